@@ -99,8 +99,8 @@ def relabel_errors(copy: str, label: str) -> Iterator[None]:
         error.reason = error.reason.replace(copy, label)
         raise
     except ReenactError as error:
-        told, *rest = error.args
-        error.args = str(told).replace(copy, label), *rest
+        message, *rest = error.args
+        error.args = str(message).replace(copy, label), *rest
         raise
     except OSError as error:
         if error.filename is not None:

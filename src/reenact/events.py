@@ -51,7 +51,7 @@ CaptureData: TypeAlias = tuple[str, dict[str, object]]
 """The type of a capture event, and its data."""
 
 
-class Told(msgspec.Struct):
+class EventStreamState(msgspec.Struct):
     """What a stream has told so far."""
 
     calls: dict[str, str] = {}
@@ -65,24 +65,24 @@ class Told(msgspec.Struct):
     """How it failed, if it did."""
 
 
-def capture_events(event: AgentEvent, told: Told) -> list[CaptureData]:
-    """What *event* is in a capture; *told* knows what came before it, and learns of it.
+def capture_events(event: AgentEvent, state: EventStreamState) -> list[CaptureData]:
+    """What *event* is in a capture; *state* knows what came before it, and learns of it.
 
-    The start and the end of a run are no events here: *told* has how it ended.
+    The start and the end of a run are no events here: *state* has how it ended.
     """
     data = dict(event.data)
     if event.channel == LIFECYCLE:
         if data.get("phase") not in ("start", "end"):
             return [_state(LIFECYCLE, data)]
-        told.output = data["output"] if data.get("output") is not None else told.output
+        state.output = data["output"] if data.get("output") is not None else state.output
         return [_state(LIFECYCLE, data)] if data["phase"] == "start" and data.get("input") is not None else []
     if event.channel == ERROR:
-        told.error = ": ".join(str(data[name]) for name in ("type", "message") if data.get(name))
+        state.error = ": ".join(str(data[name]) for name in ("type", "message") if data.get(name))
         return [_state(ERROR, data)]
     if event.channel == ASSISTANT:
-        return _answered(event, data, told)
+        return _model_events(event, data, state)
     if event.channel == TOOL:
-        return _tool_event(event, data, told)
+        return _tool_event(event, data, state)
     return [_state(event.channel, data)]
 
 
@@ -90,37 +90,37 @@ def _state(kind: str, details: dict[str, object]) -> CaptureData:
     return "state_mutation", {"type": kind, "details": details, "lane": _LANE, "derived": True}
 
 
-def _answered(event: AgentEvent, data: dict[str, object], told: Told) -> list[CaptureData]:
-    if event.id is not None and event.id in told.messages:
+def _model_events(event: AgentEvent, data: dict[str, object], state: EventStreamState) -> list[CaptureData]:
+    if event.id is not None and event.id in state.messages:
         return []
-    told.messages |= set() if event.id is None else {event.id}
-    told.count += 1
-    ids = {"callId": f"c{told.count}", "derived": True}
+    state.messages |= set() if event.id is None else {event.id}
+    state.count += 1
+    ids = {"callId": f"c{state.count}", "derived": True}
     named = {"provider": str(data.get("provider") or "unknown"), "model": str(data.get("model") or "unknown")}
     request = {"messages": data["messages"]} if data.get("messages") is not None else None
     response = {name: data[name] for name in ("text", "tool_calls") if data.get(name)}
-    told.output = data["text"] if data.get("text") else told.output
+    state.output = data["text"] if data.get("text") else state.output
     asked = ids | named | {"lane": _LANE, "request": request, "inputHash": _digest_of(request)}
     ended = {"stopReason": data.get("stop_reason"), "usage": data.get("usage"), "response": response}
     return [("llm_request", asked), ("llm_response", ids | named | ended)]
 
 
-def _tool_event(event: AgentEvent, data: dict[str, object], told: Told) -> list[CaptureData]:
+def _tool_event(event: AgentEvent, data: dict[str, object], state: EventStreamState) -> list[CaptureData]:
     phase, own = data.get("phase"), event.id
     if own is None or phase not in ("call", "result", "error"):
         raise UsageError(f"a tool event needs an id, and call, result or error for its phase, not {phase!r}")
-    is_new = own not in told.calls and (phase == "call" or own not in told.messages)
+    is_new = own not in state.calls and (phase == "call" or own not in state.messages)
     found: list[CaptureData] = []
-    if is_new and own not in told.messages:
-        # A result whose call was not told is a call too: an outcome alone says nothing.
-        told.count += 1
-        told.calls[own] = f"c{told.count}"
-        told.messages.add(own)
-        call = {"callId": told.calls[own], "tool": str(data.get("tool") or "unknown"), "lane": _LANE}
+    if is_new and own not in state.messages:
+        # A result whose call was not reported is a call too: an outcome alone says nothing.
+        state.count += 1
+        state.calls[own] = f"c{state.count}"
+        state.messages.add(own)
+        call = {"callId": state.calls[own], "tool": str(data.get("tool") or "unknown"), "lane": _LANE}
         found.append(("tool_call", call | {"args": data.get("args"), "derived": True}))
-    if phase == "call" or own not in told.calls:
+    if phase == "call" or own not in state.calls:
         return found
-    outcome = {"callId": told.calls.pop(own), "ok": phase == "result", "derived": True}
+    outcome = {"callId": state.calls.pop(own), "ok": phase == "result", "derived": True}
     came = {"result": data.get("result")} if phase == "result" else {"error": data.get("error")}
     return [*found, ("tool_result", outcome | came)]
 
@@ -162,7 +162,7 @@ class StreamCapture(CaptureRun):
             identity=identity,
         )
         self._adapter = adapter
-        self._told = Told()
+        self._state = EventStreamState()
 
     def __enter__(self) -> Self:
         """Nothing is attached, and no call of the block belongs to this run: the stream tells all."""
@@ -175,7 +175,7 @@ class StreamCapture(CaptureRun):
         try:
             events = [item] if self._adapter is None else self._adapter(item)
             for event in events:
-                for kind, data in capture_events(event, self._told):
+                for kind, data in capture_events(event, self._state):
                     self._context.record_event(kind, _plain(data))
         except Exception as error:
             self._context.warn(f"an event of the agent's stream was not recorded: {error}")
@@ -183,8 +183,8 @@ class StreamCapture(CaptureRun):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        output = self._told.output if self.final_output is None else self.final_output
-        message = self._told.error if error is None else f"{type(error).__name__}: {message_of(error)}"
+        output = self._state.output if self.final_output is None else self.final_output
+        message = self._state.error if error is None else f"{type(error).__name__}: {message_of(error)}"
         status: RunStatus = "ok" if message is None else "error"
         self.manifest = self._context.finalize(status, message, _plain(output), self.confidence)
 
@@ -294,10 +294,10 @@ def _langgraph_event(event: Mapping[str, Any]) -> Iterator[AgentEvent]:
     if kind == "on_chat_model_end":
         yield from _assistant(data.get("output"), asked=data.get("input"))
     elif kind == "on_tool_start":
-        told = {"phase": "call", "tool": event.get("name"), "args": data.get("input")}
-        yield AgentEvent(TOOL, told, run_id)
+        fields = {"phase": "call", "tool": event.get("name"), "args": data.get("input")}
+        yield AgentEvent(TOOL, fields, run_id)
     elif kind in ("on_tool_end", "on_tool_error"):
-        yield _tool_came(data, run_id)
+        yield _tool_outcome(data, run_id)
     elif kind == "on_custom_event":
         value = data if isinstance(data, Mapping) else {"value": data}
         yield AgentEvent(str(event.get("name") or "custom"), value)
@@ -305,13 +305,13 @@ def _langgraph_event(event: Mapping[str, Any]) -> Iterator[AgentEvent]:
         failed = data.get("error")
         yield AgentEvent(ERROR, {"type": type(failed).__name__, "message": str(failed)})
     elif kind in ("on_chain_start", "on_chain_end") and is_whole:
-        told = {"input": data.get("input"), "output": _last_text(data.get("output"))}
-        yield AgentEvent(LIFECYCLE, {"phase": kind.removeprefix("on_chain_"), **told})
+        fields = {"input": data.get("input"), "output": _last_text(data.get("output"))}
+        yield AgentEvent(LIFECYCLE, {"phase": kind.removeprefix("on_chain_"), **fields})
     elif kind == "on_chain_start" and node is not None and node == event.get("name"):
         yield AgentEvent(LIFECYCLE, {"phase": "node", "name": node})
 
 
-def _tool_came(data: Mapping[str, object], run_id: str) -> AgentEvent:
+def _tool_outcome(data: Mapping[str, object], run_id: str) -> AgentEvent:
     if "error" in data:
         return AgentEvent(TOOL, {"phase": "error", "error": data["error"]}, run_id)
     output = data.get("output")
@@ -331,28 +331,28 @@ def _langchain_message(message: Any) -> Iterator[AgentEvent]:
     if kind == "ai":
         yield from _assistant(message)
         for call in message.tool_calls:
-            told = {"phase": "call", "tool": call["name"], "args": call["args"]}
-            yield AgentEvent(TOOL, told, call.get("id"))
+            fields = {"phase": "call", "tool": call["name"], "args": call["args"]}
+            yield AgentEvent(TOOL, fields, call.get("id"))
     elif kind == "tool":
         phase = "error" if message.status == "error" else "result"
-        told = {"phase": phase, "tool": message.name, phase: message.content}
-        yield AgentEvent(TOOL, told, message.tool_call_id)
+        fields = {"phase": phase, "tool": message.name, phase: message.content}
+        yield AgentEvent(TOOL, fields, message.tool_call_id)
 
 
 def _assistant(message: Any, asked: Any = None) -> Iterator[AgentEvent]:
     if getattr(message, "type", None) not in ("ai", "AIMessageChunk"):
         return
-    told = message.response_metadata
+    metadata = message.response_metadata
     data = {
         "text": _text_of(message),
         "tool_calls": [
             {"id": call.get("id"), "name": call["name"], "arguments": call["args"]}
             for call in message.tool_calls
         ],
-        "model": told.get("model_name") or told.get("model"),
-        "provider": told.get("model_provider"),
+        "model": metadata.get("model_name") or metadata.get("model"),
+        "provider": metadata.get("model_provider"),
         "usage": message.usage_metadata,
-        "stop_reason": told.get("finish_reason") or told.get("stop_reason"),
+        "stop_reason": metadata.get("finish_reason") or metadata.get("stop_reason"),
         "messages": asked.get("messages") if isinstance(asked, Mapping) else asked,
     }
     yield AgentEvent(ASSISTANT, data, message.id)

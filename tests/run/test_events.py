@@ -12,7 +12,14 @@ import pytest
 
 import reenact
 from reenact.check.integrity.capture import check_capture
-from reenact.events import AgentEvent, StreamCapture, Told, capture_events, from_langgraph, from_openai_agents
+from reenact.events import (
+    AgentEvent,
+    EventStreamState,
+    StreamCapture,
+    capture_events,
+    from_langgraph,
+    from_openai_agents,
+)
 from reenact.store.reader import CaptureReader
 from reenact.testing import Reply, ScriptedProvider, ToolCall
 
@@ -279,7 +286,7 @@ def test_what_cannot_be_read_is_a_warning(tmp_path: Path) -> None:
 
 def test_the_mapping_is_one_function() -> None:
     """Channels to types, with what came before."""
-    told = Told()
+    told = EventStreamState()
     kinds = [kind for event in BY_HAND for kind, _ in capture_events(event, told)]
     assert kinds.count("tool_call") == kinds.count("tool_result") == 2
     assert told.output == "I look."

@@ -82,8 +82,8 @@ def _enclose(
 def _describe_tagged(value: dict[str, Any], limit: int) -> Iterator[str] | None:
     """What the ``$`` members stand for; ``None`` where there are none."""
     if "$blob" in value:
-        bytes_told = value.get("bytes", 0)
-        return iter([f"‹{size(bytes_told)}›" if isinstance(bytes_told, int) else "‹?›"])
+        size_bytes = value.get("bytes", 0)
+        return iter([f"‹{size(size_bytes)}›" if isinstance(size_bytes, int) else "‹?›"])
     if isinstance(value.get("$ref"), dict):
         return chain([f"‹as in {value['$ref'].get('call')}›"], _pieces(value.get("then", []), limit))
     if "$json" in value:

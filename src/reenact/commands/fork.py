@@ -126,7 +126,7 @@ def fork_command(
                 on_reached=handover.reach_fork,
                 is_reached_elsewhere=lambda: handover.is_fork_reached,
                 is_gateway=True,
-                files_told=str(handover.files_told),
+                tree_file=str(handover.tree_file),
             )
             served = ServedFork(
                 directory,
@@ -201,11 +201,11 @@ def _halves(directory: Path, handover: Handover, served: ServedFork) -> list[For
         raise problem
     for why in [*handover.notes("failed").values(), *handover.notes("left-out").values()]:
         raise Diverged(f"{directory}: {why}")
-    told = handover.notes("forked")
+    reports = handover.notes("forked")
     for pid in handover.notes("plays"):
-        if pid not in told:
+        if pid not in reports:
             raise CheckFailed(f"{directory}: there is no fork: {handover.process(pid)} did not end by itself")
-    halves = [msgspec.json.decode(text, type=ForkHalf) for text in told.values()]
+    halves = [msgspec.json.decode(text, type=ForkHalf) for text in reports.values()]
     halves.sort(key=lambda half: str(half.root))
     through_gateway = served.half()
     if (

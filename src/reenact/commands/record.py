@@ -130,7 +130,7 @@ def record_command(
         with handover_folder() as handover:
             if files is not None:
                 files = msgspec.structs.replace(files, leave_out=(*files.leave_out, str(place)))
-                scanner = served.begin_files(files, blobs, handover.file_index, handover.files_told)
+                scanner = served.begin_files(files, blobs, handover.file_index, handover.tree_file)
             with served.served(port=port or 0, on_call=handover.note_gateway_call) as gateway:
                 environ, changes = route_through_gateway(os.environ, gateway.address)
                 orders = ToRecord(

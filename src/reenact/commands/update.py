@@ -83,7 +83,7 @@ def update_command(
                 updated.blobs.root,
                 volatile=rules,
                 workspace=files,
-                files_told=str(handover.files_told),
+                tree_file=str(handover.tree_file),
             )
             with served.served(port=port or 0, on_call=handover.note_gateway_call) as gateway:
                 environ, changes = route_through_gateway(os.environ, gateway.address)
@@ -132,11 +132,11 @@ def _halves(directory: Path, handover: Handover, served: ServedUpdate) -> list[U
         raise UsageError(why)
     for why in [*handover.notes("failed").values(), *handover.notes("left-out").values()]:
         raise StoreError(f"{directory}: left as it was: {why}")
-    told = handover.notes("updated")
+    reports = handover.notes("updated")
     for pid in handover.notes("plays"):
-        if pid not in told:
+        if pid not in reports:
             raise StoreError(f"{directory}: left as it was: {handover.process(pid)} did not end by itself")
-    halves = sorted(halves_from(told.values()), key=lambda half: str(half.root))
+    halves = sorted(halves_from(reports.values()), key=lambda half: str(half.root))
     through_gateway = served.half()
     if through_gateway.has_acted or beginning(served.context.source.reader).upstreams is not ABSENT:
         halves.append(through_gateway)

@@ -72,13 +72,13 @@ class _Writing:
 
     def event(self, event: CaptureEvent) -> None:
         if isinstance(event, capture.LlmRequest):
-            self._asked(event)
+            self._add_request(event)
         elif isinstance(event, capture.LlmResponse):
-            self._answered(event)
+            self._add_response(event)
         elif isinstance(event, capture.ToolCall):
-            self._called(event)
+            self._add_tool_call(event)
         elif isinstance(event, capture.ToolResult):
-            self._came(event)
+            self._add_tool_result(event)
         elif isinstance(event, capture.StateMutation | capture.Nondeterministic):
             tag = str(type(event).__struct_config__.tag)
             self._lose(Loss(event.seq, tag, None, "a trajectory has no place for it"))
@@ -94,7 +94,7 @@ class _Writing:
         self.steps.append(step)
         return step
 
-    def _asked(self, event: capture.LlmRequest) -> None:
+    def _add_request(self, event: capture.LlmRequest) -> None:
         lane = event.data.lane or "0"
         self._lanes[event.data.callId] = lane
         request = request_of(self._reader, event)
@@ -114,10 +114,10 @@ class _Writing:
             shared += 1
         for source, text in turns[shared:]:
             self._step(event, source, text, lane)
-        is_told = event.data.derived is True  # it holds what is new alone
-        self._said[lane] = [] if is_told else turns
+        is_reported = event.data.derived is True  # it holds what is new alone
+        self._said[lane] = [] if is_reported else turns
 
-    def _answered(self, event: capture.LlmResponse) -> None:
+    def _add_response(self, event: capture.LlmResponse) -> None:
         lane = self._lanes.get(event.data.callId, "0")
         response = response_of(self._reader, event)
         step = self._step(event, "agent", response.text if response else "", lane)
@@ -136,7 +136,7 @@ class _Writing:
             step["extra"]["error"] = plain(failed)
         self._answers[lane] = step
 
-    def _called(self, event: capture.ToolCall) -> None:
+    def _add_tool_call(self, event: capture.ToolCall) -> None:
         data, lane = event.data, event.data.lane or "0"
         answer = self._answers.get(lane)
         if data.derived is not True or answer is None:
@@ -151,7 +151,7 @@ class _Writing:
         answer.setdefault("tool_calls", []).append(call)
         self._calls[data.callId] = answer
 
-    def _came(self, event: capture.ToolResult) -> None:
+    def _add_tool_result(self, event: capture.ToolResult) -> None:
         data = event.data
         step = self._calls.get(data.callId)
         if step is None:

@@ -123,10 +123,10 @@ class _Writing:
         self._first_ms = event.ts if self._first_ms is None else self._first_ms
         self._last_ms = max(self._last_ms, event.ts)
         if isinstance(event, capture.LlmRequest):
-            self._begin(event, self._asked(event), f"chat {event.data.model}", _CLIENT)
+            self._begin(event, self._request_span(event), f"chat {event.data.model}", _CLIENT)
         elif isinstance(event, capture.ToolCall):
             name = event.data.tool
-            self._begin(event, self._called(event), f"execute_tool {name}", _INTERNAL)
+            self._begin(event, self._tool_span(event), f"execute_tool {name}", _INTERNAL)
         elif isinstance(event, capture.LlmResponse | capture.ToolResult):
             self._end(event)
         elif isinstance(event, capture.Nondeterministic) and event.data.source == "network":
@@ -161,7 +161,7 @@ class _Writing:
         if isinstance(event, capture.LlmResponse):
             if failure is None and event.data.modelError is not ABSENT:
                 failure = event.data.modelError
-            attributes |= self._answered(event)
+            attributes |= self._response_span(event)
         elif isinstance(event, capture.ToolResult) and event.data.ok and event.data.result is not ABSENT:
             attributes["gen_ai.tool.call.result"] = as_text(plain(self._reader.resolved(event.data.result)))
         elif isinstance(event, capture.Nondeterministic):
@@ -187,7 +187,7 @@ class _Writing:
         else:
             self._end(event)
 
-    def _asked(self, event: capture.LlmRequest) -> dict[str, Any]:
+    def _request_span(self, event: capture.LlmRequest) -> dict[str, Any]:
         request = request_of(self._reader, event)
         provider = _PROVIDERS.get(event.data.provider, event.data.provider)
         known = {
@@ -200,7 +200,7 @@ class _Writing:
             return known
         return known | _request_attributes(request)
 
-    def _answered(self, event: capture.LlmResponse) -> dict[str, Any]:
+    def _response_span(self, event: capture.LlmResponse) -> dict[str, Any]:
         attributes: dict[str, Any] = {"gen_ai.response.model": event.data.model}
         if event.data.stopReason is not None:
             attributes["gen_ai.response.finish_reasons"] = [event.data.stopReason]
@@ -214,7 +214,7 @@ class _Writing:
             else attributes | _response_attributes(response, event.data.stopReason)
         )
 
-    def _called(self, event: capture.ToolCall) -> dict[str, Any]:
+    def _tool_span(self, event: capture.ToolCall) -> dict[str, Any]:
         return {
             "gen_ai.operation.name": "execute_tool",
             "gen_ai.tool.name": event.data.tool,

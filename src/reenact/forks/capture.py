@@ -48,7 +48,7 @@ from reenact.store.forked import PORTION_LINES, RunIds, ids_changer, portion_cha
 from reenact.store.place import discard, staging_folder
 from reenact.store.reader import CaptureReader, blobs_in
 from reenact.store.rundir import BLOBS, RunDir, become_folder, refuse_taken
-from reenact.workspace.history import WorkspaceHistory, blobs_below, tree_told
+from reenact.workspace.history import WorkspaceHistory, blobs_below, tree_in_event
 
 _decode: Final = msgspec.json.Decoder().decode
 _OWN: Final = ("run_start", "run_end")
@@ -232,7 +232,7 @@ class ForkedCapture:
             return self.blobs.get(digest) if digest in own else self.reader.blob(digest)
 
         seen: set[str] = set()
-        trees = [tree_told(_decode(line)) for line in lines if b'"workspace"' in line]
+        trees = [tree_in_event(_decode(line)) for line in lines if b'"workspace"' in line]
         for tree in filter(None, [*trees, workspace_end]):
             # A tree that the parent has is there with all that is below it.
             used |= {*blobs_below(read, tree, seen, lambda digest: is_whole or digest in own)}
@@ -367,7 +367,7 @@ class _Suffix:
 
     def _is_known(self, event: dict[str, Any]) -> bool:
         """Whether what was read from model traffic stands in the log already."""
-        if "callId" not in event["data"] and tree_told(event) is not None:
+        if "callId" not in event["data"] and tree_in_event(event) is not None:
             return False  # the files may be as they were once
         identity = _identity_of(event)
         if identity in self._derived:
@@ -402,7 +402,7 @@ def _placed(data: dict[str, Any], lane: str, within: str) -> dict[str, Any]:
 
 
 def _tree_in(happening: Happening) -> str | None:
-    return tree_told(_decode(happening.line)) if '"workspace"' in happening.line else None
+    return tree_in_event(_decode(happening.line)) if '"workspace"' in happening.line else None
 
 
 def _in_time(happenings: Sequence[Happening]) -> Iterator[Happening]:

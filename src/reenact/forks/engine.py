@@ -62,7 +62,7 @@ class ForkPart(msgspec.Struct, frozen=True, kw_only=True):
     """Hears when the point has come here."""
     is_reached_elsewhere: Callable[[], bool] = lambda: False
     """Knows of the other processes."""
-    files_told: str | None = None
+    tree_file: str | None = None
     """The file by which all of them know what was told of the files."""
     is_gateway: bool = False
 

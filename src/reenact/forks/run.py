@@ -148,7 +148,7 @@ class ForkRun(ReplayRun):
         engine = self.context
         files = WorkspaceReplay(history, root, redactor, engine.likeness.places, own=self._part.blobs)
         tree = history.tree_before(engine.shared + 1)
-        engine.recorder.record_files(files.scanner, tree, files.find_recorded, self._part.files_told)
+        engine.recorder.record_files(files.scanner, tree, files.find_recorded, self._part.tree_file)
         return files
 
     @property

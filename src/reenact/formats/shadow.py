@@ -65,16 +65,16 @@ class PairedComparison(msgspec.Struct, frozen=True, rename="camel"):
     """The chance of a difference like this if nothing had changed."""
 
     @property
-    def is_told(self) -> bool:
+    def is_conclusive(self) -> bool:
         """Whether there is a difference that chance does not explain."""
         return self.p_value < 1 - SURE
 
     @property
     def is_worse(self) -> bool:
-        return self.is_told and self.difference < 0
+        return self.is_conclusive and self.difference < 0
 
     def __str__(self) -> str:
-        if not self.is_told:
+        if not self.is_conclusive:
             return "no difference can be told from this many runs"
         word = "worse" if self.difference < 0 else "better"
         change = f"{self.difference:+.0%} of the runs pass ({self.low:+.0%} to {self.high:+.0%})"

@@ -442,10 +442,10 @@ class RunBuilder:
 
     def _tell(self, event_type: str, data: dict[str, JsonValue]) -> None:
         source = self._source
-        self._context.record_told(event_type, data, self._now_ms, is_json=source.is_json)
+        self._context.record_reported(event_type, data, self._now_ms, is_json=source.is_json)
         if source.position - self._told_to > _TOLD_BYTES:
             self._told_to = source.position
-            self._context.write_told()
+            self._context.write_reported()
 
     def _lane(self, name: str) -> Lane:
         lane = self._lanes.get(name)

@@ -16,7 +16,7 @@ forked-PID       what its fork came to
 fork-reached     the point of the fork has come in one of the processes
 input            from the command: what came by a pipe to its standard input
 files            from the command: what it learned of the workspace's files before it began
-files-told       which tree of these files was told last, by whichever process
+latest-tree      which tree of these files was told last, by whichever process
 """
 
 from __future__ import annotations
@@ -214,9 +214,9 @@ class Handover:
         return self.folder / "files"
 
     @property
-    def files_told(self) -> Path:
+    def tree_file(self) -> Path:
         """By which all processes know what was told of these files."""
-        return self.folder / "files-told"
+        return self.folder / "latest-tree"
 
     # A process's side
 

@@ -396,7 +396,7 @@ class _Updated(_Again):
             root,
             self._first_lane,
             born.within if born is not None else None,
-            files_told=str(handover.files_told),
+            tree_file=str(handover.tree_file),
         )
         self._run = UpdateRun(
             orders.path,
@@ -439,7 +439,7 @@ class _Forked(_Again):
                 blobs=BlobStore(Path(orders.blobs)),
                 on_reached=handover.reach_fork,
                 is_reached_elsewhere=lambda: handover.is_fork_reached,
-                files_told=str(handover.files_told),
+                tree_file=str(handover.tree_file),
             ),
             volatile=orders.volatile,
             allow=self._allow,

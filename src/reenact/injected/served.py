@@ -86,14 +86,16 @@ class ServedCapture(CaptureRun):
         """The command without the secrets that stand in it."""
         return self._redactor.redact_arguments(self._words)
 
-    def begin_files(self, order: WorkspaceOrder, blobs: BlobStore, index: Path, told: Path) -> Scanner:
+    def begin_files(self, order: WorkspaceOrder, blobs: BlobStore, index: Path, tree_file: Path) -> Scanner:
         """Look at the files before anything runs; all that records the run begins from what this learned."""
         scanner = order.scanner(blobs.put, self._redactor)
         above = tuple(tuple(map(self._redactor.redact_text, texts)) for texts in order.above)
         order = msgspec.structs.replace(order, above=above)  # it is handed over by a file
         start = order.begin(scanner)
         scanner.index.save(index, self._redactor)
-        self._workspace = msgspec.structs.replace(order, start=start, index=str(index), told=str(told))
+        self._workspace = msgspec.structs.replace(
+            order, start=start, index=str(index), tree_file=str(tree_file)
+        )
         return scanner
 
     @property
@@ -303,10 +305,10 @@ class ServedUpdate(UpdateRun):
         *,
         volatile: Sequence[VolatileRule] = (),
         workspace: WorkspaceFolder | None = None,
-        files_told: str | None = None,
+        tree_file: str | None = None,
     ) -> None:
         places = _places(workspace) if workspace is not None else None
-        part = UpdatePart(str(blobs), is_of_gateway, is_gateway=True, places=places, files_told=files_told)
+        part = UpdatePart(str(blobs), is_of_gateway, is_gateway=True, places=places, tree_file=tree_file)
         super().__init__(
             path,
             volatile=volatile,

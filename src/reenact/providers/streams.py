@@ -99,10 +99,10 @@ _LINE_TEXTS: Final = ("response", "thinking")
 
 
 def _ollama_lines(body: dict[str, Any]) -> Iterator[dict[str, JsonValue]]:
-    told = ("message", *_LINE_TEXTS)
+    named = ("message", *_LINE_TEXTS)
     head = {name: body[name] for name in ("model", "created_at") if name in body}
-    yield head | {name: body[name] for name in told if name in body} | {"done": False}
-    yield {name: value for name, value in body.items() if name not in told}
+    yield head | {name: body[name] for name in named if name in body} | {"done": False}
+    yield {name: value for name, value in body.items() if name not in named}
 
 
 # OpenAI

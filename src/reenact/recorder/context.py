@@ -46,14 +46,14 @@ from reenact.formats.capture import (
 from reenact.formats.record import ABSENT, Absent
 from reenact.recorder.eventlog import EventLog, ProcessNames
 from reenact.recorder.order import TaskOrder
-from reenact.recorder.payloads import Payloads, Sharing, Told
+from reenact.recorder.payloads import Payloads, ReportedEvent, Sharing
 from reenact.recorder.sink import CaptureSink, Ending
 from reenact.recorder.step import CaptureStep, leaving
 from reenact.redaction import Redactor
 from reenact.store.durable import leave_to_parent_on_fork
 from reenact.values.codec import to_ordered_text, to_text
 from reenact.values.objects import message_of
-from reenact.workspace.recording import LastTold, WorkspaceRecorder
+from reenact.workspace.recording import LatestTree, WorkspaceRecorder
 from reenact.workspace.scan import Scanner
 
 log: Final = logging.getLogger("reenact.recorder")
@@ -91,7 +91,7 @@ _UNKNOWN_MODEL: Final = {"provider": "unknown", "model": "unknown"}
 _NO_ANSWER: Final = {"stopReason": None, "usage": None}
 
 
-_MOST_TOLD: Final = 256
+_MOST_REPORTED: Final = 256
 """So many events that a source tells of are looked through and written at once."""
 
 
@@ -130,8 +130,8 @@ class CaptureContext:
         """By call id: how to leave a stream that nobody has read to its end."""
         self._order = TaskOrder(self._events, is_recording=lambda: self._failure is None)
         self._sharing = Sharing()
-        self._told: list[Told] = []
-        self._is_told_json = True
+        self._reported: list[ReportedEvent] = []
+        self._is_reported_json = True
         self._model = NO_MODEL
         self._files: WorkspaceRecorder | None = None
         """Looks at the files of the run, where these are recorded."""
@@ -167,13 +167,13 @@ class CaptureContext:
         scanner: Scanner,
         tree: str,
         find_recorded: Callable[[str], str] = str,
-        told: str | None = None,
+        tree_file: str | None = None,
     ) -> None:
         """Tell from now on how the files change, which are *tree* at the start.
 
-        *told* is the file by which several processes that do so know of each other.
+        *tree_file* is the file by which several processes that do so know of each other.
         """
-        shared = LastTold(told) if told else None
+        shared = LatestTree(tree_file) if tree_file else None
         self._files = WorkspaceRecorder(scanner, tree, self._record_tree, self.warn, find_recorded, shared)
 
     def look_before(self, call_id: str | None, parent: str | None, *, is_told: bool = True) -> None:
@@ -336,34 +336,34 @@ class CaptureContext:
         except Exception as error:
             self._fail(error)
 
-    def record_told(self, event_type: str, data: dict[str, Any], time_ms: int, *, is_json: bool) -> None:
+    def record_reported(self, event_type: str, data: dict[str, Any], time_ms: int, *, is_json: bool) -> None:
         """Append an event that a source tells of, with the members that such an event has.
 
         *is_json* where all of it was read from JSON: nobody has to look for what JSON does not have. Events
-        are written many at a time; :meth:`write_told` writes those that are left.
+        are written many at a time; :meth:`write_reported` writes those that are left.
         """
-        if not self._told:
-            self._events.defer(self._write_told)
-        self._told.append((event_type, data, time_ms))
+        if not self._reported:
+            self._events.defer(self._write_reported)
+        self._reported.append((event_type, data, time_ms))
         if not is_json:
-            self._is_told_json = False
-        if len(self._told) >= _MOST_TOLD:
-            self.write_told()
+            self._is_reported_json = False
+        if len(self._reported) >= _MOST_REPORTED:
+            self.write_reported()
 
-    def write_told(self) -> None:
+    def write_reported(self) -> None:
         """Write what was told so far."""
-        if self._told and self._failure is None:
+        if self._reported and self._failure is None:
             try:
                 self._events.write_deferred()
             except Exception as error:
                 self._fail(error)
 
-    def _write_told(self) -> None:
-        told, self._told = self._told, []
-        is_json, self._is_told_json = self._is_told_json, True
-        self._events.append_all(self._payloads.told_lines(told, is_json=is_json))
+    def _write_reported(self) -> None:
+        reported, self._reported = self._reported, []
+        is_json, self._is_reported_json = self._is_reported_json, True
+        self._events.append_all(self._payloads.reported_lines(reported, is_json=is_json))
         if self._model is NO_MODEL:
-            asked = next((data for event_type, data, _ in told if event_type == "llm_request"), None)
+            asked = next((data for event_type, data, _ in reported if event_type == "llm_request"), None)
             if asked is not None:
                 self._model = _model_of(
                     self._payloads.redact_members({name: asked[name] for name in _UNKNOWN_MODEL})

@@ -269,10 +269,10 @@ def _renumber(logs: list[_Log]) -> Iterator[bytes]:
 
 def _ended(ends: list[dict[str, object]], wrote: list[str]) -> dict[str, object]:
     """The end of all: a failure of one is one of the whole, and so is what it wrote."""
-    told = {name: value for end in ends for name, value in end.items()}
+    fields = {name: value for end in ends for name, value in end.items()}
     if wrote:
-        told["wrote"] = list(dict.fromkeys(wrote))
-    return told | {"status": "error" if any(end["status"] == "error" for end in ends) else "ok"}
+        fields["wrote"] = list(dict.fromkeys(wrote))
+    return fields | {"status": "error" if any(end["status"] == "error" for end in ends) else "ok"}
 
 
 def _content(event: RunEvent) -> bytes:

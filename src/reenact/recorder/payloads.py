@@ -42,7 +42,7 @@ _Raw = msgspec.Raw
 _decode: Final = msgspec.json.Decoder().decode
 _decode_members: Final = msgspec.json.Decoder(dict[str, _Raw]).decode
 
-Told = tuple[str, dict[str, Any], int]
+ReportedEvent = tuple[str, dict[str, Any], int]
 """An event that a source tells of: its type, its data, and when it was, in ms."""
 
 
@@ -92,13 +92,15 @@ class Payloads:
         )
         return text if is_fit else None
 
-    def told_lines(self, events: Sequence[Told], *, is_json: bool) -> Iterator[tuple[bytes, bytes, int]]:
+    def reported_lines(
+        self, events: Sequence[ReportedEvent], *, is_json: bool
+    ) -> Iterator[tuple[bytes, bytes, int]]:
         """Events that a source tells of, as they can be written: type, data and time of each.
 
         They are encoded and looked through all at once; one in which something may have to be hidden, kept
         in a blob or in its own order is made by itself.
         """
-        encoded = _encode_told(events) if is_json else None
+        encoded = _encode_reported(events) if is_json else None
         is_clean = encoded is not None and self._is_clean(b"\n".join([given for _, given in encoded]))
         most_bytes = self._threshold_bytes
         for number, (event_type, data, time_ms) in enumerate(events):
@@ -112,12 +114,12 @@ class Payloads:
                 ):
                     yield event_type.encode(), text, time_ms
                     continue
-            yield event_type.encode(), self.told(event_type, data, is_json=is_json), time_ms
+            yield event_type.encode(), self.reported_line(event_type, data, is_json=is_json), time_ms
 
     def _is_clean(self, text: bytes) -> bool:
         return is_canonical(text) and is_plain(text) and not self._redactor.is_suspect(text)
 
-    def told(self, event_type: str, data: dict[str, object], *, is_json: bool) -> bytes:
+    def reported_line(self, event_type: str, data: dict[str, object], *, is_json: bool) -> bytes:
         """The same of one event: without secrets, what is large in a blob."""
         if event_type == "llm_response":  # whose members keep their order
             text = self._redactor.redact_ordered_json(to_ordered_text(data["response"], is_json=is_json))
@@ -198,7 +200,7 @@ class Payloads:
         return [line.removesuffix(b"\n") for line in lines]
 
 
-def _encode_told(events: Sequence[Told]) -> list[tuple[bytes, bytes]] | None:
+def _encode_reported(events: Sequence[ReportedEvent]) -> list[tuple[bytes, bytes]] | None:
     """The data of *events* as it is written and as it was given, secrets and all.
 
     ``None`` where one of them is not plain.

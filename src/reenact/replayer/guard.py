@@ -224,7 +224,7 @@ class Watch:
         self._allow = allow or Allow()
         self._applies = applies
         self._on_seen = on_seen
-        self._told: set[tuple[Kind, str]] = set()
+        self._warned: set[tuple[Kind, str]] = set()
         self._known_ports: set[int] = set()
         self._unseen_ports: set[int] = set()
         """Of those: to which code of the run's connected past all seams."""
@@ -237,10 +237,10 @@ class Watch:
             return
         if isinstance(egress, Connect):
             self._unseen_ports.add(egress.port)
-        if key in self._told or len(self._told) >= _MOST_TOLD:
+        if key in self._warned or len(self._warned) >= _MOST_WARNED:
             return
         if not self._allow.permits(egress):
-            self._told.add(key)
+            self._warned.add(key)
             self._on_seen(BlockedCall.here(egress).warning())
 
     def talks_with(self, pid: int) -> bool:
@@ -271,7 +271,7 @@ class Watch:
                 )
 
 
-_MOST_TOLD: Final = 20
+_MOST_WARNED: Final = 20
 _OURS: Final = frozenset({NEW_INTERPRETER, WORKER})
 
 

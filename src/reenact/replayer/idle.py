@@ -54,18 +54,18 @@ class MovingThread:
         self._thread_id = thread_id
         self._clock = clock
         self._started_s = self._still_since_s = since_s
-        self._first: _Glance | None = None
-        self._last: _Glance | None = None
+        self._first: _LoopState | None = None
+        self._last: _LoopState | None = None
 
     def is_at_rest(self) -> bool:
         """Look once more."""
-        glance = _glance(self._thread_id)
-        if glance is None or self._clock.now_s - self._started_s > _LONGEST_S:
+        state = _look_at_loop(self._thread_id)
+        if state is None or self._clock.now_s - self._started_s > _LONGEST_S:
             return True
-        self._first = self._first or glance
-        if glance != self._last or not glance.sleeps:
-            self._last, self._still_since_s = glance, self._clock.now_s
-            return glance.ran_s - self._first.ran_s > _COMPUTING_S
+        self._first = self._first or state
+        if state != self._last or not state.sleeps:
+            self._last, self._still_since_s = state, self._clock.now_s
+            return state.ran_s - self._first.ran_s > _COMPUTING_S
         return self._clock.now_s - self._still_since_s > sys.getswitchinterval() + _MARGIN_S
 
 
@@ -101,18 +101,18 @@ def _state(folder: Path) -> bytes:
     return (folder / "stat").read_bytes().rpartition(b") ")[2][:1]
 
 
-class _Glance(NamedTuple):
+class _LoopState(NamedTuple):
     ran_s: float
     turns: int
     """How often the thread was given a processor."""
     sleeps: bool
 
 
-_SLEEPING: Final = _Glance(0.0, 0, sleeps=True)
+_SLEEPING: Final = _LoopState(0.0, 0, sleeps=True)
 """What is taken for true where the platform does not tell."""
 
 
-def _glance(thread_id: int) -> _Glance | None:
+def _look_at_loop(thread_id: int) -> _LoopState | None:
     """``None`` for a thread that is gone."""
     for thread in threading.enumerate():
         if thread.ident == thread_id:
@@ -120,7 +120,7 @@ def _glance(thread_id: int) -> _Glance | None:
     return None
 
 
-def _ask_kernel(native_id: int | None) -> _Glance | None:
+def _ask_kernel(native_id: int | None) -> _LoopState | None:
     if sys.platform != "linux":
         return _SLEEPING
     folder = _TASKS / str(native_id)
@@ -129,4 +129,4 @@ def _ask_kernel(native_id: int | None) -> _Glance | None:
         ran_ns, _, turns = (folder / "schedstat").read_bytes().split()
     except (OSError, ValueError):
         return _SLEEPING if folder.exists() else None
-    return _Glance(int(ran_ns) / 1e9, int(turns), sleeps=state in b"SD")
+    return _LoopState(int(ran_ns) / 1e9, int(turns), sleeps=state in b"SD")

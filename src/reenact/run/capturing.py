@@ -160,8 +160,8 @@ class CaptureRun(Run):
             self._open.enter_context(attached)
         self._open.enter_context(entered(self._context, self._within))
         fixed = self._fixed_surroundings
-        told = {**self.surroundings(), **self._origin} if fixed is None else fixed
-        self._context.record_event("run_start", told | files)
+        facts = {**self.surroundings(), **self._origin} if fixed is None else fixed
+        self._context.record_event("run_start", facts | files)
         return self
 
     def _look_at_files(self) -> dict[str, object]:
@@ -175,7 +175,7 @@ class CaptureRun(Run):
         except ReenactError as error:
             self._context.warn(f"the files are not recorded: {message_of(error)}")
             return {}
-        self._context.record_files(scanner, start.tree, told=order.told)
+        self._context.record_files(scanner, start.tree, tree_file=order.tree_file)
         above = [list(pair) for pair in start.above] or None
         facts = {
             "cwd": start.cwd,

@@ -35,7 +35,7 @@ from reenact.store.place import discard, put_in_place, staging_folder
 from reenact.store.reader import CaptureReader, blobs_in
 from reenact.store.rundir import BLOBS, RunDir
 from reenact.volatile.places import mark_places
-from reenact.workspace.history import blobs_below, tree_told
+from reenact.workspace.history import blobs_below, tree_in_event
 
 _LAST: Final = sys.maxsize
 """Behind all other events at a place."""
@@ -149,7 +149,7 @@ class UpdatedCapture:
                 for digest in blobs_in(_decode(line)["data"]):
                     self._copy_blob(digest)
             if b'"workspace"' in line:
-                trees.append(tree_told(_decode(line)))
+                trees.append(tree_in_event(_decode(line)))
         copied: set[str] = set()
         for tree in filter(None, trees):
             for digest in blobs_below(self._read_blob, tree, copied):
@@ -205,7 +205,7 @@ def merge_start(recorded: bytes, halves: Sequence[Half]) -> bytes:
     event = _decode(recorded)
     before: dict[str, Any] = event["data"].get("processes", {})
     acted = {half.root: half.argv for half in halves if half.root is not None and half.has_acted}
-    now = {root: told for root, told in before.items() if root in acted}
+    now = {root: marked for root, marked in before.items() if root in acted}
     for root, argv in acted.items():
         if root != ROOT and root not in now:
             now[root] = {"argv": argv, "ended": True}
@@ -218,7 +218,7 @@ def merge_start(recorded: bytes, halves: Sequence[Half]) -> bytes:
 
 def _tells_tree(line: bytes) -> bool:
     """Whether the line of an event tells how the files are."""
-    return b'"workspace"' in line and tree_told(_decode(line)) is not None
+    return b'"workspace"' in line and tree_in_event(_decode(line)) is not None
 
 
 def unknown_places(
@@ -229,8 +229,8 @@ def unknown_places(
     marks = [mark_places(each, bytes.fromhex(salt) if salt is not ABSENT else b"") for each in places]
     return {
         f"{name.partition('/')[0]}/{mark[:8]}": mark
-        for told in marks
-        for name, mark in told.items()
+        for marked in marks
+        for name, mark in marked.items()
         if mark not in known.values()
     }
 

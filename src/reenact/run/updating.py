@@ -116,11 +116,11 @@ class MatchingFirst(ReplayEngine):
 
     make_recorder = CaptureContext
 
-    def record_files(self, files: WorkspaceReplay, tree: str, told: str | None) -> None:
+    def record_files(self, files: WorkspaceReplay, tree: str, tree_file: str | None) -> None:
         """Work among *files*, which are *tree* at the start, and tell how they change."""
         self.files = files
         self.noted_from = 1
-        self.recorder.record_files(files.scanner, tree, files.find_recorded, told)
+        self.recorder.record_files(files.scanner, tree, files.find_recorded, tree_file)
 
     def set_aside(self, call: RecordedCall) -> list[int]:
         """A tool or program that is called as recorded, but among other files, is another call."""
@@ -343,8 +343,8 @@ class _NewEvents:
         calls = {call.seq: call for call in self._engine.source.calls}
         lane_of: dict[str, str] = {}
         new: list[NewEvent] = []
-        for number, (told, reached, due) in enumerate(self._lines[1:-1], 1):
-            line = self._in_recorded_words(told)
+        for number, (tree_file, reached, due) in enumerate(self._lines[1:-1], 1):
+            line = self._in_recorded_words(tree_file)
             data = msgspec.json.decode(line)["data"]
             call_id = data.get("callId", "")
             is_outcome = call_id in lane_of
@@ -382,7 +382,7 @@ class UpdatePart(msgspec.Struct, frozen=True):
     is_gateway: bool = False
     places: Mapping[str, str] | None = None
     """The folders of the command, where this process has others."""
-    files_told: str | None = None
+    tree_file: str | None = None
     """The file by which all of them know what was told of the files."""
 
 
@@ -453,8 +453,8 @@ class UpdateRun(Run):
         if workspace is not None:
             history = WorkspaceHistory(source.reader, repository=repository, aside=aside)
             files = WorkspaceReplay(history, workspace, redactor, self._engine.likeness.places, own=blobs)
-            told = part.files_told if part is not None else None
-            self._engine.record_files(files, history.start.tree, told)
+            tree_file = part.tree_file if part is not None else None
+            self._engine.record_files(files, history.start.tree, tree_file)
         self._written = Written()
         self._entered = Entered(self._engine)
         self._stand_ins = before.standIns or stdlib.NOTHING

@@ -507,13 +507,13 @@ def _as_completed(original: Callable[..., Iterator[object]]) -> Callable[..., It
             return original(fs, timeout)
         name = lane.next_timer("x")
         if lane.context.deadline(lane, name) == "its time":
-            return _told(original(fs, timeout), lane, name)
+            return _note_deadline(original(fs, timeout), lane, name)
         return _completed_in_turn(list(dict.fromkeys(fs)), timeout, lane, name)
 
     return as_completed
 
 
-def _told(jobs: Iterator[object], lane: Lane, name: str) -> Iterator[object]:
+def _note_deadline(jobs: Iterator[object], lane: Lane, name: str) -> Iterator[object]:
     try:
         yield from jobs
     except TimeoutError:

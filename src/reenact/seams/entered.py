@@ -15,7 +15,7 @@ from typing import Any, Final, Self
 
 from reenact.boundary import Context, current_lane
 from reenact.library import is_library
-from reenact.seams.stdlib.places import told
+from reenact.seams.stdlib.places import recorded_path
 
 _TOOL_IDS: Final = (4, 3)
 """Not those that debuggers, coverage and profilers are given."""
@@ -58,7 +58,7 @@ class Entered:
     @property
     def files(self) -> list[str]:
         """As a capture tells them."""
-        shown = {told(file) for file in self._files}
+        shown = {recorded_path(file) for file in self._files}
         return sorted(file for file in shown if not Path(file).is_absolute() and not file.startswith("{"))
 
     def has(self, context: Context, file: str) -> bool:

@@ -19,7 +19,7 @@ from reenact.seams.patches import Patch
 from reenact.seams.pools import Job, job_call
 from reenact.seams.spawn import own_function, run_in_thread, run_job
 
-_Told: TypeAlias = Callable[[Any], Any] | None
+_Callback: TypeAlias = Callable[[Any], Any] | None
 
 
 def _patches(pool: ModuleType) -> list[Patch]:
@@ -60,18 +60,23 @@ class _Seam:
 
     def apply_async(self, original: Callable[..., Any]) -> Callable[..., object]:
         def apply_async(
-            pool: Any, func: Any, args: Any = (), kwds: Any = None, *told: _Told, **options: _Told
+            pool: Any,
+            func: Any,
+            args: Any = (),
+            kwds: Any = None,
+            *callbacks: _Callback,
+            **options: _Callback,
         ) -> object:
             lane, kwargs = self._lane(pool), kwds or {}
             if (giver := self._lane_of_threads(pool)) is not None:
                 func = _ThreadJobs(func, giver).one(giver.child())
             if lane is None:
-                return original(pool, func, args, kwargs, *told, **options)
+                return original(pool, func, args, kwargs, *callbacks, **options)
             return self._done(
                 pool,
                 Job(lane.child(), job_call(func, args=list(args), kwargs=kwargs)),
                 lambda *now: original(pool, func, args, kwargs, *now),
-                *told,
+                *callbacks,
                 **options,
             )
 
@@ -84,8 +89,8 @@ class _Seam:
             iterable: Iterable[object],
             mapper: object,
             chunksize: int | None = None,
-            *told: _Told,
-            **options: _Told,
+            *callbacks: _Callback,
+            **options: _Callback,
         ) -> object:
             lane = self._lane(pool)
             if (giver := self._lane_of_threads(pool)) is not None:
@@ -94,7 +99,7 @@ class _Seam:
                 iterable = jobs.numbered(iterable, is_starred=mapper is self._module.starmapstar)
                 func, mapper = jobs.in_turn, self._module.mapstar
             if lane is None:
-                return original(pool, func, iterable, mapper, chunksize, *told, **options)
+                return original(pool, func, iterable, mapper, chunksize, *callbacks, **options)
             items = list(iterable)
             how = "map" if mapper is self._module.mapstar else "starmap"
             call = job_call(func, **{how: items})
@@ -102,7 +107,7 @@ class _Seam:
                 pool,
                 Job(lane.child(), call),
                 lambda *now: original(pool, func, items, mapper, chunksize, *now),
-                *told,
+                *callbacks,
                 **options,
             )
 
@@ -113,8 +118,8 @@ class _Seam:
         pool: object,
         job: Job,
         start: Callable[..., object],
-        callback: _Told = None,
-        error_callback: _Told = None,
+        callback: _Callback = None,
+        error_callback: _Callback = None,
     ) -> object:
         """What stands for the outcome: it is recorded before anybody hears of it, or recalled."""
         if job.step.live:
@@ -265,11 +270,11 @@ class _AsTheyCome(Iterator[Any]):
         return answer
 
 
-def _after(record: Callable[[Any], None], told: _Told) -> Callable[[Any], None]:
+def _after(record: Callable[[Any], None], callback: _Callback) -> Callable[[Any], None]:
     def both(outcome: Any) -> None:
         record(outcome)
-        if told is not None:
-            told(outcome)
+        if callback is not None:
+            callback(outcome)
 
     return both
 

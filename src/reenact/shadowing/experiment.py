@@ -247,7 +247,7 @@ class _Experiment:
         baseline: str,
     ) -> ShadowReport:
         runs = [
-            self._told(place, candidates.get(place, []), set_apart.get(place, ""))
+            self._describe_run(place, candidates.get(place, []), set_apart.get(place, ""))
             for place in range(len(self._paths))
         ]
         counted = [run for run in runs if not run.set_apart and run.candidates]
@@ -266,7 +266,7 @@ class _Experiment:
             is_interrupted=self._is_interrupted,
         )
 
-    def _told(self, place: int, candidates: list[RunOutcome], set_apart: str) -> ShadowRun:
+    def _describe_run(self, place: int, candidates: list[RunOutcome], set_apart: str) -> ShadowRun:
         path = self._paths[place]
         try:
             with local_run(path) as folder:

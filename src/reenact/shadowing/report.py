@@ -206,7 +206,7 @@ code { font: 13px/1.4 ui-monospace, monospace; }
 
 def html_report(report: ShadowReport) -> bytes:
     """A page that asks nobody for anything."""
-    tone = "" if not report.comparison.is_told else "worse" if report.comparison.is_worse else "better"
+    tone = "" if not report.comparison.is_conclusive else "worse" if report.comparison.is_worse else "better"
     change = ", ".join(f"{name} {_short(str(value))}" for name, value in report.change.items())
     asked = f"; asked with {change}" if change else ""
     parts = [

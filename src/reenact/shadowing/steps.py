@@ -203,7 +203,7 @@ def _moved(url: str, usual: str, base: str) -> str:
 
 
 def _ask(client: httpx2.Client, question: _Question) -> AskedStep:
-    recorded = _told(question.recorded)
+    recorded = _describe_answer(question.recorded)
     step = AskedStep(
         path=question.path,
         capture_id=question.capture_id,
@@ -224,7 +224,7 @@ def _ask(client: httpx2.Client, question: _Question) -> AskedStep:
     same_arguments = Counter(before) == Counter(now)
     return msgspec.structs.replace(
         step,
-        candidate=_told(answer),
+        candidate=_describe_answer(answer),
         same_tools=same_tools,
         same_arguments=same_arguments,
         same_words=same_arguments and question.recorded.text == answer.text,
@@ -237,8 +237,8 @@ def _send(client: httpx2.Client, question: _Question) -> ModelResponse:
         response = client.post(question.url, headers=question.headers, json=question.body)
         if response.status_code not in _AGAIN or attempt == _TRIES - 1:
             break
-        told = response.headers.get("retry-after", "")
-        time.sleep(min(float(told) if told.replace(".", "", 1).isdecimal() else 2.0**attempt, _MAX_PAUSE_S))
+        wait = response.headers.get("retry-after", "")
+        time.sleep(min(float(wait) if wait.replace(".", "", 1).isdecimal() else 2.0**attempt, _MAX_PAUSE_S))
     return read_response(question.provider, response.status_code, {}, response.content)
 
 
@@ -250,10 +250,10 @@ def _calls(answer: ModelResponse) -> list[tuple[str, str]]:
     ]
 
 
-def _told(answer: ModelResponse) -> str:
+def _describe_answer(answer: ModelResponse) -> str:
     calls = [f"{name} {arguments}" for name, arguments in _calls(answer)]
-    told = ", ".join(calls) if calls else shorten(answer.text, _SHOWN)
-    return told if len(told) <= _SHOWN else told[:_SHOWN] + "…"
+    text = ", ".join(calls) if calls else shorten(answer.text, _SHOWN)
+    return text if len(text) <= _SHOWN else text[:_SHOWN] + "…"
 
 
 def _tokens(answer: ModelResponse) -> int:

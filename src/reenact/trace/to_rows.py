@@ -237,7 +237,7 @@ class _Reading:
         """By the digest of all that was said."""
         self._continued: set[bytes] = set()
         """Those that a later call goes on with."""
-        self._told: dict[str, list[ChatMessage]] = {}
+        self._reported: dict[str, list[ChatMessage]] = {}
         """By call id: what was said in a conversation that a source tells of, up to its answer."""
         self._first: dict[str, int] = {}
         """By call id: where its conversation began."""
@@ -261,9 +261,9 @@ class _Reading:
             if asked is not None:
                 self._exchange(asked, event)
         elif isinstance(event, capture.ToolCall) and event.data.derived is True:
-            self._told_call(event)
+            self._match_reported_call(event)
         elif isinstance(event, capture.ToolResult) and event.data.callId in self._waiting:
-            self._told_result(event)
+            self._add_reported_result(event)
 
     def _exchange(self, asked: LlmRequest, answered: LlmResponse) -> None:
         request, response = request_of(self._reader, asked), response_of(self._reader, answered)
@@ -285,19 +285,19 @@ class _Reading:
         self, asked: LlmRequest, answered: LlmResponse, request: ModelRequest, response: ModelResponse
     ) -> None:
         stored = None if asked.data.request is ABSENT else self._reader.resolved(asked.data.request)
-        is_told = isinstance(stored, dict) and "url" not in stored
-        after = str(stored.get("after")) if isinstance(stored, dict) and is_told else ""
+        is_reported = isinstance(stored, dict) and "url" not in stored
+        after = str(stored.get("after")) if isinstance(stored, dict) and is_reported else ""
         if after in self._unfit:
             raise _Unfit("it goes on with a conversation that cannot be a row")
-        before = self._told.get(after)
+        before = self._reported.get(after)
         new = _chat_messages(request)
         answer = _assistant(response.parts)
-        if is_told:
+        if is_reported:
             self._expect(asked, response)
-        said = new if before is None else _continued(before, new)
+        said = new if before is None else _continue_messages(before, new)
         if answer is None:
-            if is_told:
-                self._told[asked.data.callId] = said
+            if is_reported:
+                self._reported[asked.data.callId] = said
             self._lose(Loss(answered.seq, "llm_response", None, "the answer is empty"))
             return
         digests = message_digests(said)
@@ -307,8 +307,8 @@ class _Reading:
             self._continued.add(digests[length - 1])
         first = asked.seq if parent is None else parent.first_event
         messages = [*said, answer]
-        if is_told:
-            self._told[asked.data.callId] = messages
+        if is_reported:
+            self._reported[asked.data.callId] = messages
         tools = [_function(tool.name, tool.description, tool.schema) for tool in request.tools]
         self._by_digest[message_digests(messages)[-1]] = Chat(messages, tools, first, answered.seq)
 
@@ -325,7 +325,7 @@ class _Reading:
         self._latest[lane] = asked.data.callId
         self._expected[lane] = list(response.tool_calls)
 
-    def _told_call(self, event: capture.ToolCall) -> None:
+    def _match_reported_call(self, event: capture.ToolCall) -> None:
         """What a source tells of tools stands beside the model calls, in the order in which they asked."""
         lane = event.data.lane or "0"
         expected = self._expected.get(lane, [])
@@ -335,7 +335,7 @@ class _Reading:
                 self._waiting[event.data.callId] = self._latest[lane], call
                 return
 
-    def _told_result(self, event: capture.ToolResult) -> None:
+    def _add_reported_result(self, event: capture.ToolResult) -> None:
         data = event.data
         model_call, call = self._waiting.pop(data.callId)
         stored = data.result if data.ok else data.error
@@ -343,22 +343,22 @@ class _Reading:
         if not data.ok and isinstance(content, dict) and isinstance(content.get("message"), str):
             content = content["message"]
         try:
-            told = _tool_message(content, call.id, call.name)
+            message = _tool_message(content, call.id, call.name)
         except _Unfit as unfit:
             self._unfit.add(model_call)
             self._lose(Loss(event.seq, "tool_result", "result", str(unfit)))
             return
-        if model_call in self._told:
-            self._told[model_call] = [*self._told[model_call], told]
+        if model_call in self._reported:
+            self._reported[model_call] = [*self._reported[model_call], message]
 
 
-def _continued(before: list[ChatMessage], new: list[ChatMessage]) -> list[ChatMessage]:
-    """What a told call was given: all before it, and what is new; sources may tell a part of that again."""
-    told = {str(message.get("tool_call_id")) for message in before if message["role"] == "tool"}
+def _continue_messages(before: list[ChatMessage], new: list[ChatMessage]) -> list[ChatMessage]:
+    """What a reported call was given: all before it, and what is new; a part may be reported again."""
+    known_ids = {str(message.get("tool_call_id")) for message in before if message["role"] == "tool"}
     said = [
         message
         for message in new
-        if not (message["role"] == "tool" and str(message.get("tool_call_id")) in told)
+        if not (message["role"] == "tool" and str(message.get("tool_call_id")) in known_ids)
     ]
     answers = [_comparable(message, {}) for message in before if message["role"] == "assistant"]
     if answers and said and said[0]["role"] == "assistant" and _comparable(said[0], {}) == answers[-1]:
@@ -504,7 +504,7 @@ def call_rows(reader: CaptureReader, options: RowOptions) -> Iterator[CallRow]:
 def _call_row(
     reader: CaptureReader, options: RowOptions, asked: capture.CaptureEvent, came: capture.CaptureEvent | None
 ) -> CallRow:
-    given, result, error = _stored(asked, came)
+    given, result, error = _stored_payloads(asked, came)
     given, result, error = redacted(
         reader, options, [plain(reader.resolved(each)) for each in (given, result, error)]
     )
@@ -551,7 +551,7 @@ def _name(event: capture.CaptureEvent) -> str:
     return key if isinstance(key, str) else _kind(event)
 
 
-def _stored(asked: capture.CaptureEvent, came: capture.CaptureEvent | None) -> tuple[Any, Any, Any]:
+def _stored_payloads(asked: capture.CaptureEvent, came: capture.CaptureEvent | None) -> tuple[Any, Any, Any]:
     """What a call was given, its result and its failure, as they are stored; ``None`` for what is not."""
     data: Any = asked.data
     if isinstance(asked, capture.StateMutation):

@@ -163,7 +163,7 @@ class ShadowReports:
                 each["run"] = run
         if isinstance(report, ShadowReport):
             told["verdict"] = report.verdict
-            told["isWorse"], told["isTold"] = report.comparison.is_worse, report.comparison.is_told
+            told["isWorse"], told["isTold"] = report.comparison.is_worse, report.comparison.is_conclusive
         return told | {"name": name}
 
     def _read(self, name: str) -> ShadowReport | StepsReport:

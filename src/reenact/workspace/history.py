@@ -288,23 +288,23 @@ def _read_states(reader: EventReader) -> tuple[WorkspaceStart, list[TreeState], 
 
 def _read_state(reader: EventReader, seq: int, details: bytes, outcomes: dict[str, int]) -> TreeState:
     try:
-        told = _decode_details(details)
+        state = _decode_details(details)
     except msgspec.DecodeError as error:
         raise FormatError(str(error), file=reader.events_file, line=seq, json_path="$.data.details") from None
-    if not is_digest(told.tree):
+    if not is_digest(state.tree):
         path = "$.data.details.tree"
         raise FormatError("must be a digest", file=reader.events_file, line=seq, json_path=path)
-    since = min([outcomes[call] for call in told.after if call in outcomes], default=seq)
-    return TreeState(since, seq, told.tree, told.before, told.after, told.open > 0, told.unreadable)
+    since = min([outcomes[call] for call in state.after if call in outcomes], default=seq)
+    return TreeState(since, seq, state.tree, state.before, state.after, state.open > 0, state.unreadable)
 
 
-def tree_told(event: Any) -> str | None:
+def tree_in_event(event: Any) -> str | None:
     """The tree that an event says there is, decoded from its line."""
     data = event.get("data") if isinstance(event, dict) else None
     if not isinstance(data, dict):
         return None
-    told = data.get("details") if data.get("type") == WORKSPACE else data.get("workspace")
-    tree = told.get("tree") if isinstance(told, dict) else None
+    details = data.get("details") if data.get("type") == WORKSPACE else data.get("workspace")
+    tree = details.get("tree") if isinstance(details, dict) else None
     return tree if isinstance(tree, str) else None
 
 

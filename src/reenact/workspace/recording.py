@@ -47,8 +47,8 @@ class WorkspaceOrder(msgspec.Struct, frozen=True):
     """The file that has what that look learned."""
     given: str = ""
     """How the folder was named."""
-    told: str = ""
-    """The file of :class:`LastTold`, where several processes record the run."""
+    tree_file: str = ""
+    """The file of :class:`LatestTree`, where several processes record the run."""
 
     @classmethod
     def for_folder(
@@ -109,14 +109,14 @@ def _refuse_other_than_utf8(*places: str) -> None:
 
 def commit_of(root: str) -> tuple[str, dict[str, str]]:
     """The commit that is checked out in *root*, and its files below it with the names of their objects."""
-    told = _ask_git(root, "rev-parse", "--verify", "HEAD")
+    head = _ask_git(root, "rev-parse", "--verify", "HEAD")
     listed = _ask_git(root, "ls-tree", "-r", "-z", "HEAD")
     objects: dict[str, str] = {}
     for line in listed.split(b"\0"):
         facts, _, path = line.partition(b"\t")
         if facts.startswith(b"100"):  # files; links are in the tree itself
             objects[os.fsdecode(path)] = facts.split(b" ")[2].decode()
-    return told.decode().strip(), objects
+    return head.decode().strip(), objects
 
 
 def _find_excludes(root: Path) -> list[Path]:
@@ -129,8 +129,8 @@ def _find_excludes(root: Path) -> list[Path]:
     questions = (["config", "--type=path", "core.excludesFile"], ["rev-parse", "--git-path", "info/exclude"])
     for number, words in enumerate(questions):
         with suppress(UsageError):  # not set, or there is no git: it is where it is by default
-            told = os.fsdecode(_ask_git(str(root), *words)).rstrip("\n")
-            found[number] = root / told
+            place = os.fsdecode(_ask_git(str(root), *words)).rstrip("\n")
+            found[number] = root / place
     return found
 
 
@@ -151,7 +151,7 @@ def _ask_git(root: str, *words: str) -> bytes:
     return done.stdout
 
 
-class LastTold:
+class LatestTree:
     """What the processes of a run told of its files last: a file that one of them holds while it looks.
 
     So each knows whether another has told something since it looked, and all that they tell is in one order.
@@ -241,7 +241,7 @@ class WorkspaceRecorder:
         write: Callable[[dict[str, Any]], None],
         warn: Callable[[str], None],
         find_recorded: Callable[[str], str] = str,
-        shared: LastTold | None = None,
+        shared: LatestTree | None = None,
     ) -> None:
         """*tree* is the one at the start; *write* appends the data of an event.
 

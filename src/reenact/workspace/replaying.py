@@ -128,8 +128,8 @@ class WorkspaceReplay:
             in_git=_find_in_git(history),
         )
         self._quiet = frozenset(_find_quiet(history))
-        told = [state.tree for state in history.states]
-        self._trees = list(dict.fromkeys([*told, history.end_tree]))
+        trees = [state.tree for state in history.states]
+        self._trees = list(dict.fromkeys([*trees, history.end_tree]))
         self._latest = 0
         """Which of them the files were last."""
         self._open: set[int] = set()
@@ -261,14 +261,14 @@ class WorkspaceReplay:
         if not changes:
             return None
         self._known.update((change.path, change.after) for change in changes)
-        told = ", ".join(" ".join(str(change).split()) for change in changes[:_SHOWN])
+        shown = ", ".join(" ".join(str(change).split()) for change in changes[:_SHOWN])
         more = f" and {len(changes) - _SHOWN} more" if len(changes) > _SHOWN else ""
         lines = [line for change in changes for line in describe_change(change, self._content)]
         if len(lines) > _MAX_LINES:
             lines = [*lines[:_MAX_LINES], f"… {len(lines) - _MAX_LINES} more lines"]
         return ReplayDivergence(
             code="event_payload_mismatch",
-            detail=f"{what}: {told}{more}",
+            detail=f"{what}: {shown}{more}",
             expected={"tree": expected},
             observed=Observed("workspace", {"tree": live, "paths": [change.text for change in changes]}),
             event_seq=seq,

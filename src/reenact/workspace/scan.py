@@ -294,7 +294,7 @@ class Scanner:
         redactor = self._redactor.of_names
         if new and redactor.is_suspect(os.fsencode("\n".join(new))):
             shown = {name: os.fsdecode(redactor.redact_bytes(os.fsencode(name))) for name in new}
-            folder.hidden = folder.hidden | {name: told for name, told in shown.items() if told != name}
+            folder.hidden = folder.hidden | {name: text for name, text in shown.items() if text != name}
         return folder.hidden != before
 
     def _look_at_folders(

@@ -43,7 +43,7 @@ from reenact.store.pruning import pruned_blobs
 from reenact.store.reader import CHANGED_LINE_ENDS, EventReader, blobs_in
 from reenact.store.rundir import BLOBS, MANIFEST, PARTS, RECOVERED, RunDir, RunState
 from reenact.store.transcript import TRANSCRIPT, is_transcript_of
-from reenact.workspace.history import blobs_below, tree_told
+from reenact.workspace.history import blobs_below, tree_in_event
 
 _decode_lines: Final = msgspec.json.Decoder().decode_lines
 _encode_lines: Final = msgspec.json.Encoder(order="sorted").encode_lines
@@ -95,7 +95,7 @@ BACKWARDS_TOLERANCE_MS: Final = 1000
 
 _BLOB: Final = b'"$blob"'
 _TREE: Final = b'"workspace"'
-_glance: Final = BlockReader(CaptureEvent)
+_events: Final = BlockReader(CaptureEvent)
 _decode: Final = msgspec.json.Decoder().decode
 
 
@@ -136,7 +136,7 @@ def read_event_blocks(
 ) -> Iterator[CaptureEventBlock]:
     """The events of *block*: many at once where nothing is odd, else one by one."""
     for part in split_block(block):
-        events = _glance.from_block(part.text)
+        events = _events.from_block(part.text)
         if events is not None:
             yield CaptureEventBlock(range(part.number, part.number + len(events)), events, part.text)
             continue
@@ -201,7 +201,7 @@ def _note_blobs(segment: EventSegment, numbers: Sequence[int], text: bytes) -> N
     for number, line in zip(numbers, text.split(b"\n"), strict=False):
         for digest in blobs_in(_decode(line)) if _BLOB in line else ():
             segment.blobs.setdefault(digest, number)
-        if _TREE in line and (tree := tree_told(_decode(line))) is not None:
+        if _TREE in line and (tree := tree_in_event(_decode(line))) is not None:
             segment.trees.setdefault(tree, number)
 
 

@@ -21,7 +21,7 @@ from reenact.boundary import Instant
 from reenact.seams.patches import Patch
 from reenact.seams.stdlib.chosen import lane_for, value_of
 from reenact.seams.stdlib.exchange import is_exchanged_in
-from reenact.seams.stdlib.places import told
+from reenact.seams.stdlib.places import recorded_path
 
 _WRITING: Final = frozenset(
     "".join(letters)
@@ -102,7 +102,7 @@ class _Written(io.FileIO):
 def _tell(path: Any, mode: str, size_bytes: int, sha256_hex: str) -> None:
     fields = {
         "type": "file_write",
-        "path": told(path),
+        "path": recorded_path(path),
         "mode": mode,
         "bytes": size_bytes,
         "sha256": f"sha256:{sha256_hex}",

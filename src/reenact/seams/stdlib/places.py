@@ -29,7 +29,7 @@ def workspace_known(root: str | Path | None) -> Iterator[None]:
         _workspaces = before
 
 
-def told(path: Any) -> str:
+def recorded_path(path: Any) -> str:
     """*path* below the working folder relative to it, below the temporary folder by its name alone.
 
     Below the folder of the run's files it is told from there.

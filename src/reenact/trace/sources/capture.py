@@ -29,7 +29,7 @@ from reenact.trace.model_calls import DerivedEvents
 from reenact.trace.sources.source import Header, RecordedRun, RunKind, RunSource
 from reenact.values.tags import plain
 from reenact.workspace.compare import compare_trees, describe_change
-from reenact.workspace.history import GitObjects, tree_told
+from reenact.workspace.history import GitObjects, tree_in_event
 
 _SHOWN_FILES: Final = 8
 _SHOWN_LINES: Final = 400
@@ -217,9 +217,9 @@ class CaptureSource(_EventSource):
 
     def _with_changed_files(self, event: RunEvent) -> RunEvent:
         """The event of a tree with what changed since the one before, in words and as a diff."""
-        trees = (tree_told(self.raw(seq)) for seq in range(event.seq - 1, 0, -1) if self._tells_tree(seq))
+        trees = (tree_in_event(self.raw(seq)) for seq in range(event.seq - 1, 0, -1) if self._tells_tree(seq))
         before = next((tree for tree in trees if tree is not None), None)
-        changes = compare_trees(self._read_tree, before, tree_told(self.raw(event.seq)))
+        changes = compare_trees(self._read_tree, before, tree_in_event(self.raw(event.seq)))
         shown = ", ".join(" ".join(str(change).split()) for change in changes[:_SHOWN_FILES])
         more = f" and {len(changes) - _SHOWN_FILES} more" if len(changes) > _SHOWN_FILES else ""
         lines = [line for change in changes for line in describe_change(change, self._file_content)]

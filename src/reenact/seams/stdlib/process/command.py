@@ -17,7 +17,7 @@ from reenact.boundary import Call, Context, Step, current_lane
 from reenact.library import HOST_QUESTIONS, asking_module
 from reenact.seams.serving import asks_server_of_run
 from reenact.seams.stdlib.chosen import is_everywhere, lane_for
-from reenact.seams.stdlib.places import told
+from reenact.seams.stdlib.places import recorded_path
 
 _PASS_ON: Final = frozenset({"os", "subprocess"})
 Environment: TypeAlias = Mapping[str, str] | None
@@ -121,7 +121,7 @@ class Command:
     def __init__(self, args: Any, options: dict[str, Any]) -> None:
         self._request: dict[str, Any] = {"args": _words(args)}
         if options.get("cwd") is not None:
-            self._request["cwd"] = told(options["cwd"])
+            self._request["cwd"] = recorded_path(options["cwd"])
         if options.get("shell"):
             self._request["shell"] = True
         words = self._request["args"]

@@ -76,14 +76,14 @@ async def _start(
         command.note_start(step, transport.get_pid())
         boundary.__exit__(None, None, None)
         return transport, protocol
-    told = _Told(command, boundary, step, protocol, _pipes_in(options))
+    recording = _RecordingProtocol(command, boundary, step, protocol, _pipes_in(options))
     try:
         with boundary.inside(), running(), outside():
-            transport, _ = await create(lambda: told)
+            transport, _ = await create(lambda: recording)
     except BaseException as error:
         boundary.__exit__(type(error), error, None)
         raise
-    return _Recorded(transport, told), protocol
+    return _Recorded(transport, recording), protocol
 
 
 def _pipes_in(options: dict[str, object]) -> list[int]:
@@ -92,7 +92,7 @@ def _pipes_in(options: dict[str, object]) -> list[int]:
     return [fd for fd, name in enumerate(_NAMES) if options.get(name, pipe) == pipe]
 
 
-class _Told(asyncio.SubprocessProtocol):
+class _RecordingProtocol(asyncio.SubprocessProtocol):
     """Stands before the *protocol* of a live process and tells the recording what it hears."""
 
     def __init__(
@@ -101,7 +101,7 @@ class _Told(asyncio.SubprocessProtocol):
         self.command = command
         self.writes = 0
         """How often something was written to the process, its end counted as one."""
-        self._writes_told = 0
+        self._writes_noted = 0
         self._boundary = boundary
         self._step = step
         self._protocol = protocol
@@ -144,9 +144,9 @@ class _Told(asyncio.SubprocessProtocol):
 
     def _tell(self, piece: dict[str, object]) -> None:
         if not self._is_over:
-            if self.writes > self._writes_told:
+            if self.writes > self._writes_noted:
                 # Of its own, so that in replay what is said then has the names that were written till then.
-                self._writes_told = self.writes
+                self._writes_noted = self.writes
                 self._step.piece({"writes": self.writes})
             self._step.piece(piece)
 
@@ -168,33 +168,36 @@ class _Told(asyncio.SubprocessProtocol):
 class _Recorded:
     """A live transport; what is done with the process is recorded."""
 
-    def __init__(self, transport: Any, told: _Told) -> None:
+    def __init__(self, transport: Any, recording: _RecordingProtocol) -> None:
         self._transport = transport
-        self._told = told
+        self._recording = recording
 
     def __getattr__(self, name: str) -> object:
         return getattr(self._transport, name)
 
     def get_pipe_transport(self, fd: int) -> object:
         pipe = self._transport.get_pipe_transport(fd)
-        return _RecordedInput(pipe, self._told) if fd == _STDIN and pipe is not None else pipe
+        return _RecordedInput(pipe, self._recording) if fd == _STDIN and pipe is not None else pipe
 
     def send_signal(self, signal: int) -> None:
         _do(
-            self._told.command, "send_signal", lambda: self._transport.send_signal(signal), number=int(signal)
+            self._recording.command,
+            "send_signal",
+            lambda: self._transport.send_signal(signal),
+            number=int(signal),
         )
 
     def terminate(self) -> None:
-        _do(self._told.command, "terminate", self._transport.terminate)
+        _do(self._recording.command, "terminate", self._transport.terminate)
 
     def kill(self) -> None:
-        _do(self._told.command, "kill", self._transport.kill)
+        _do(self._recording.command, "kill", self._transport.kill)
 
 
 class _RecordedInput:
-    def __init__(self, pipe: Any, told: _Told) -> None:
+    def __init__(self, pipe: Any, recording: _RecordingProtocol) -> None:
         self._pipe = pipe
-        self._told = told
+        self._recording = recording
 
     def __getattr__(self, name: str) -> object:
         return getattr(self._pipe, name)
@@ -202,8 +205,8 @@ class _RecordedInput:
     def write(self, data: Any) -> None:
         data = bytes(data)
         if data:
-            self._told.writes += 1
-            _do(self._told.command, "write", lambda: self._pipe.write(data), stream="stdin", data=data)
+            self._recording.writes += 1
+            _do(self._recording.command, "write", lambda: self._pipe.write(data), stream="stdin", data=data)
 
     def writelines(self, lines: Any) -> None:
         self.write(b"".join(lines))
@@ -218,7 +221,7 @@ class _RecordedInput:
 
     def _ended(self) -> None:
         if not self._pipe.is_closing():
-            self._told.writes += 1
+            self._recording.writes += 1
 
 
 def _do(command: Command, what: str, act: Callable[[], object], **details: Any) -> None:
@@ -256,7 +259,7 @@ class _Replayed(asyncio.SubprocessTransport):
     async def _give(self) -> None:
         is_over = False
         for piece in self._step.pieces():
-            while not self._has_been_told_enough(piece):
+            while not self._has_enough_input(piece):
                 self._more.clear()
                 await self._more.wait()
             if "writes" in piece:
@@ -283,7 +286,7 @@ class _Replayed(asyncio.SubprocessTransport):
         self._pipes[fd].is_closed = True
         self._protocol.pipe_connection_lost(fd, None)
 
-    def _has_been_told_enough(self, piece: dict[str, Any]) -> bool:
+    def _has_enough_input(self, piece: dict[str, Any]) -> bool:
         if "writes" in piece:
             return self._writes >= int(piece["writes"])
         return self._given >= int(piece.get("after", 0))  # in captures of earlier versions
