@@ -109,7 +109,7 @@ def loop_time(original: Callable[[object], float]) -> Callable[[object], float]:
 def call_at(original: Callable[..., object]) -> Callable[..., object]:
     """``call_at`` of an event loop, but its timers go off in their turn."""
 
-    def call_at(self: Any, when: float, callback: Any, *args: Any, context: Any = None) -> object:
+    def call_at(self: Any, when: float, callback: Any, *args: object, context: Any = None) -> object:
         timer = _new_timer(self, when - self.time(), callback)
         if timer is None:
             return original(self, when - _ahead.get(self, 0.0), callback, *args, context=context)
@@ -124,7 +124,7 @@ def call_at(original: Callable[..., object]) -> Callable[..., object]:
 def call_later(original: Callable[..., object]) -> Callable[..., object]:
     """``call_later`` of an event loop that does not build on ``call_at``."""
 
-    def call_later(self: Any, delay: float, callback: Any, *args: Any, context: Any = None) -> object:
+    def call_later(self: Any, delay: float, callback: Any, *args: object, context: Any = None) -> object:
         timer = _new_timer(self, delay, callback)
         if timer is None:
             return original(self, delay, callback, *args, context=context)
@@ -152,7 +152,7 @@ def _reschedule(original: Callable[..., None]) -> Callable[..., None]:
 def in_turn(original: Callable[..., object]) -> Callable[..., object]:
     """``call_soon_threadsafe`` of an event loop, but what is handed to it comes in its turn, as a timer."""
 
-    def call_soon_threadsafe(self: Any, callback: Any, *args: Any, context: Any = None) -> Any:
+    def call_soon_threadsafe(self: Any, callback: Any, *args: object, context: Any = None) -> Any:
         lane = _handing_lane(self, args)
         if lane is None or not lane.has_order:
             return original(self, callback, *args, context=context)
@@ -204,7 +204,7 @@ class _Timer:
             _now.timer = before
 
 
-def _new_timer(loop: Any, delay_s: float, callback: Any) -> _Timer | None:
+def _new_timer(loop: object, delay_s: float, callback: object) -> _Timer | None:
     """The timer that is being set, if it is one whose turn counts."""
     lane = current_lane()
     if lane is None:
@@ -377,7 +377,7 @@ def _unlocked(condition: Any) -> Iterator[None]:
 
 
 def _acquire(original: Callable[..., bool]) -> Callable[..., bool]:
-    def acquire(self: Any, blocking: bool = True, timeout: float | None = None) -> bool:
+    def acquire(self: object, blocking: bool = True, timeout: float | None = None) -> bool:
         if timeout is None or not blocking or _now.is_waiting:
             return original(self, blocking, timeout)
         if timeout <= 0:  # it is a look; executors look so for idle workers
@@ -406,7 +406,7 @@ def _join(original: Callable[..., None]) -> Callable[..., None]:
 def get_in_turn(original: Callable[..., object]) -> Callable[..., object]:
     """``get`` of a queue, but its deadline passes in its turn."""
 
-    def get(self: Any, block: bool = True, timeout: float | None = None) -> Any:
+    def get(self: object, block: bool = True, timeout: float | None = None) -> object:
         def attempt(seconds: float) -> object:
             try:
                 return original(self, True, seconds)

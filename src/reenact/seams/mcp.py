@@ -104,7 +104,9 @@ def _message(model: Any) -> tuple[str, Params]:
 
 
 def _send_request(original: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[object]]:
-    async def send_request(self: Any, request: Any, result_type: Any, *rest: Any, **options: Any) -> object:
+    async def send_request(
+        self: object, request: object, result_type: Any, *rest: Any, **options: Any
+    ) -> object:
         if not _is_clients(self):
             return await original(self, request, result_type, *rest, **options)
         async with crossing(_call_of(*_message(request), None)) as step:
@@ -202,7 +204,7 @@ class _Silence:
 
 
 def _post_writer(original: Callable[..., Awaitable[None]]) -> Callable[..., Awaitable[None]]:
-    async def post_writer(self: Any, client: Any, reader: Any, writer: Any, *rest: Any) -> None:
+    async def post_writer(self: Any, client: object, reader: Any, writer: Any, *rest: Any) -> None:
         facts = {"mcp": {"url": self.url}}
         async with crossing(
             Call("network", "mcp server", {"transport": "streamable http"}, facts, empty=dict)
@@ -221,7 +223,7 @@ def _post_writer(original: Callable[..., Awaitable[None]]) -> Callable[..., Awai
 
 def _connect_sse(original: Callable[..., Any]) -> Callable[..., object]:
     @asynccontextmanager
-    async def connect_sse(client: Any, *args: Any, **options: Any) -> AsyncIterator[object]:
+    async def connect_sse(client: Any, *args: object, **options: object) -> AsyncIterator[object]:
         url = str(args[-1] if args else options["url"])
         if current_lane() is None:
             async with original(client, *args, **options) as source:
@@ -252,11 +254,11 @@ def _connect_sse(original: Callable[..., Any]) -> Callable[..., object]:
     return connect_sse
 
 
-def _connect_sse_for_transport(original: Callable[..., Any]) -> Callable[..., object]:
+def _connect_sse_for_transport(original: Callable[..., object]) -> Callable[..., object]:
     """The same of a client's own method, which serves others too."""
     connect_sse = _connect_sse(original)
 
-    def sse(client: Any, *args: Any, **options: Any) -> object:
+    def sse(client: object, *args: object, **options: object) -> object:
         caller = sys._getframe(1)  # noqa: SLF001 — who calls decides what it means
         is_transport = caller.f_globals.get("__name__") == _SSE_TRANSPORT
         return (connect_sse if is_transport else original)(client, *args, **options)
@@ -264,7 +266,7 @@ def _connect_sse_for_transport(original: Callable[..., Any]) -> Callable[..., ob
     return sse
 
 
-def _sent_outside(send: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[object]]:
+def _sent_outside(send: Callable[..., Awaitable[object]]) -> Callable[..., Awaitable[object]]:
     async def send_outside(*args: object, **options: object) -> object:
         with outside():
             return await send(*args, **options)
@@ -300,7 +302,7 @@ def _terminate_session(original: Callable[..., Awaitable[None]]) -> Callable[...
 def _cache_clock(original: Callable[..., None]) -> Callable[..., None]:
     """Whether an answer is still fresh decides whether the server is asked, so its clock is the run's."""
 
-    def __init__(self: Any, *args: Any, **options: Any) -> None:  # noqa: N807
+    def __init__(self: Any, *args: object, **options: object) -> None:  # noqa: N807
         original(self, *args, **options)
         clock = self._clock  # the library's own name
         self._clock = lambda: instant(_CACHE_READ, clock)

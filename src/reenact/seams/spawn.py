@@ -75,7 +75,7 @@ def patches() -> list[Patch]:
 def bound_to_lanes(original: Callable[..., Any]) -> Callable[..., object]:
     """``create_task`` of an event loop, but each task has a lane from its start."""
 
-    def create_task(self: Any, coro: Any, *, context: Any = None, **options: Any) -> object:
+    def create_task(self: object, coro: object, *, context: object = None, **options: Any) -> object:
         lane = current_lane()
         if lane is None:
             return original(self, coro, context=context, **options)
@@ -121,17 +121,17 @@ def _is_waited_for(frame: FrameType | None) -> bool:
 
 
 def _as_completed(original: Callable[..., Any]) -> Callable[..., object]:
-    def as_completed(fs: Any, **options: Any) -> Iterator[object]:
+    def as_completed(fs: Any, **options: object) -> Iterator[object]:
         """The original starts bare coroutines in the order of a set; this one in the order given."""
         if current_lane() is not None and not asyncio.iscoroutine(fs) and not asyncio.isfuture(fs):
             fs = [asyncio.ensure_future(item) for item in fs]
-        result: Iterator[Any] = original(fs, **options)
+        result: Iterator[object] = original(fs, **options)
         return result
 
     return as_completed
 
 
-def _start(original: Callable[..., Any]) -> Callable[..., object]:
+def _start(original: Callable[..., object]) -> Callable[..., object]:
     def start(self: threading.Thread) -> None:
         lane = current_lane()
         if lane is None or _is_pool_worker(self):
@@ -155,7 +155,7 @@ def _is_pool_worker(thread: threading.Thread) -> bool:
 
 
 def _submit(original: Callable[..., Any]) -> Callable[..., object]:
-    def submit(self: Any, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[object]:
+    def submit(self: object, fn: Callable[..., object], /, *args: object, **kwargs: Any) -> Future[object]:
         lane = current_lane()
         if lane is None:
             future: Future[object] = original(self, fn, *args, **kwargs)
@@ -239,7 +239,7 @@ class _AsTheyEnded(set[Any]):
 
 
 def _tasks_in_order(original: Callable[..., Any]) -> Callable[..., object]:
-    async def wait(*args: Any, **options: Any) -> tuple[set[object], set[object]]:
+    async def wait(*args: object, **options: object) -> tuple[set[object], set[object]]:
         done, pending = await original(*args, **options)
         return _AsTheyEnded(done) if current_lane() is not None else done, pending
 

@@ -43,7 +43,7 @@ def _sleep(original: Callable[[float], None]) -> Callable[[float], None]:
 
 
 def _async_sleep(original: Callable[..., Any]) -> Callable[..., object]:
-    async def sleep(delay: float, *result: Any, **options: Any) -> object:
+    async def sleep(delay: float, *result: object, **options: object) -> object:
         lane = _retrying_lane()
         is_skipped = lane is not None and not _is_real(delay, lane)
         return await original(0 if is_skipped else delay, *result, **options)

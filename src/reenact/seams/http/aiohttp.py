@@ -41,7 +41,7 @@ class _Seam:
     def request(self, original: Callable[..., Any]) -> Callable[..., Any]:
         is_fake = not is_own(original, "aiohttp")
 
-        async def request(session: Any, method: str, str_or_url: Any, **options: Any) -> Any:
+        async def request(session: Any, method: str, str_or_url: object, **options: Any) -> Any:
             if not is_fake and is_outermost():
                 chosen = options.get("middlewares")
                 outer = session._middlewares if chosen is None else chosen  # noqa: SLF001
@@ -53,7 +53,7 @@ class _Seam:
         return request
 
     def _middleware(self, *, is_decoded: bool) -> Callable[..., Any]:
-        async def cross(request: Any, handler: Callable[..., Any]) -> Any:
+        async def cross(request: Any, handler: Callable[..., Any]) -> object:
             exchange = Exchange(await _sent(request), is_streamed=True, is_decoded=is_decoded)
             if exchange.asked.is_left_alone:
                 return await handler(request)
@@ -115,7 +115,7 @@ class _RecordedConnection:
     _reading_paused = False
     """Older readers look at it themselves."""
 
-    def __init__(self, message: Any = None, content: Any = None) -> None:
+    def __init__(self, message: object = None, content: object = None) -> None:
         self._answer = message, content
 
     @property
@@ -210,7 +210,7 @@ def _reader_class(base: Any) -> Any:
     class Reader(base):  # type: ignore[misc]  # the library may not be there to be seen
         """Pulls when its own buffer has run empty, and no sooner."""
 
-        def __init__(self, exchange: Exchange, pull: Pull, head: Head, loop: Any) -> None:
+        def __init__(self, exchange: Exchange, pull: Pull, head: Head, loop: object) -> None:
             super().__init__(_RecordedConnection(), _BUFFER_BYTES, loop=loop)
             self._exchange = exchange
             self._pull = pull

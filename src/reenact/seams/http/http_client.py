@@ -106,7 +106,7 @@ class _Seam:
 
         return endheaders
 
-    def send(self, original: Callable[..., Any]) -> Callable[..., object]:
+    def send(self, original: Callable[..., object]) -> Callable[..., object]:
         self._original["send"] = original
 
         def send(connection: Any, data: object) -> None:
@@ -141,7 +141,7 @@ class _Seam:
 
         return getresponse
 
-    def close(self, original: Callable[..., Any]) -> Callable[..., Any]:
+    def close(self, original: Callable[..., object]) -> Callable[..., Any]:
         def close(connection: Any) -> None:
             asking = self._asking.pop(connection, None)
             if asking is not None and asking.exchange is not None:

@@ -63,7 +63,7 @@ class _Seam:
         """Connections whose tunnel through a proxy is still to be dug."""
 
     def prepare_proxy(self, original: Callable[..., Any]) -> Callable[..., object]:
-        def prepare_proxy(pool: Any, conn: Any) -> None:
+        def prepare_proxy(pool: Any, conn: object) -> None:
             """Digging the tunnel is part of the call: it is done when the call turns out to be live."""
             if not is_outermost():
                 original(pool, conn)
@@ -75,7 +75,7 @@ class _Seam:
     def make_request(self, original: Callable[..., object]) -> Callable[..., object]:
         is_fake = not is_own(original, "urllib3")
 
-        def make_request(pool: Any, conn: Any, method: str, url: str, **options: Any) -> object:
+        def make_request(pool: Any, conn: Any, method: str, url: str, **options: object) -> object:
             if is_fake or not is_outermost():
                 return original(pool, conn, method, url, **options)
             body = options["body"] = whole_body(options.get("body"))
@@ -200,7 +200,7 @@ class _Answer:
         self._chunks = chunks
         self._response = response
 
-    def fields(self, method: str, url: str, options: dict[str, Any]) -> dict[str, Any]:
+    def fields(self, method: str, url: str, options: dict[str, object]) -> dict[str, Any]:
         """The arguments of urllib3's own response class."""
         head = self._head
         original = response_over(self._read(), head, method, self._left)

@@ -128,7 +128,7 @@ def formed_value_of(
     live = produce() if is_fake else _UNKNOWN
     is_recorded = False
 
-    def write() -> Any:
+    def write() -> object:
         nonlocal live, is_recorded
         is_recorded = True
         live = produce() if live is _UNKNOWN else live

@@ -158,7 +158,7 @@ def _see_choices(drawn: list[object], generator: random.Random | None = None) ->
 def _watch(see: Callable[..., None], *generator: random.Random) -> Callable[[Any], object]:
     """Show *see* what a function gives that draws from *generator*, or from the system."""
 
-    def watch(original: Callable[..., Any]) -> Callable[..., object]:
+    def watch(original: Callable[..., object]) -> Callable[..., object]:
         def draw(*args: object, **kwargs: object) -> object:
             drawn = original(*args, **kwargs)
             see(drawn, *generator)
@@ -170,7 +170,7 @@ def _watch(see: Callable[..., None], *generator: random.Random) -> Callable[[Any
 
 
 def _watch_method(see: Callable[..., None]) -> Callable[[Any], object]:
-    def watch(original: Callable[..., Any]) -> Callable[..., object]:
+    def watch(original: Callable[..., object]) -> Callable[..., object]:
         def draw(self: random.Random, *args: object, **kwargs: object) -> object:
             drawn = original(self, *args, **kwargs)
             see(drawn, self)
@@ -199,7 +199,7 @@ def _note_seed(generator: random.Random, seed: object) -> None:
 
 
 def _watch_seed(original: Callable[..., None]) -> Callable[..., None]:
-    def seed(self: random.Random, a: object = None, *args: Any, **kwargs: Any) -> None:
+    def seed(self: random.Random, a: object = None, *args: object, **kwargs: object) -> None:
         original(self, a, *args, **kwargs)
         _note_seed(self, a)
 
@@ -207,7 +207,7 @@ def _watch_seed(original: Callable[..., None]) -> Callable[..., None]:
 
 
 def _watch_shared_seed(original: Callable[..., None]) -> Callable[..., None]:
-    def seed(a: object = None, *args: Any, **kwargs: Any) -> None:
+    def seed(a: object = None, *args: object, **kwargs: object) -> None:
         original(a, *args, **kwargs)
         _note_seed(_shared, a)
 

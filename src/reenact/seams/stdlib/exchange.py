@@ -81,9 +81,9 @@ class _Open:
         self.agents: list[Patterns] = []
         """Whose namespaces: one entry for each open run."""
         self._modules: dict[ModuleType, StandIn] = {}
-        self._standing: dict[int, Any] = {}
+        self._standing: dict[int, object] = {}
         """By the identity of a real object: what stands for it."""
-        self._originals: dict[int, Any] = {}
+        self._originals: dict[int, object] = {}
         """The other way round."""
         self._built_in: dict[str, object] = {}
         """What stands for built-in functions; a namespace has no name for these until it gets ours."""
