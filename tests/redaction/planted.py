@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import gzip
+import html
 import json
 import random
+import re
 import string
-from base64 import b64encode, urlsafe_b64encode
+from base64 import b64decode, b64encode, urlsafe_b64encode
 from collections.abc import Callable, Iterator
+from html.entities import html5
 from itertools import pairwise
-from urllib.parse import quote, quote_plus, urlencode
+from urllib.parse import quote, quote_plus, unquote, urlencode
 
 _WIDE = string.ascii_letters + string.digits
 _HEX = "0123456789abcdef"
@@ -109,6 +112,11 @@ def families(draw: random.Random) -> dict[str, str]:
         "shippo": "ship" + "po_live_" + some(40, _HEX),
         "duffel": "duff" + "el_test_" + some(43),
         "square": "EA" + "AA" + some(30) + "-_" + some(28),
+        "gocardless": "live" + "_" + some(36) + "aB12",
+        "airtable": "pa" + "t" + some(14) + "." + some(64, _HEX),
+        "atlassian": "ATATT" + "3xFfGF0" + some(100) + "=" + some(8, _HEX),
+        "hashicorp": some(14) + ".atlas" + "v1." + some(64),
+        "url": "postgres://bob:" + some(20) + "@db.example:5432/x",
         "twilio, uppercase": "S" + "K" + some(32, "0123456789ABCDEF"),
     }
 
@@ -235,6 +243,56 @@ SHAPED_PLACES: dict[str, Callable[[str], str]] = {
     "list": lambda value: json.dumps([1, value, {"x": [value]}]),
     "key": lambda value: json.dumps({value: 1}),
 }
+
+
+_NAMED_SIGNS = {sign: name for name, sign in html5.items() if name[-1] == ";" and len(sign) == 1}
+
+
+def _each_sign(write: Callable[[str], str]) -> Callable[[str], str]:
+    return lambda text: re.sub("[^A-Za-z0-9]", lambda sign: write(sign[0]), text)
+
+
+_percent = _each_sign(lambda sign: f"%{ord(sign):02X}")
+_decimal = _each_sign(lambda sign: f"&#{ord(sign)};")
+
+CODINGS: dict[str, Callable[[str], str]] = {
+    "percent": lambda value: f"https://h.example/?q={_percent(value)}&a=b",
+    "percent, twice": lambda value: f"https://h.example/?q={_percent(_percent(value))}&a=b",
+    "percent, every character": lambda value: "q=" + "".join(f"%{ord(sign):02x}" for sign in value),
+    "percent, in json": lambda value: "q=" + quote(json.dumps({"k": value})),
+    "entities": lambda value: f"<p>{_decimal(value)}</p>",
+    "entities, twice": lambda value: f"<p>{html.escape(_decimal(value))}</p>",
+    "entities, hexadecimal": _each_sign(lambda sign: f"&#x{ord(sign):X};"),
+    "entities, by name": _each_sign(
+        lambda sign: f"&{_NAMED_SIGNS.get(sign, f'#{ord(sign):04}')}".rstrip(";") + ";"
+    ),
+    "entities, every character": lambda value: "".join(f"&#{ord(sign)};" for sign in value),
+    "literal": lambda value: f"k = '{_each_sign(lambda sign: f'{chr(92)}x{ord(sign):02x}')(value)}'",
+    "literal, unicode": lambda value: f"k = '{_each_sign(lambda sign: f'{chr(92)}u{ord(sign):04x}')(value)}'",
+    "colour": lambda value: f"key:\x1b[31m{value}\x1b[0m done",
+    "colour, after a word": lambda value: f"key\x1b[38;5;196m{value}\x1b[0m done",
+    "colour, inside": lambda value: f"key {value[:6]}\x1b[1m{value[6:9]}\x1b[m{value[9:]} done",
+    "base64": lambda value: "data:" + b64encode(f"key {value} end".encode()).decode(),
+    "base64, twice": lambda value: b64encode(b64encode(f"the key is {value} ok".encode())).decode(),
+    "base64, in percent": lambda value: "q=" + quote(b64encode(f"key {value} end..".encode()), safe=""),
+}
+"""How a value can be written otherwise, one coding around the other too."""
+
+
+def undone(text: str) -> str:
+    """*text* and all that its codings may hide."""
+    seen, texts = {text}, [text]
+    for each in texts:
+        plain = re.sub("\x1b\\[[0-9;]*m", "", each)
+        plain = re.sub(r"\\\\(?:x|u00)([0-9a-f]{2})", lambda code: chr(int(code[1], 16)), plain)
+        found = [html.unescape(unquote(plain))]
+        found += [
+            b64decode(run[: len(run) // 4 * 4]).decode("latin-1")
+            for run in re.findall(r"[A-Za-z0-9+/]{20,}={0,2}", plain)
+        ]
+        texts += [new for new in found if new not in seen]
+        seen.update(found)
+    return "\n".join(texts)
 
 
 def deltas(text: str, draw: random.Random) -> dict[str, bytes]:

@@ -171,7 +171,7 @@ def test_the_prefilter_misses_nothing(profile: str, value: object) -> None:
     redactor = Redactor(profile, secrets=[REGISTERED], salt=SALT)
     text = canonical.encode(value)
     expected = redactor.redact_json(text)
-    redactor._is_suspect = lambda _: True
+    redactor.is_suspect = lambda _: True
     assert redactor.redact_json(text) == expected
 
 
@@ -192,7 +192,7 @@ def test_the_prefilter_misses_nothing_in_streams(stream: bytes) -> None:
     """Also where a secret lies over several events."""
     redactor = Redactor("default", secrets=[REGISTERED], salt=SALT)
     expected = redactor.redact_bytes(stream)
-    redactor._is_suspect = lambda _: True
+    redactor.is_suspect = lambda _: True
     assert redactor.redact_bytes(stream) == expected
     assert redactor.redact_bytes(expected) == expected
 

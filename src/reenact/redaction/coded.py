@@ -1,4 +1,8 @@
-"""Secrets behind a coding: registered values in all their forms, and what base64 and percent escapes hide.
+"""Secrets behind a coding: registered values in all their forms, and texts with their codings undone.
+
+One table of codes says how a character can be written otherwise: percent escapes and HTML entities, each
+also coded again, escapes of string literals, and the colours of a terminal, which mean no character at all.
+:class:`View` undoes them and knows where each character came from.
 
 In base64 three bytes become four characters, so a secret looks in one of three ways, depending on how many
 bytes stand before it; its first and last character also depend on its neighbours and are left out.
@@ -11,7 +15,10 @@ import html
 import json
 import re
 from base64 import b64decode, b64encode
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
+from html.entities import html5
+from string import ascii_letters, digits
 from typing import Final
 from urllib.parse import quote, quote_plus, unquote, unquote_plus
 
@@ -34,6 +41,142 @@ _LOOKED_AT: Final = 16384
 _LOOKED_BACK: Final = 64
 _URLSAFE: Final = str.maketrans("-_", "+/")
 _TO_URLSAFE: Final = str.maketrans("+/", "-_")
+
+
+MAX_DEPTH: Final = 4
+"""So many codings one around the other are undone; each costs a pass, so there is an end."""
+
+_ENTITIES: Final = {
+    name: sign for name, sign in html5.items() if name[-1] == ";" and len(sign) == 1 and sign.isascii()
+}
+_COLOUR: Final = r"(?:\x1b|\\{1,8}(?:u001[bB]|x1[bB]|033|e))\[[0-9;:]{0,20}[mK]"
+_CODE: Final = (
+    rf"%(?:25){{0,{MAX_DEPTH}}}(?P<percent>[0-7][0-9A-Fa-f])"
+    rf"|&(?:amp;){{0,{MAX_DEPTH}}}(?:#(?P<decimal>[0-9]{{1,7}})|#[xX](?P<hex>[0-9A-Fa-f]{{1,6}})"
+    rf"|(?P<entity>{'|'.join(name[:-1] for name in _ENTITIES)}));"
+    rf"|{_COLOUR}"
+    r"|\\{1,8}(?:u00|x)(?P<escape>[2-7][0-9A-Fa-f])"
+)
+_CODES: Final = LazyRegex(_CODE)
+_COLOURS: Final = LazyRegex(_COLOUR)
+_CODED_PERCENT: Final = re.compile(rb"%(?:2[5DEde]|3[0-9]|[46][1-9A-Fa-f]|[57][0-9Aa]|5[Ff]|7[Ee])")
+"""What nobody has to escape, and what is escaped again; other escapes are in every second URL."""
+_CODED_SIGN: Final = re.compile(rb"&(?:amp;)*+(?:#|(?!(?:amp|nbsp);)[A-Za-z]{2,16};)")
+_UNRESERVED: Final = frozenset(ascii_letters + digits + "-._~")
+"""RFC 3986: written as an escape they mean the same as without."""
+_SYNTAX: Final = frozenset("&<>\"'\\`")
+_SYNTAX_CODE: Final = LazyRegex(
+    r"&(?:amp;)*+(?:lt|gt|quot|apos|LT|GT|QUOT|#0*(?:34|39|60|62)|#[xX]0*(?:22|27|3[cCeE]));"
+)
+
+
+def _undone(code: re.Match[str], colour: str, *, with_syntax: bool) -> str | None:
+    """What *code* stands for; None if undoing it could join or cut values."""
+    if code["percent"]:
+        sign = chr(int(code["percent"], 16))
+        return sign if with_syntax or sign in _UNRESERVED else None
+    number = code["decimal"] or code["hex"] or code["escape"]
+    if number:
+        value = int(number, 10 if code["decimal"] else 16)
+        sign = chr(value) if value < 128 else ""
+    elif code["entity"]:
+        sign = _ENTITIES[code["entity"] + ";"]
+    else:
+        return colour
+    return sign if sign and (with_syntax or sign not in _SYNTAX) else None
+
+
+class View:
+    """A text with its codes undone, and where in the text its characters stand.
+
+    Codes of signs that belong to a syntax stay unless *with_syntax*: undone, ``&quot;`` would end a value and
+    ``%26`` a field. A change of *colour* goes on with the word, or is a space between two.
+    """
+
+    def __init__(self, text: str, *, colour: str = "", with_syntax: bool = False) -> None:
+        self._joints: list[tuple[int, int]] = []
+        """From where on, and before or behind a colour that stands there, positions are shifted."""
+        self._shifts = [0]
+        pieces: list[str] = []
+        done = length = 0
+        for code in _CODES.finditer(text) if any(mark in text for mark in "%&\x1b\\") else ():
+            sign = _undone(code, colour, with_syntax=with_syntax and not code["percent"])
+            if sign is None:
+                continue
+            pieces += (text[done : code.start()], sign)
+            length += code.start() - done + len(sign)
+            done = code.end()
+            self._joints.append((length, not sign))
+            self._shifts.append(done - length)
+        self.text: Final = "".join((*pieces, text[done:])) if pieces else text
+
+    def in_text(self, edits: Sequence[Edit]) -> list[Edit]:
+        """The *edits* of this view as edits of the text; colours around a secret stay."""
+        if not self._joints:
+            return list(edits)
+        return [Edit(*self._span(edit.start, edit.end), edit.new) for edit in edits]
+
+    def _span(self, start: int, end: int) -> tuple[int, int]:
+        first = start + self._shifts[bisect_right(self._joints, (start, True))]
+        last = end + self._shifts[bisect_right(self._joints, (end, False))]
+        return min(first, last), last
+
+
+def views(text: str) -> Iterator[Callable[[str], View]]:
+    """The ways to read *text*, and what is made of it meanwhile."""
+    yield View
+    if _COLOURS.search(text):
+        yield lambda text: View(text, colour=" ")
+    if "&" in text and _SYNTAX_CODE.search(text):
+        yield lambda text: View(text, with_syntax=True)
+
+
+def holds_codes(text: bytes) -> bool:
+    """Whether :func:`undo_codes` may change *text*, but for escapes of literals."""
+    return bool(_CODED_PERCENT.search(text) or _CODED_SIGN.search(text) or b"\x1b[" in text)
+
+
+def undo_codes(text: bytes) -> Iterator[bytes]:
+    """*text* with all its codes undone, however often coded, in each way to read it."""
+    plain = text.decode("latin-1")
+    for colour in ("", " ") if _COLOURS.search(plain) else ("",):
+        undone = _CODES.sub(lambda code: _undone(code, colour, with_syntax=True) or "", plain)  # noqa: B023
+        if undone != plain:
+            yield undone.encode("latin-1")
+
+
+def _sextets(is_possible: Callable[[int], bool]) -> str:
+    alphabet = [*(ascii_letters[26:] + ascii_letters[:26] + digits), "+-", "/_"]
+    return "[" + "".join(re.escape(signs) for value, signs in enumerate(alphabet) if is_possible(value)) + "]"
+
+
+_READABLE: Final = re.compile(
+    # Bytes of ASCII: none has its highest bit, and the first of three is no control character.
+    (
+        "(?:"
+        + _sextets(lambda value: 8 <= value < 32 or value == 2)
+        + _sextets(lambda value: not value & 8)
+        + _sextets(lambda value: not value & 2)
+        + r"[A-Za-z0-9+/_\-]){5}"
+    ).encode()
+)
+_READABLE_CHARS: Final = 24
+
+
+def readable(run: bytes) -> bytes | None:
+    """The text that a *run* of base64 stands for from its beginning; None if it is no text."""
+    if not _READABLE.match(run):
+        return None
+    body = run.translate(_BYTES_URLSAFE)
+    body = body[: len(body) - (len(body) % 4 == 1)]
+    plain = b64decode(body + b"=" * (-len(body) % 4))
+    return plain if is_readable(plain) else None
+
+
+def is_readable(data: bytes) -> bool:
+    """Whether *data* begins like a text."""
+    head = data[: _READABLE_CHARS // 4 * 3].decode("latin-1")
+    return len(head) >= 12 and head.isascii() and all(sign.isprintable() or sign in "\t\r\n" for sign in head)
 
 
 def encoded_forms(secret: bytes) -> list[str]:

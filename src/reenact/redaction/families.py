@@ -332,6 +332,14 @@ SHAPES: Final[tuple[SecretRule, ...]] = (
         r"[0-9a-f\-]{36}",
         "gitleaks plaid",
     ),
+    _row(
+        "gocardless-token",
+        "live_ sandbox_",
+        # Identifiers begin so too; a token of random characters has all three.
+        rf"(?={_WIDE}{{0,39}}[A-Z])(?={_WIDE}{{0,39}}[a-z])(?={_WIDE}{{0,39}}[0-9])"
+        rf"{_WIDE}{{40}}(?!{_WIDE})",
+        "GoCardless; gitleaks gocardless-api-token",
+    ),
     _row("shippo-token", "shippo_live_ shippo_test_", _HEX + "{40}", "gitleaks shippo-api-token"),
     _row("duffel-token", "duffel_test_ duffel_live_", r"[A-Za-z0-9_=\-]{43}", "gitleaks duffel-api-token"),
     # Bounded and without a way back: a text of nothing but its anchor would be tried from each to its end.

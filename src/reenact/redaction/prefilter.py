@@ -15,7 +15,16 @@ from functools import lru_cache
 from typing import Final, Literal, TypeAlias
 
 from reenact.lazy_regex import LazyRegex
-from reenact.redaction.coded import MIN_RUN, Registered, decoded_around, shifted_forms
+from reenact.redaction.coded import (
+    MAX_DEPTH,
+    MIN_RUN,
+    Registered,
+    decoded_around,
+    holds_codes,
+    readable,
+    shifted_forms,
+    undo_codes,
+)
 from reenact.redaction.families import (
     MIN_RANDOM,
     RANDOM_CHARACTERS,
@@ -45,6 +54,9 @@ Search: TypeAlias = Callable[[bytes], Sequence[tuple[int, int, int]]]
 
 
 Confirm: TypeAlias = Callable[[bytes, int], object]
+_CODED: Final = "coded"
+_PERCENT, _AMPERSAND, _ESCAPE = b"%&\x1b"
+"""As numbers, which are found in bytes ten times as fast."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +84,7 @@ class Prefilter:
         self,
         triggers: Sequence[Trigger],
         checks: Sequence[Check] = (),
-        may_hold_in_run: Callable[[bytes, bytes], bool] | None = None,
+        may_hold_in_run: Callable[[bytes, bytes, Callable[[bytes], bool]], bool] | None = None,
     ) -> None:
         self._checks = [(ord(check.needs) if check.needs else None, check.may_hold) for check in checks]
         self._exact = _groups([trigger for trigger in triggers if not trigger.lowered])
@@ -81,22 +93,34 @@ class Prefilter:
         anchors = (anchor.lower() for trigger in triggers for anchor in trigger.anchors)
         self._find_any = literal_search(_without_longer(anchors))
 
-    def may_hold_secret(self, text: bytes) -> bool:
-        """False only if no rule behind a trigger or check can match anywhere in *text*."""
+    def may_hold_secret(self, text: bytes, depth: int = 0) -> bool:
+        """False only if no rule behind a trigger or check can match anywhere in *text*.
+
+        Nor in what it says with its codings undone, of which *depth* are already.
+        """
         lowered = text.lower()
         # In a small text all anchors are looked for at once, whatever their case: nearly always in vain.
-        if (len(text) > _SMALL_BYTES or self._find_any(lowered)) and (
-            _is_confirmed(self._exact, text) or _is_confirmed(self._lowered, lowered)
-        ):
-            return True
+        is_coded = False
+        if len(text) > _SMALL_BYTES or self._find_any(lowered):
+            for groups, searched in ((self._exact, text), (self._lowered, lowered)):
+                verdict = _confirm(groups, searched)
+                if verdict is True:
+                    return True
+                is_coded |= verdict is _CODED
         if self._may_hold_in_run is not None and _RUN in (marked := text.translate(_TO_RUN)):  # noqa: SIM102
-            if self._may_hold_in_run(text, marked):
+            if self._may_hold_in_run(text, marked, lambda plain: self._may_hold_coded(plain, depth)):
                 return True
         # No generator: this runs for every recorded event.
-        for needed, may_hold in self._checks:  # noqa: SIM110
+        for needed, may_hold in self._checks:
             if (needed is None or needed in text) and may_hold(text):
                 return True
-        return False
+        has_marks = _PERCENT in text or _AMPERSAND in text or _ESCAPE in text
+        return (is_coded or (has_marks and holds_codes(text))) and any(
+            self._may_hold_coded(undone, depth) for undone in undo_codes(text)
+        )
+
+    def _may_hold_coded(self, plain: bytes, depth: int) -> bool:
+        return depth < MAX_DEPTH and self.may_hold_secret(plain, depth + 1)
 
 
 Groups: TypeAlias = list[tuple[Search, list[Confirm]]]
@@ -112,12 +136,16 @@ def _groups(triggers: Sequence[Trigger]) -> Groups:
     return [(literal_search(group), [confirms[anchor] for anchor in group]) for group in groups]
 
 
-def _is_confirmed(groups: Groups, text: bytes) -> bool:
+def _confirm(groups: Groups, text: bytes) -> object:
+    """Whether a trigger means a secret, ``_CODED`` if one means a code that may hide one."""
+    verdict: object = False
     for search, confirms in groups:
         for number, start, _ in search(text):
-            if confirms[number](text, start):
-                return True
-    return False
+            if found := confirms[number](text, start):
+                if found is not _CODED:
+                    return True
+                verdict = _CODED
+    return verdict
 
 
 def _confirms(triggers: Sequence[Trigger]) -> dict[bytes, Confirm]:
@@ -146,7 +174,14 @@ def _prefixes(literal: bytes) -> Iterator[bytes]:
 def _any_of(confirms: list[Confirm]) -> Confirm:
     if len(confirms) == 1:
         return confirms[0]
-    return lambda text, start: any(confirm(text, start) for confirm in confirms)
+
+    def confirm_any(text: bytes, start: int) -> object:
+        verdicts = [confirm(text, start) for confirm in confirms]
+        return next(
+            (verdict for verdict in verdicts if verdict and verdict is not _CODED), any(verdicts) and _CODED
+        )
+
+    return confirm_any
 
 
 def literal_search(literals: Sequence[bytes]) -> Search:
@@ -272,6 +307,10 @@ def _is_behind_login(text: bytes, start: int) -> bool:
 
 # Some writers escape & < > = ' in JSON; nothing can be said before that is undone.
 _ESCAPED_ASCII: Final = _place(rb"\\u00[2-7]", b"\\u00")
+_CODED_IN_LITERAL: Final = Trigger(
+    (*(b"\\x%d" % digit for digit in range(1, 8)), b"\\u001b[", b"\\u001B[", b"\\033[", b"\\e["),
+    lambda text, start: _CODED,  # noqa: ARG005
+)
 _OPTION_NAME: Final = (
     rb"[\w\-]{0,100}?"
     rb"(?:key|passw|passphrase|passcode|secret|credential|auth|token|pwd|jwt|user|header)[\w\-]*+"
@@ -312,7 +351,7 @@ _PLACES: Final[tuple[Trigger, ...]] = (
     _place(rb"identified%b++(?:with\b|by\b)" % _SPACE, b"identified", lowered=True),
     Trigger((b"passw",), _is_behind_login, lowered=True),
     _place(rb"[\" ']-[uh](?:\"\s*,|[ \t]*\S)", b'"-u', b" -u", b'"-h"', b" -h ", lowered=True),
-    _place(rb"%3a%2f%2f[^\s\"'&]{1,300}%40", b"%3a%2f%2f", lowered=True),
+    _place(rb"%3a(?:%2f%2f|//)[^\s\"'&]{1,300}%40", b"%3a%2f%2f", b"%3a//", lowered=True),
 )
 
 _USER: Final = re.compile(rb"://[^\s\"'\\/?#@<>`:]*+(?::[^\s\"'\\<>`]{1,256})?@")
@@ -346,20 +385,23 @@ class _Runs:
         behind_dot = [rule.behind_dot for rule in rules if rule.behind_dot]
         self._behind_dot = LazyRegex(rf"\.(?:{'|'.join(behind_dot)})".encode()) if behind_dot else None
 
-    def may_hold(self, text: bytes, marked: bytes) -> bool:
-        """Whether *text*, in which *marked* marks the runs, may hold what a rule finds in a run."""
+    def may_hold(self, text: bytes, marked: bytes, may_hold_secret: Callable[[bytes], bool]) -> bool:
+        """Whether *text*, in which *marked* marks the runs, may hold what a rule finds in a run.
+
+        *may_hold_secret* is asked about runs that stand for a text.
+        """
         runs: list[bytes] = []
         start = marked.find(_RUN)
         while start >= 0:
-            if len(runs) == _MAX_RUNS:
-                return self.may_hide(text) or bool(self._behind_dot and self._behind_dot.search(text))
             end = marked.find(b" ", start)
-            end = len(text) if end < 0 else end
+            run = text[start : end if end >= 0 else len(text)]
             if text[start - 1] == _DOT and self._behind_dot and self._behind_dot.match(text, start - 1):
                 return True
-            runs.append(text[start:end])
-            start = marked.find(_RUN, end)
-        return self.may_hide(b" ".join(runs))
+            if (plain := readable(run)) is not None and may_hold_secret(plain):
+                return True
+            runs.append(run)
+            start = marked.find(_RUN, end) if end >= 0 else -1
+        return self.may_hide(text if len(runs) > _MAX_RUNS else b" ".join(runs))
 
     def may_hide(self, run: bytes) -> bool:
         """Whether base64 in *run* hides what an anchored rule finds."""
@@ -414,6 +456,7 @@ def compiled(
     encoded = tuple(form.encode() for form in registered.encoded)
     triggers = [
         _ESCAPED_ASCII,
+        _CODED_IN_LITERAL,
         Trigger(forms, _anything),
         *(_shape(rule) for rule in rules if rule.anchors),
         *((*_NAMES, *_PLACES) if by_name else ()),
@@ -426,11 +469,12 @@ def compiled(
     if strict:
         checks.append(Check(_EMAIL.search, needs="@"))
         checks.append(Check(lambda text: _RANDOM_RUN in text.translate(_TO_RANDOM_RUN)))
+    may_hold_secret = Prefilter(triggers, checks, runs.may_hold if rules else None).may_hold_secret
     in_base64 = Prefilter([Trigger(encoded, _anything)]).may_hold_secret
     return Compiled(
         registered,
         Shapes(rules),
         Shapes((*extra_rules, *SHAPES, *STRICT_SHAPES)),
-        Prefilter(triggers, checks, runs.may_hold if rules else None).may_hold_secret,
-        lambda text: in_base64(text) or runs.may_hide(text),
+        may_hold_secret,
+        lambda run: in_base64(run) or runs.may_hide(run) or may_hold_secret(readable(run) or b""),
     )

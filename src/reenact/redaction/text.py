@@ -12,7 +12,14 @@ from typing import Final, TypeAlias, cast
 
 import msgspec
 
-from reenact.redaction.coded import Registered, base64_edits, percent_edits
+from reenact.redaction.coded import (
+    MAX_DEPTH,
+    Registered,
+    base64_edits,
+    is_readable,
+    percent_edits,
+    views,
+)
 from reenact.redaction.edits import Edit, apply, in_order, moved, moved_spans
 from reenact.redaction.families import Shapes
 from reenact.redaction.jsontext import json_spans, leaves, scalar_edit, scalars
@@ -241,28 +248,30 @@ class TextRules:
 
     # Text
 
-    def redact(self, text: str) -> str:
-        """*text* without its secrets."""
-        return self.redact_with_cuts(text, ())[0]
+    def redact(self, text: str, depth: int = 0) -> str:
+        """*text* without its secrets; *depth* codings around it were undone."""
+        return self.redact_with_cuts(text, (), depth)[0]
 
-    def redact_with_cuts(self, text: str, cuts: Sequence[int]) -> Text:
+    def redact_with_cuts(self, text: str, cuts: Sequence[int], depth: int = 0) -> Text:
         """The same, and where positions in *text* stand afterwards."""
         while self.is_suspect(text):
             before = text
-            text, cuts = self._redact_once(text, cuts)
+            text, cuts = self._redact_once(text, cuts, depth)
             if text == before:
                 break
         return text, cuts
 
-    def _redact_once(self, text: str, cuts: Sequence[int]) -> Text:
-        text, cuts = _edit(text, cuts, in_order(self._json_edits(text)))
-        spans = json_spans(text)
-        if spans == [(0, len(text))]:
-            return text, cuts
-        for stage in self._stages():
-            edits = in_order(stage(text), [*spans, *placeholder_spans(text)])
-            spans = moved_spans(spans, edits)
-            text, cuts = _edit(text, cuts, edits)
+    def _redact_once(self, text: str, cuts: Sequence[int], depth: int) -> Text:
+        for make_view in views(text):
+            view = make_view(text)
+            text, cuts = _edit(text, cuts, view.in_text(in_order(self._json_edits(view.text))))
+            view = make_view(text)
+            spans = json_spans(view.text)
+            for stage in self._stages(depth) if spans != [(0, len(view.text))] else ():
+                edits = in_order(stage(view.text), [*spans, *placeholder_spans(view.text)])
+                if edits:
+                    text, cuts = _edit(text, cuts, view.in_text(edits))
+                    view, spans = make_view(text), moved_spans(spans, edits)
         return text, cuts
 
     def _json_edits(self, text: str) -> Iterator[Edit]:
@@ -277,10 +286,13 @@ class TextRules:
                 if old != new:
                     yield scalar_edit(text, place, str(new))
 
-    def _stages(self) -> Iterator[Callable[[str], Iterable[Edit]]]:
+    def _stages(self, depth: int) -> Iterator[Callable[[str], Iterable[Edit]]]:
         """The rules for plain text, the surest first."""
-        yield self._in_base64
-        yield lambda text: percent_edits(text, self.redact)
+        if depth < MAX_DEPTH:
+            yield lambda text: base64_edits(
+                text, self.is_base64_suspect, lambda plain: self._redact_decoded(plain, depth + 1)
+            )
+            yield lambda text: percent_edits(text, lambda plain: self.redact(plain, depth + 1))
         yield self._redact_registered
         if self.by_name:
             yield lambda text: urls_in_text(text, lambda url: url_edits(url, self.placeholders))
@@ -298,10 +310,10 @@ class TextRules:
             for edits in found_by:
                 yield lambda text, edits=edits: edits(text, self.placeholders)  # type: ignore[misc]
 
-    def _in_base64(self, text: str) -> Iterable[Edit]:
-        return base64_edits(text, self.is_base64_suspect, self._redact_decoded)
-
-    def _redact_decoded(self, text: str) -> str:
+    def _redact_decoded(self, text: str, depth: int) -> str:
+        """What base64 stood for: all rules where it is a text, for names are chance in other data."""
+        if is_readable(text.encode("utf-8", "surrogateescape")):
+            return self.redact(text, depth)
         for stage in (self._redact_registered, self._redact_shapes):
             text = apply(text, in_order(stage(text), placeholder_spans(text)))
         return text
