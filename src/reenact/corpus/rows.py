@@ -15,6 +15,7 @@ from reenact.analysis.index import STATES, StepIndex
 from reenact.analysis.stats import find_retries
 from reenact.corpus.captures import FinishedCapture, RunFacts, add_capture, add_run
 from reenact.corpus.messages import AnswerAsStored, ExchangeAsStored, add_messages
+from reenact.corpus.sources import size_on_disk
 from reenact.corpus.tables import (
     CorpusSource,
     SourceReading,
@@ -58,7 +59,8 @@ def _describe_problem(source: CorpusSource, error: Exception) -> str:
 
 def _add_unreadable(source: CorpusSource, problem: str, into: TableRows) -> None:
     row = dict.fromkeys(into.rows["runs"])
-    row |= {"run": source.name, "status": "unreadable", "size_bytes": source.size_bytes, "problem": problem}
+    size_bytes = source.size_bytes or size_on_disk(source.path)
+    row |= {"run": source.name, "status": "unreadable", "size_bytes": size_bytes, "problem": problem}
     into.add("runs", *row.values())
 
 

@@ -54,13 +54,14 @@ def find_sources(
 ) -> Iterator[CorpusSource]:
     """Every run, replay receipt and test result in *roots*, each under the name that the user knows it by.
 
-    Folders of *known* captures are not listed again where nothing says that they changed.
+    Folders of *known* captures are not listed again where nothing says that they changed. Where nothing is
+    known (``None``), nobody will ask later whether they changed, and local ones have neither stamp nor size.
     """
     roots = list(roots)
     seen: set[str] = set()
     for number, root in enumerate(roots, 1):
         with relabel_errors(root.path, root.name):
-            for source in _sources_in(root, known or {}):
+            for source in _sources_in(root, known):
                 if source.path not in seen:
                     if number < len(roots):  # a later root may hold it too
                         seen.add(source.path)
@@ -73,7 +74,7 @@ def root_of(path: str | Path) -> CorpusRoot:
     return CorpusRoot(name, os.path.abspath(name) if address_in(name) is None else name)
 
 
-def _sources_in(root: CorpusRoot, known: Mapping[str, KnownSource]) -> Iterator[CorpusSource]:
+def _sources_in(root: CorpusRoot, known: Mapping[str, KnownSource] | None) -> Iterator[CorpusSource]:
     if is_remote(root.path):
         found = list_remote(root.path)
         if not found:
@@ -99,20 +100,24 @@ def _sources_in(root: CorpusRoot, known: Mapping[str, KnownSource]) -> Iterator[
 class _Walk:
     """A look through the folders of a root, in the order of their names."""
 
-    def __init__(self, root: CorpusRoot, known: Mapping[str, KnownSource]) -> None:
+    def __init__(self, root: CorpusRoot, known: Mapping[str, KnownSource] | None) -> None:
         self._root = root
-        self._known = known
+        self._known = known or {}
+        self._has_stamps = known is not None
 
     def below(self, folder: str, *, is_in_run: bool = False) -> Iterator[CorpusSource]:
         """What is in *folder* and below it, as :func:`find_runs` finds runs; each folder is listed once."""
-        mark = _mark_folder(folder)  # before it is listed: what comes later makes another mark
+        # Before it is listed: what comes later makes another mark.
+        mark = _mark_folder(folder) if self._has_stamps else ""
         with os.scandir(folder) as found:
             entries = {entry.name: entry for entry in found}
         files = [name for name in _RUN_NAMES if name in entries and entries[name].is_file()]
         is_capture = bool(files) and files[0] in MANIFESTS
         if files and not is_in_run:
-            there = [entries.get(name) for name in _FILES_OF_RUN]
-            stats = [None if entry is None else _stat(entry) for entry in there]
+            stats: list[os.stat_result | None] = []
+            if self._has_stamps:
+                there = [entries.get(name) for name in _FILES_OF_RUN]
+                stats = [None if entry is None else _stat(entry) for entry in there]
             yield _stamp(self._root, folder, "run", stats, folder=mark if is_capture else "")
             is_in_run = True
         if is_capture or (is_in_run and folder == self._root.path):
@@ -148,6 +153,12 @@ class _Walk:
                 if found is None or _mark(found) != mark:
                     return None
         return CorpusSource(name, path, known.kind, known.stamp, 0, known.folder)
+
+
+def size_on_disk(path: str) -> int:
+    """Of a run, or of the file that it is."""
+    files = [f"{path}/{name}" for name in _FILES_OF_RUN] if os.path.isdir(path) else [path]
+    return sum(found.st_size for found in map(_stat, files) if found is not None)
 
 
 def _kind_of_file(file: str) -> SourceKind | None:
