@@ -303,66 +303,74 @@ def own_words(path: Path) -> list[bytes]:
 @pytest.mark.parametrize("shard", range(SHARDS))
 def test_a_fork_without_a_change_is_its_parent(model: Model, shard: int) -> None:
     """Whatever the schedule and the point: the same result, the same events, nothing live, and so again."""
-    calls = 0
-    for seed in range(FIRST + shard, FIRST + PROGRAMS, SHARDS):
-        with trial(model, seed, is_plain=seed % 3 == 0) as tried:
-            recorded = tried.record()
-            source = ReplaySource(tried.place / "run")
-            calls += len(source.calls)
-            at = tried.rng.choice([call.seq for call in source.calls if call.parent is None])
-            result, run = tried.fork(tried.place / "run", tried.place / "fork", 1000, at=at)
-            assert result == recorded, tried.name
-            assert run.shares.live == run.shares.nearest == 0, tried.name
-            assert own_words(tried.place / "fork") == own_words(tried.place / "run"), tried.name
-            again, _ = tried.fork(tried.place / "fork", tried.place / "again", 2000, at=at)
-            assert again == recorded, tried.name
+    calls = sum(fork_unchanged(model, seed) for seed in range(FIRST + shard, FIRST + PROGRAMS, SHARDS))
     say(f"{PROGRAMS // SHARDS} programs with {calls} calls, forked without a change, and the forks again")
+
+
+def fork_unchanged(model: Model, seed: int) -> int:
+    """How many calls the program has."""
+    with trial(model, seed, is_plain=seed % 3 == 0) as tried:
+        recorded = tried.record()
+        source = ReplaySource(tried.place / "run")
+        at = tried.rng.choice([call.seq for call in source.calls if call.parent is None])
+        result, run = tried.fork(tried.place / "run", tried.place / "fork", 1000, at=at)
+        assert result == recorded
+        assert run.shares.live == run.shares.nearest == 0
+        assert own_words(tried.place / "fork") == own_words(tried.place / "run")
+        again, _ = tried.fork(tried.place / "fork", tried.place / "again", 2000, at=at)
+        assert again == recorded
+        return len(source.calls)
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 @pytest.mark.parametrize("shard", range(SHARDS))
 def test_a_change_goes_as_far_as_it_is_asked_about(model: Model, shard: int) -> None:
-    """The prefix makes no live call, what does not depend on the change is answered from the recording."""
+    """The prefix makes no live call, what does not depend on the change is answered from the recording.
+
+    Whatever came of it, the fork is replayed, which comes to the same, and is forked again.
+    """
     told = Counter[str]()
     for seed in range(FIRST + shard, FIRST + PROGRAMS, SHARDS):
-        with trial(model, seed + 7, is_plain=seed % 4 != 3) as tried:
-            before, path = tried.record(), tried.place / "run"
-            # Behind its point a fork does not tell which task was first, so what races is forked once.
-            for generation in range(1, 4 if tried.is_plain else 2):
-                point = draw_point(tried, path)
-                if point is None:
-                    break
-                output, changed = tried.place / f"fork-{generation}", f"answer-{generation}999"
-                on_miss = tried.rng.choice(("live", "live", "live", "nearest", "fail"))
-                options = {"at": point.seq, "change": change_of(point, changed), "on_miss": on_miss}
-                depending = depending_on(path, point)
-                told[f"{on_miss} {'plain' if tried.is_plain else 'racing'}"] += 1
-                if on_miss == "fail" and tried.is_plain and depending.requests:
-                    with pytest.raises(reenact.Diverged):
-                        tried.fork(path, output, 1000 * generation, **options)
-                    assert not output.exists(), tried.name
-                    continue
-                try:
-                    result, run = tried.fork(path, output, 1000 * generation, **options)
-                except reenact.Diverged:
-                    assert (on_miss, tried.is_plain) == ("fail", False), tried.name
-                    continue
-                assert check_capture(output).findings == [], tried.name
-                if tried.is_plain and on_miss == "live":
-                    check_shares(tried, path, run, depending)
-                    still = [
-                        each for each in ANSWER.findall(json.dumps(before)) if each not in depending.answers
-                    ]
-                    assert [each for each in ANSWER.findall(json.dumps(result)) if each in still] == still, (
-                        tried.name
-                    )
-                    told["made live"] += run.shares.live
-                    told["answered"] += run.shares.recording
-                if tried.is_plain:
-                    assert tried.replay(output) == result, tried.name
-                if on_miss == "live":  # other answers may be there more than once now
-                    before, path = result, output
+        told += fork_changed(model, seed)
     say(f"forks with a change: {dict(told)}")
+
+
+def fork_changed(model: Model, seed: int) -> Counter[str]:
+    """What was done."""
+    told = Counter[str]()
+    with trial(model, seed + 7, is_plain=seed % 4 != 3) as tried:
+        before, path = tried.record(), tried.place / "run"
+        for generation in range(1, 4):
+            point = draw_point(tried, path)
+            if point is None:
+                break
+            output, changed = tried.place / f"fork-{generation}", f"answer-{generation}999"
+            on_miss = tried.rng.choice(("live", "live", "live", "nearest", "fail"))
+            options = {"at": point.seq, "change": change_of(point, changed), "on_miss": on_miss}
+            depending = depending_on(path, point)
+            told[f"{on_miss} {'plain' if tried.is_plain else 'racing'}"] += 1
+            if on_miss == "fail" and tried.is_plain and depending.requests:
+                with pytest.raises(reenact.Diverged):
+                    tried.fork(path, output, 1000 * generation, **options)
+                assert not output.exists()
+                continue
+            try:
+                result, run = tried.fork(path, output, 1000 * generation, **options)
+            except reenact.Diverged:
+                if (on_miss, tried.is_plain) != ("fail", False):
+                    raise
+                continue
+            assert check_capture(output).findings == []
+            if tried.is_plain and on_miss == "live":
+                check_shares(path, run, depending)
+                still = [each for each in ANSWER.findall(json.dumps(before)) if each not in depending.answers]
+                assert [each for each in ANSWER.findall(json.dumps(result)) if each in still] == still
+                told["made live"] += run.shares.live
+                told["answered"] += run.shares.recording
+            assert tried.replay(output) == result
+            if on_miss == "live":  # other answers may be there more than once now
+                before, path = result, output
+    return told
 
 
 def draw_point(tried: Trial, path: Path) -> RecordedCall | None:
@@ -411,9 +419,9 @@ def answer_text(source: ReplaySource, call: RecordedCall) -> str:
     return json.dumps(source.reader.resolved(source.data(call.outcome_seq)))
 
 
-def check_shares(tried: Trial, path: Path, run: Any, depending: Depending) -> None:
+def check_shares(path: Path, run: Any, depending: Depending) -> None:
     """All calls that do not depend on the change are answered, all that do are made."""
     calls = ReplaySource(path).calls
-    assert run.shares.live == len(depending.requests), tried.name
+    assert run.shares.live == len(depending.requests)
     answered = {call.seq for call in calls} - depending.requests - {run.context.plan.at}
-    assert run.shares.prefix + run.shares.recording == len(answered), tried.name
+    assert run.shares.prefix + run.shares.recording == len(answered)

@@ -30,6 +30,7 @@ from reenact.formats.capture import (
     write_manifest,
 )
 from reenact.formats.record import ABSENT
+from reenact.recorder.eventlog import MOST_ACTS, count_acts
 from reenact.recorder.sink import finished_manifest
 from reenact.replayer.source import ReplaySource
 from reenact.run.capturing import Identity
@@ -191,8 +192,8 @@ class ForkedCapture:
     ) -> Fork:
         above = self.reader.manifest.fork
         ordered = ABSENT if above is ABSENT else above.ordered
-        if not is_same:
-            ordered = shared if ordered is ABSENT else min(ordered, shared)
+        if not is_same and ordered is not ABSENT and ordered >= shared:
+            ordered = ABSENT  # all that is behind them tells it
         change = self._plan.change
         return Fork(
             parent=ForkParent(
@@ -304,6 +305,8 @@ class _Suffix:
         self._began: dict[str, tuple[int, int]] = {}
         """By a stream's call id: the latest event when it began, and which of the streams it was."""
         self._openings = count(1)
+        self._acts: list[str] = []
+        """What tasks have done since the last event."""
         self._calls: set[str] = set()
         """The calls behind the shared events."""
 
@@ -335,7 +338,7 @@ class _Suffix:
             latest_ms = max(latest_ms, at_ms)
             numbered = event | {"seq": self._shared + len(lines) + 1, "ts": latest_ms}
             lines.append(encode_clean(self._whole(numbered)))
-        end = self._end | {"seq": self._shared + len(lines) + 1}
+        end = self._with_order(self._end | {"seq": self._shared + len(lines) + 1})
         lines.append(encode_clean(end | {"ts": max(latest_ms, end["ts"])}))
         return lines
 
@@ -352,18 +355,31 @@ class _Suffix:
                 opening = self._last_opening + next(self._openings)
                 self._began.setdefault(happening.began, (self._shared + len(lines), opening))
                 continue
+            if happening.act:
+                self._acts.append(happening.act)
+                continue
             seq = happening.seq
             if 0 < seq <= self._shared:
                 continue
             event = _decode(changed_by_seq.get(seq) or happening.line or self._reader.line(seq))
             if event["type"] in _OWN or (event["data"].get("derived") is True and self._is_known(event)):
                 continue
-            event.pop("order", None)
+            if happening.rounds is not None and seq not in changed_by_seq:
+                joined = {} if happening.rounds < 0 else {"joined": happening.rounds}
+                event["data"].pop("joined", None)
+                event["data"] |= joined
+            event = self._with_order(event)
             if happening.place is not None:
                 event["data"] = _placed(event["data"], *happening.place)
             self._calls.add(event["data"].get("callId", ""))
             at_ms = event["ts"] if seq in changed_by_seq else happening.at_ns // 1_000_000
             yield self._with_opening(event, is_new=not seq), at_ms
+
+    def _with_order(self, event: dict[str, Any]) -> dict[str, Any]:
+        """*event* with what tasks have done before it."""
+        event.pop("order", None)
+        acts, self._acts = self._acts[:MOST_ACTS], []
+        return event | {"order": count_acts(acts)} if acts else event
 
     def _is_known(self, event: dict[str, Any]) -> bool:
         """Whether what was read from model traffic stands in the log already."""

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from reenact.boundary import Call, Instant, Lane, Step
+from reenact.boundary import Call, DescribeEnd, Instant, Lane, Step
 from reenact.canonical import digest_of_bytes, encode_clean
 from reenact.errors import Diverged, StoreError, UsageError
 from reenact.forks.change import FROM_START, ChangeFunction, ForkPlan, change_outcome
@@ -27,14 +28,14 @@ from reenact.forks.recorder import (
     NewEvents,
     NumbersBehind,
 )
-from reenact.formats.capture import CaptureSeed
+from reenact.formats.capture import JOINED, CaptureSeed
 from reenact.formats.divergence import ReplayDivergence
 from reenact.providers import ask_otherwise
 from reenact.recorder.eventlog import ProcessNames
 from reenact.recorder.step import CaptureStep, leaving
 from reenact.redaction import Redactor
 from reenact.replayer.engine import CALL_TYPES, ReplayEngine
-from reenact.replayer.lanes import Key
+from reenact.replayer.lanes import Key, is_task
 from reenact.replayer.source import RecordedCall, ReplaySource
 from reenact.replayer.step import EarlyMatch, ReplayStep
 from reenact.store.blobs import BlobStore
@@ -78,6 +79,8 @@ class CallMissed(Exception):
 class ForkEngine(ReplayEngine):
     """See the module's docstring."""
 
+    notes_order = True
+
     def __init__(
         self,
         source: ReplaySource,
@@ -86,24 +89,26 @@ class ForkEngine(ReplayEngine):
         part: ForkPart,
         **options: Any,
     ) -> None:
-        super().__init__(source, redactor, **options)
         self.plan = part.plan
         self.part = part
+        self.shared = part.plan.shared
+        self.happenings: list[Happening] = []
+        super().__init__(source, redactor, **options)
         self._is_reached = part.plan.at == FROM_START
         self._at = self.noted_from = part.plan.at
-        self.shared = part.plan.shared
         self.is_gateway = part.is_gateway
         self._asks_anew = part.plan.asks_anew
         self.changes_outcome = part.plan.change.is_of_outcome
         self._is_free = False
+        self._task_names: dict[Lane, str] = {}
+        self._names_taken: set[str] = set()
         self._found = threading.local()
         self._last_asked: dict[str, RecordedCall] = {}
         """By lane: the latest model call behind the point that was recorded."""
         self._looked_back: set[str] = set()
         """The lanes whose latest model call before the point was asked for."""
         self._moved: dict[int, tuple[str, str]] = {}
-        """By the numbers of their events: where calls are made that were inside another call, or are now."""
-        self.happenings: list[Happening] = []
+        """By the numbers of their events: where calls are made that were made elsewhere."""
         self.nearest = 0
         self.live = 0
         """How many calls were answered so."""
@@ -116,6 +121,7 @@ class ForkEngine(ReplayEngine):
         self.new_events = NewEvents(self.happenings.append, part.blobs, source.reader.manifest)
         self.recorder = (DerivingRecorder if part.is_gateway else ForkRecorder)(
             self.happenings.append,
+            self,
             NumbersBehind(source.reader),
             self.new_events,
             part.seed,
@@ -129,16 +135,27 @@ class ForkEngine(ReplayEngine):
         return ForkNames(self.source.root, prefix, self.recorded_name)
 
     def recorded_name(self, lane: Lane) -> str:
-        """What *lane* is called in the fork: as the recorded one that it plays."""
+        """What *lane* is called in the fork: as the recorded one that it plays.
+
+        A task of a run that has gone its own way keeps its name, which no other has.
+        """
         with self._lock:
-            return self._lanes.name_of(lane)
+            if not self._is_free or not is_task(lane):
+                return self._lanes.name_of(lane)
+            name = self._task_names.get(lane)
+            if name is None:
+                recorded, by_place = self._lanes.names_of(lane)
+                name = by_place if recorded in self._names_taken else recorded
+                self._task_names[lane] = name
+                self._names_taken.add(name)
+            return name
 
     # What happens
 
-    def happen(self, seq: int) -> None:
+    def happen(self, seq: int, rounds: int | None = None) -> None:
         """A recorded event has happened again; what is shared with the parent needs no telling."""
-        if seq > self.plan.shared:
-            self.happenings.append(Happening(time.time_ns(), seq, place=self._moved.get(seq)))
+        if seq > self.shared:
+            self.happenings.append(Happening(time.time_ns(), seq, place=self._moved.get(seq), rounds=rounds))
 
     @property
     def is_reached(self) -> bool:
@@ -163,8 +180,70 @@ class ForkEngine(ReplayEngine):
             self._is_free = True
             self.turns.forget_order()
 
-    def set_aside(self, call: RecordedCall) -> list[int]:
+    # What the agent's own tasks do among themselves
+
+    def _read(self, source: ReplaySource) -> None:
+        super()._read(source)
+        self._shared_acts = Counter[str]()
+        """What the shared events tell of it, as far as it is to come."""
+        self._rounds: dict[str, int | None] = {}
+        """What the others do, and when timers went off there."""
+        for seq, acts in source.acts.items():
+            for act in acts:
+                if seq <= self.shared:
+                    self._shared_acts[act.what] += act.left
+                else:
+                    self._rounds[act.what] = act.joined
+        self.turns.on_timer = self._tell_timer
+
+    def note_order(self, lane: Lane, act: str) -> None:
+        """*lane* did *act*: it is told with the next event, where the shared ones do not tell it."""
+        if self._find_root is None:
+            name = self.recorded_name(lane)
+            self._tell_act(name + act.partition(" ")[0], name + act)
+
+    def _tell_timer(self, what: str) -> None:
+        rounds = self.recorder.rounds_since_last() if self._is_free else self._rounds.get(what)
+        self._tell_act(what, what if rounds is None else f"{what}{JOINED}{rounds or ''}")
+
+    def _tell_act(self, what: str, told: str) -> None:
+        if self._shared_acts[what] > 0:
+            self._shared_acts[what] -= 1
+        elif self._is_free or what in self._rounds:  # else it is told nowhere, and replay minds no such act
+            self.happenings.append(Happening(time.time_ns(), act=told))
+
+    def lane_began(self, lane: Lane) -> None:
+        super().lane_began(lane)
+        self.recorder.lane_began(lane)
+
+    def lane_ending(self, lane: Lane, how: str) -> None:
+        super().lane_ending(lane, how)
+        self.recorder.lane_ending(lane, how)
+
+    def lane_end_seen(self, lane: Lane) -> None:
+        self.recorder.lane_end_seen(lane)
+
+    def task_body(self, lane: Lane, coro: Any, describe: DescribeEnd) -> object:
+        self.recorder.task_began(lane)
+        return super().task_body(lane, coro, describe)
+
+    def task_ended(self, lane: Lane, how: str) -> None:
+        self.recorder.task_ended(lane, how)
+        super().task_ended(lane, how)
+
+    def has_put(self, lane: Lane) -> None:
+        self.recorder.has_put(lane)
+        super().has_put(lane)
+
+    def timer_fired(self, lane: Lane, name: str) -> None:
+        self._tell_timer(self._timer(lane, name))
+        super().timer_fired(lane, name)
+
+    # What comes of calls
+
+    def set_aside(self, call: RecordedCall, lane: Lane) -> list[int]:
         """*call* was made again; what happened inside it comes with it."""
+        self._note_place(call, lane)
         if call.seq == self._at:
             if self._is_asked_anew(call):
                 self._compare_files_at_point()
@@ -186,6 +265,13 @@ class ForkEngine(ReplayEngine):
         for seq in inner:
             self.happen(seq)
         return inner
+
+    def _note_place(self, call: RecordedCall, lane: Lane) -> None:
+        if not self._is_free:
+            return
+        place = call.lane if self.is_gateway else self.recorded_name(lane)
+        if (place, lane.within) != (call.lane, call.parent):
+            self._moved[call.seq] = place, lane.within or ""
 
     def _events_inside(self, call: RecordedCall) -> Iterator[int]:
         if call.type == "tool_call" and call.name in self._running_again:
@@ -270,6 +356,8 @@ class ForkEngine(ReplayEngine):
     def make(self, call: Call, lane: Lane, asked: RecordedCall | None = None) -> Step:
         """The step of a call that is none of the recorded ones; *asked* is it as the agent asked it."""
         self.go_own_way()
+        with self._lock:
+            self._lanes.note_miss(lane)
         call = self._asked_otherwise(call)
         if self.plan.on_miss == "live":
             self.live += 1
@@ -356,15 +444,29 @@ class ForkEngine(ReplayEngine):
         """Before the point a difference ends the fork; behind it any equal call that nobody made will do."""
         if not self.is_reached:
             return super().stand_in(lane, key, request_text, call)
-        with self._lock:
-            found = (self._lanes.take_unmade(lane, one) for one in self.keys(key, request_text))
-            recorded = next(filter(None, found), None)
-            if recorded is not None and recorded.parent != lane.within:
-                self._moved[recorded.seq] = self.recorded_name(lane), lane.within or ""
+        recorded = None
+        if not self._is_others_chance(lane, key):
+            with self._lock:
+                found = (self._lanes.take_unmade(lane, one) for one in self.keys(key, request_text))
+                recorded = next(filter(None, found), None)
         if recorded is None:
             raise CallMissed
         self.go_own_way()
         return recorded
+
+    def find_equal(self, lane: Lane, keys: Sequence[Key]) -> RecordedCall | None:
+        """Behind the point what stands before an equal call of the own lane does not count."""
+        if self._is_free:
+            with self._lock:
+                ahead = (self._lanes.take(lane, key) or self._lanes.take_ahead(lane, key) for key in keys)
+                recorded = next(filter(None, ahead), None)
+                if recorded is not None or self._is_others_chance(lane, keys[0]):
+                    return recorded
+        return super().find_equal(lane, keys)
+
+    def _is_others_chance(self, lane: Lane, key: Key) -> bool:
+        """Whether a clock or chance is asked that only another task of the recording has asked."""
+        return self._is_free and key.is_chance and self._lanes.is_placed(lane)
 
     def _may_still_come(self, lane: Lane, key: Key, request_text: bytes) -> bool:
         return not self._is_free and super()._may_still_come(lane, key, request_text)
@@ -457,7 +559,7 @@ class ForkEngine(ReplayEngine):
 class ForkStep(ReplayStep):
     """A crossing of a fork: answered from the recording, changed at the point, or made after all."""
 
-    __slots__ = ("_is_changed", "_is_given", "_made")
+    __slots__ = ("_is_awaited", "_is_changed", "_is_given", "_made")
     _engine: ForkEngine
 
     def __init__(self, *args: Any, **options: Any) -> None:
@@ -466,6 +568,8 @@ class ForkStep(ReplayStep):
         """What it is where it turned out to be none of the recorded calls while it waited."""
         self._is_given = False
         self._is_changed = False
+        self._is_awaited = False
+        """Whether a task waits for it, not a thread."""
 
     def wait(self) -> None:
         try:
@@ -478,6 +582,7 @@ class ForkStep(ReplayStep):
             raise
 
     async def turn(self) -> None:
+        self._is_awaited = True
         try:
             await super().turn()
             if self._made is not None:
@@ -509,7 +614,7 @@ class ForkStep(ReplayStep):
         if self._is_streamed:
             engine.happenings.append(Happening(time.time_ns(), began=self.call_id))
         else:
-            engine.happen(recorded.outcome_seq)
+            engine.happen(recorded.outcome_seq, self._rounds())
             self._look_after()
         if engine.part.is_gateway and recorded.type == "llm_request":
             resolve = engine.resolved_new if self._is_changed else engine.source.reader.resolved
@@ -517,6 +622,14 @@ class ForkStep(ReplayStep):
         if self._is_changed and "error" in self._data:
             raise rebuild(engine.resolved_new(self._data["error"]))
         super()._give()
+
+    def _rounds(self) -> int | None:
+        """When the outcome comes, where that is not as it was recorded."""
+        if not self._engine.is_own_way:
+            return None
+        comes_in = self._is_awaited and not self._recorded.inline and self._lane.has_order
+        rounds = self._engine.recorder.rounds_since_last() if comes_in else None
+        return -1 if rounds is None else rounds
 
     @property
     def _is_streamed(self) -> bool:
@@ -594,12 +707,14 @@ class ForkStep(ReplayStep):
 class NearestStep(ReplayStep):
     """A new call that is answered with the outcome of the nearest recorded one."""
 
-    __slots__ = ("_recording",)
+    __slots__ = ("_is_inline", "_recording")
     _engine: ForkEngine
 
     def __init__(self, engine: ForkEngine, nearest: RecordedCall, lane: Lane, recording: CaptureStep) -> None:
         super().__init__(engine, nearest, lane)
         self._recording = recording
+        self._is_inline = False
+        """Whether it is there at once for a task, which does not give way."""
         self.call_id = recording.call_id
 
     def wait(self) -> None:
@@ -611,6 +726,7 @@ class NearestStep(ReplayStep):
         self._give()
 
     async def turn(self) -> None:
+        self._is_inline = True
         self.wait()
 
     def _give(self) -> None:
@@ -621,7 +737,10 @@ class NearestStep(ReplayStep):
         super()._give()
 
     def _record_outcome(self) -> None:
-        data = self._data | {"callId": self.call_id, "answeredAs": self._recorded.call_id}
+        data = {name: value for name, value in self._data.items() if name not in ("inline", "joined")}
+        data |= {"callId": self.call_id, "answeredAs": self._recorded.call_id}
+        if self._is_inline:
+            data["inline"] = True
         self._engine.recorder.append(_OUTCOMES[self._recorded.type], data)
         if self._recorded.type == "llm_request":
             resolved = from_json(self._engine.source.reader.resolved(self._data))

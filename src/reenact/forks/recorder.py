@@ -16,6 +16,7 @@ from reenact.formats.capture import CaptureManifest, CaptureSeed
 from reenact.recorder.context import CaptureContext
 from reenact.recorder.derived import DerivingContext
 from reenact.recorder.eventlog import ProcessNames
+from reenact.recorder.order import ActLog, TaskOrder
 from reenact.recorder.sink import Ending
 from reenact.store.blobs import BlobStore
 from reenact.store.reader import CaptureReader
@@ -26,7 +27,7 @@ _ANSWERS: Final = {"tool_result": "result", "llm_response": "response"}
 
 
 class Happening(msgspec.Struct, frozen=True, array_like=True):
-    """Something that happened in a fork: a recorded event again, a new one, or a stream's beginning."""
+    """Something that happened in a fork: a recorded event again, a new one, a stream's beginning, an act."""
 
     at_ns: int
     seq: int = 0
@@ -37,6 +38,13 @@ class Happening(msgspec.Struct, frozen=True, array_like=True):
     """The id of the call whose stream has begun."""
     place: tuple[str, str] | None = None
     """Of a recorded event that happened elsewhere: its lane, and the id of the call inside which it is."""
+    act: str = ""
+    """What a task did, as an event tells it in ``order``."""
+    rounds: int | None = None
+    """Of an outcome: how many rounds of the event loop before it something else came in, -1 if at rest.
+
+    ``None`` where it came when it was recorded.
+    """
 
 
 class NewEvents:
@@ -96,11 +104,21 @@ class ForkRecorder(CaptureContext):
     """Records what is new in a fork."""
 
     def __init__(
-        self, happened: Callable[[Happening], None], numbers: Iterator[int], *args: Any, **options: Any
+        self,
+        happened: Callable[[Happening], None],
+        acts: ActLog,
+        numbers: Iterator[int],
+        *args: Any,
+        **options: Any,
     ) -> None:
         super().__init__(*args, **options)
         self._happened = happened
         self._call_numbers = numbers
+        self._order = TaskOrder(acts, is_recording=lambda: self._failure is None)
+        self.rounds_since_last = self._order.rounds_since_last
+
+    def task_began(self, lane: Lane) -> None:
+        self._order.running.add(lane)
 
     def stream_began(self, call_id: str, leave: Callable[[], None]) -> tuple[int, int]:
         began = super().stream_began(call_id, leave)

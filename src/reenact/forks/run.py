@@ -81,7 +81,9 @@ def make_plan(
         )
     if change.is_of_outcome:
         _try_change(path, source, call, change, function)
-    shared = call.outcome_seq - 1 if change.is_of_outcome else call.seq - 1
+    shared = call.seq - 1
+    if change.is_of_outcome:  # which a stream shows when it begins
+        shared = min(call.outcome_seq - 1, call.due_after)
     return ForkPlan(call.seq, shared, change, on_miss, is_inherited)
 
 

@@ -13,11 +13,11 @@ import msgspec
 
 from reenact.boundary import Lane
 from reenact.canonical import encode_clean
-from reenact.formats.capture import CaptureSeed, event_codec
+from reenact.formats.capture import PUT, CaptureSeed, event_codec
 from reenact.lane_name import ROOT
 from reenact.recorder.sink import CaptureSink
 
-_MOST_ACTS: Final = 10_000
+MOST_ACTS: Final = 10_000
 """How many are noted between two events."""
 
 
@@ -151,11 +151,17 @@ class EventLog:
 
     def note_order(self, lane: Lane, act: str) -> None:
         """Write with the next event that *lane* did *act* before it; of very many the first ones."""
-        if len(self._order) < _MOST_ACTS:
+        if len(self._order) < MOST_ACTS:
             self._order.append((lane, act))
 
     def _take_order(self) -> bytes:
         acts, self._order = self._order, []
-        rows = ((self._place(lane), act, len(list(row))) for (lane, act), row in groupby(acts))
-        named = [f"{name}{act}{count if count > 1 else ''}" for name, act, count in rows if name is not None]
-        return b',"order":%b' % encode_clean(named) if named else b""
+        placed = ((self._place(lane), act) for lane, act in acts)
+        told = count_acts(f"{name}{act}" for name, act in placed if name is not None)
+        return b',"order":%b' % encode_clean(told) if told else b""
+
+
+def count_acts(acts: Iterable[str]) -> list[str]:
+    """What tasks did, as an event tells it: what was put several times in a row is told once."""
+    rows = ((act, len(list(row))) for act, row in groupby(acts))
+    return [f"{act}{count if count > 1 and act.endswith(PUT) else ''}" for act, count in rows]

@@ -10,11 +10,10 @@ import asyncio
 from collections.abc import Callable, Coroutine, Generator
 from functools import partial
 from threading import Lock
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from reenact.boundary import DescribeEnd, Lane, outside
 from reenact.formats.capture import ENDED
-from reenact.recorder.eventlog import EventLog
 
 _ENDING_S: Final = 0.1
 """Nobody is kept longer from ending, whatever befell the one before."""
@@ -22,10 +21,17 @@ _MOST_ROUNDS: Final = 50
 """After so many rounds of an event loop nobody can tell any more what led to what."""
 
 
+class ActLog(Protocol):
+    """Where it is written what tasks do among themselves."""
+
+    def note_order(self, lane: Lane, act: str) -> None:
+        """*lane* did *act* before the next event."""
+
+
 class TaskOrder:
     """What the tasks, threads and jobs of one run do among themselves."""
 
-    def __init__(self, events: EventLog, is_recording: Callable[[], bool]) -> None:
+    def __init__(self, events: ActLog, is_recording: Callable[[], bool]) -> None:
         self._events = events
         self._is_recording = is_recording
         self._ending = Lock()

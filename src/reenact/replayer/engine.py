@@ -8,6 +8,7 @@ recorded call. Where none is near, the call raises, gets an empty answer or goes
 
 from __future__ import annotations
 
+import math
 import sys
 import threading
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -83,6 +84,8 @@ class ReplayEngine:
     latest_model_request: object = None
     noted_from = sys.maxsize
     """From this event on :meth:`set_aside` is called also for calls inside which nothing happened."""
+    notes_order = False
+    """Whether it is of interest what tasks do among themselves where the recording does not tell."""
     make_step: Callable[..., ReplayStep] = ReplayStep
     """How a call is answered that is a recorded one."""
 
@@ -165,6 +168,8 @@ class ReplayEngine:
             acts=source.acts,
             is_running=lambda name: any(self._lanes.name_of(lane) == name for lane in list(self._running)),
             timed_until=source.ordered_until,
+            # Between two events of a fork lies what passed between the runs: days, maybe.
+            longest_gap_s=math.inf if source.fork is ABSENT else self._stall_s,
         )
 
     def settle(self) -> None:
@@ -216,7 +221,7 @@ class ReplayEngine:
             self._live_calls.add(found.call_id)
         # What happened inside a call is set aside, unless it happens again.
         is_told = not is_live and (found.seq >= self.noted_from or found.call_id in self._nested)
-        self.turns.happened([found.seq, *self.set_aside(found)] if is_told else [found.seq])
+        self.turns.happened([found.seq, *self.set_aside(found, lane)] if is_told else [found.seq])
         return self.make_step(self, found, lane, is_live=is_live)
 
     def _step_beside(self, call: Call, lane: Lane, name: str, text: bytes) -> BesideStep | EmptyStep | None:
@@ -269,7 +274,7 @@ class ReplayEngine:
         found = recorded or self.stand_in(lane, key, text)
         if isinstance(found, ReplayDivergence):
             return self._answer_unmatched_instant(instant, lane, found, produce)
-        self.turns.happened([found.seq, *self.set_aside(found)])
+        self.turns.happened([found.seq, *self.set_aside(found, lane)])
         data = self.source.data(found.seq)
         answers = self.likeness.answers
         if "error" in data:
@@ -347,7 +352,7 @@ class ReplayEngine:
 
     def task_body(self, lane: Lane, coro: Any, describe: DescribeEnd) -> object:
         self._running.add(lane)
-        if not self.source.acts or not lane.has_order:
+        if not lane.has_order or not (self.source.acts or self.notes_order):
             return coro
         return EndingInTurn(
             coro,
@@ -602,7 +607,7 @@ class ReplayEngine:
         calls = (call for call in self.source.calls if call.type == "tool_call" and call.taken)
         return [call.name for call in calls if call.name not in again]
 
-    def set_aside(self, call: RecordedCall) -> list[int]:
+    def set_aside(self, call: RecordedCall, lane: Lane) -> list[int]:  # noqa: ARG002
         """What happened inside a call that is now served from the recording will not happen again."""
         return self._events_of(call)
 

@@ -108,6 +108,8 @@ class Lanes:
         """By masked keys or not; built when a call is first looked for beyond its own lane."""
         self._instead: dict[str, str] = {}
         """By the name of a recorded lane that another one plays than the one of its name: whose is left."""
+        self._strangers: set[Lane] = set()
+        """Lanes that play none, and have made a call that is none of the recorded ones."""
         self._across: dict[tuple[str, str], TaskMatch] = {}
         self._across_calls = 0
         for call in calls:
@@ -198,6 +200,11 @@ class Lanes:
             name = other
         return name
 
+    def names_of(self, lane: Lane) -> tuple[str, str]:
+        """What *lane* was first called in the recording, and what it is called by its place now."""
+        home: RecordedLane | None = lane.home
+        return (home.name if home is not None else self.name_of(lane)), self._own_name(lane)
+
     def _own_name(self, lane: Lane) -> str:
         if lane.parent is None:
             return lane.name_under(self._root)
@@ -205,14 +212,18 @@ class Lanes:
 
     def _bind(self, lane: Lane, key: Key) -> RecordedLane | None:
         by_place = self._by_place(lane)
-        if not _is_task(lane):
+        if not is_task(lane):
             return by_place
         if by_place is not None and not by_place.is_bound and self._begins_with(by_place, key):
             return by_place
         parent = self._parent_of(lane)
-        if parent is None or (key.is_chance and self._find_shifted(lane, key) is not None):
+        if parent is None or (key.is_chance and self._tells_nothing(lane, key)):
             return None
         return self._sibling(parent, key)
+
+    def _tells_nothing(self, lane: Lane, key: Key) -> bool:
+        """Whether a clock or chance that *lane* asks says nothing about which of the siblings it is."""
+        return lane in self._strangers or self._find_shifted(lane, key) is not None
 
     def _parent_of(self, lane: Lane) -> RecordedLane | None:
         assert lane.parent is not None
@@ -268,6 +279,25 @@ class Lanes:
         call = candidates.popleft()
         self._take(call, lane)
         return call
+
+    def take_ahead(self, lane: Lane, key: Key) -> RecordedCall | None:
+        """The earliest equal call of the recorded lane that *lane* plays, whatever stands before it.
+
+        By its place, where it plays none because what it did first was new.
+        """
+        recorded: RecordedLane | None = lane.recorded
+        if recorded is None and lane in self._strangers:
+            recorded = self._by_place(lane)
+        return self.take_equal(recorded, key) if recorded is not None else None
+
+    def note_miss(self, lane: Lane) -> None:
+        """*lane* has made a call that is none of the recorded ones."""
+        if lane.recorded is None:
+            self._strangers.add(lane)
+
+    def is_placed(self, lane: Lane) -> bool:
+        """Whether *lane* has made a call, so that its own clock and chance are known."""
+        return lane.recorded is not None or lane in self._strangers
 
     # Elsewhere
 
@@ -351,7 +381,7 @@ class Lanes:
             shifted = self._find_shifted(lane, key)
             if shifted is not None:
                 return shifted
-            parent = (self._parent_of(lane) if _is_task(lane) else None) or above[0]
+            parent = (self._parent_of(lane) if is_task(lane) else None) or above[0]
             if parent.position and not parent.is_loose:
                 # A call was moved into a task of its own.
                 first = parent.upcoming()
@@ -371,7 +401,7 @@ class Lanes:
 
     def _find_shifted(self, lane: Lane, key: Key) -> RecordedLane | None:
         """The lane in whose place *lane* stands if tasks were put around its siblings, or taken away."""
-        for place in self._shifted_places(lane) if _is_task(lane) else ():
+        for place in self._shifted_places(lane) if is_task(lane) else ():
             if place.is_untouched and place.calls[0].parent == lane.within and self._begins_with(place, key):
                 return place
         return None
@@ -383,7 +413,7 @@ class Lanes:
             yield from self._places_below(parent, ordinal)
         around = lane.parent
         last = around.spawned - 1 if around is not None else 0
-        while around is not None and around.recorded is None and _is_task(around):
+        while around is not None and around.recorded is None and is_task(around):
             # What the tasks of *around* are now, those of the one above it were, from its ordinal on.
             ordinal += LaneName(around.name).ordinal or 0
             last += LaneName(around.name).ordinal or 0
@@ -542,6 +572,6 @@ class _Beginnings:
         return self._lanes[index] if index < len(self._lanes) and self._places[index] <= last_place else None
 
 
-def _is_task(lane: Lane) -> bool:
+def is_task(lane: Lane) -> bool:
     """Whether its place is an ordinal; not for a first lane, a loose one, and what is inside a call."""
     return lane.parent is not None and LaneName(lane.name).kind == "task"

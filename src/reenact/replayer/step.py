@@ -45,7 +45,7 @@ class Replayer(Protocol):
     ) -> RecordedCall | ReplayDivergence:
         """Report a call that is none of the recorded ones; in lenient replay another may stand in for it."""
 
-    def set_aside(self, call: RecordedCall) -> list[int]:
+    def set_aside(self, call: RecordedCall, lane: Lane) -> list[int]:
         """What happened inside a call that is now served from the recording will not happen again."""
 
     def go_live(self, call: Call) -> str:
@@ -95,7 +95,7 @@ class EarlyMatch:
             if found.answered is None:
                 raise diverged(found)
             return None
-        self._engine.turns.happened([found.seq, *self._engine.set_aside(found)])
+        self._engine.turns.happened([found.seq, *self._engine.set_aside(found, self._lane)])
         return found
 
 

@@ -34,7 +34,9 @@ class Timeline:
         times_ms: Sequence[float],
         acts: Mapping[int, Sequence[Act]],
         clock: PatientClock,
+        longest_gap_s: float,
     ) -> None:
+        self._longest_gap_s = longest_gap_s
         self.by_seq = by_seq
         self.times_ms = times_ms
         self.last = len(times_ms)
@@ -132,9 +134,8 @@ class Timeline:
         """When the next event has been waited for long enough."""
         index = min(self.next, self.last) - 1
         gap_s = max(0.0, self.times_ms[index] - self.times_ms[max(0, index - 1)]) / 1000
-        if self.acts and self.due_act() is not None:
-            gap_s = min(gap_s, _ACT_S)
-        return self.next_since_s + gap_s + _GRACE_S
+        longest_s = _ACT_S if self.acts and self.due_act() is not None else self._longest_gap_s
+        return self.next_since_s + min(gap_s, longest_s) + _GRACE_S
 
     def pass_over(self, late: RecordedCall) -> None:
         """Wait no longer for the next event, which is *late*: neither for its call nor for its outcome."""

@@ -16,6 +16,7 @@ does not wait at all.
 
 from __future__ import annotations
 
+import math
 import sys
 import threading
 import time
@@ -69,11 +70,13 @@ class Turns:
         acts: Mapping[int, Sequence[Act]] = MappingProxyType({}),
         is_running: Callable[[str], bool] = lambda _lane: False,
         timed_until: int = sys.maxsize,
+        longest_gap_s: float = math.inf,
     ) -> None:
         """*is_causal*: no lane tells what had to come before a call, so all that had ended had to.
 
         *is_running* says of a recorded lane whether it has begun here and is not over. When timers went off
-        is told for the events up to *timed_until*.
+        is told for the events up to *timed_until*. No event is waited for longer than *longest_gap_s* because
+        it came so late in the recording.
         """
         self._timed_until = timed_until
         self._is_free = False
@@ -85,9 +88,11 @@ class Turns:
         """By the number of a call: that of an earlier one which had ended before it, but did not come."""
         self._stall_s = stall_s
         self._on_note = on_note
+        self.on_timer: Callable[[str], None] = lambda _name: None
+        """Hears of each timer that is let go off."""
         self._lock = threading.RLock()
         self._clock = PatientClock()
-        self._timeline = Timeline(by_seq, times_ms, acts, self._clock)
+        self._timeline = Timeline(by_seq, times_ms, acts, self._clock, longest_gap_s)
         self._queue: list[tuple[int, int, int, Waiter]] = []
         self._endless: list[Waiter] = []
         """Calls without a recorded answer: they wait for their caller to go away, as it did before."""
@@ -618,6 +623,7 @@ class Turns:
         )
 
     def _set_off(self, timer: Timer) -> None:
+        self.on_timer(timer.name)
         timer.fire()
         if timer.stir is not None:
             timer.stir()

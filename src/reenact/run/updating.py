@@ -122,7 +122,7 @@ class MatchingFirst(ReplayEngine):
         self.noted_from = 1
         self.recorder.record_files(files.scanner, tree, files.find_recorded, tree_file)
 
-    def set_aside(self, call: RecordedCall) -> list[int]:
+    def set_aside(self, call: RecordedCall, lane: Lane) -> list[int]:
         """A tool or program that is called as recorded, but among other files, is another call."""
         if self.files is not None and not call.is_instant and not call.beside:
             if call.may_write and self.files.difference_before(call.seq) is not None:
@@ -133,7 +133,7 @@ class MatchingFirst(ReplayEngine):
                 raise Missed(call)
             with self.new_events.placing(call.seq - 1):
                 self.recorder.look_before(call.call_id, call.parent)
-        return super().set_aside(call)
+        return super().set_aside(call, lane)
 
     def compare_files(self, recorded: RecordedCall, lane: Lane) -> None:
         """They may be others than they were."""
