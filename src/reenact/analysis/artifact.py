@@ -30,8 +30,8 @@ import msgspec
 
 from reenact.analysis.brief import tidy_number
 from reenact.analysis.content import Content, content_of, detail_of
-from reenact.analysis.index import STATES, StepIndex, Term, Tokens
-from reenact.analysis.steps import Detail, RunStep, read_step, total_cost
+from reenact.analysis.index import STATES, StepIndex, Term, Tokens, total_cost
+from reenact.analysis.steps import Detail, RunStep, read_step
 from reenact.check.kinds import MANIFESTS, RUN_FILES, find_kind
 from reenact.errors import FormatError, StoreError, UsageError, relabel_errors
 from reenact.progress import ProgressBar, no_progress_bar
@@ -194,10 +194,6 @@ class Artifact:
         """What the step at *place* says, in the form in which runs are compared."""
         with self._lock, self._relabel_errors():
             return content_of(self.source, self.rows, place)
-
-    def borrow_blobs(self, other: Artifact) -> None:
-        """Look for payloads in *other* where this artifact came without its own."""
-        self.source.borrow_blobs(other.source)
 
     def event(self, seq: int) -> Any:
         """The event *seq* as it stands in the artifact, payloads in their place."""

@@ -244,8 +244,8 @@ def compare(
     left: Artifact, right: Artifact, *, strict: bool = False, watch: StepWatch | None = None
 ) -> Comparison:
     """Align and compare two runs; *watch* is told of every step that is read."""
-    left.borrow_blobs(right)
-    right.borrow_blobs(left)
+    left.source.borrow_blobs(right.source)
+    right.source.borrow_blobs(left.source)
     return Comparison(left, right, strict=strict, watch=watch or (lambda _: None))
 
 

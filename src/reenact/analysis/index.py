@@ -28,6 +28,7 @@ from reenact.canonical import JsonValue
 from reenact.errors import UsageError
 from reenact.formats.event import ASKING, OUTSIDE, EventHead, event_kind, event_name
 from reenact.lane_name import LaneName
+from reenact.suite.settings import Price, find_price
 from reenact.trace.sources.source import RunSource
 
 State: TypeAlias = Literal["ok", "error", "cancelled", "open"]
@@ -60,6 +61,25 @@ class Tokens(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     @property
     def total(self) -> int:
         return self.input + self.output
+
+
+def cost_of(model: str, tokens: Tokens, prices: Mapping[str, Price]) -> float | None:
+    """``None`` for a model without a price."""
+    price = find_price(model, prices)
+    if price is None:
+        return None
+    return price.cost(
+        input_tokens=tokens.input, output_tokens=tokens.output, cached_tokens=tokens.cached_input
+    )
+
+
+def total_cost(tokens: Mapping[str, Tokens], prices: Mapping[str, Price]) -> float | None:
+    """Of the tokens of each model together; ``None`` where one of them has no price: half a sum misleads."""
+    if not prices:
+        return None
+    costs = [cost_of(model, used, prices) for model, used in tokens.items() if used.total]
+    known = [cost for cost in costs if cost is not None]
+    return sum(known) if known and len(known) == len(costs) else None
 
 
 class NameTable(list[str]):

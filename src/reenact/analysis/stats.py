@@ -19,8 +19,7 @@ import msgspec
 
 from reenact.analysis.artifact import Artifact
 from reenact.analysis.brief import tidy_number
-from reenact.analysis.index import STATES, StepIndex, Tokens
-from reenact.analysis.steps import cost_of, total_cost
+from reenact.analysis.index import STATES, StepIndex, Tokens, cost_of, total_cost
 from reenact.suite.settings import Price
 
 _RANKS: Final = (50, 90, 99)

@@ -10,14 +10,14 @@ from typing import Any, Final, get_args
 import msgspec
 
 from reenact.analysis.brief import brief, brief_arguments, brief_failure, plural, size, tidy_number, unquote
-from reenact.analysis.index import STATES, State, StepIndex, Tokens
+from reenact.analysis.index import STATES, State, StepIndex, Tokens, cost_of
 from reenact.canonical import JsonValue
 from reenact.errors import ReenactError
 from reenact.formats.event import RunEvent
 from reenact.formats.workspace import WORKSPACE
 from reenact.providers import read_response
 from reenact.providers.meaning import Provider
-from reenact.suite.settings import Price, find_price
+from reenact.suite.settings import Price
 from reenact.trace.sources.source import RunSource
 
 
@@ -96,25 +96,6 @@ class Detail(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, kw
     """The events of the step as they stand in the artifact, payloads in their place."""
     problems: list[str] = []
     """Why a payload is shown as it is stored: what it refers to is not there."""
-
-
-def cost_of(model: str, tokens: Tokens, prices: Mapping[str, Price]) -> float | None:
-    """``None`` for a model without a price."""
-    price = find_price(model, prices)
-    if price is None:
-        return None
-    return price.cost(
-        input_tokens=tokens.input, output_tokens=tokens.output, cached_tokens=tokens.cached_input
-    )
-
-
-def total_cost(tokens: Mapping[str, Tokens], prices: Mapping[str, Price]) -> float | None:
-    """Of the tokens of each model together; ``None`` where one of them has no price: half a sum misleads."""
-    if not prices:
-        return None
-    costs = [cost_of(model, used, prices) for model, used in tokens.items() if used.total]
-    known = [cost for cost in costs if cost is not None]
-    return sum(known) if known and len(known) == len(costs) else None
 
 
 _CONVERSATION: Final = ("messages", "input", "contents", "prompt")

@@ -13,10 +13,9 @@ import msgspec
 
 from reenact.analysis.artifact import open_artifact
 from reenact.analysis.brief import tidy_number
-from reenact.analysis.index import Tokens
+from reenact.analysis.index import Tokens, total_cost
 from reenact.analysis.plot import plot_format, write_plot
 from reenact.analysis.stats import CallCount, Counting, RunCount, RunStats, Stats, count_run, mean_utility
-from reenact.analysis.steps import total_cost
 from reenact.check.artifact import verify
 from reenact.check.findings import VerifyReport
 from reenact.check.kinds import name_runs

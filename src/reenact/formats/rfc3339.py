@@ -1,4 +1,4 @@
-"""Times as RFC 3339 texts: checked, never rewritten."""
+"""Times as RFC 3339 texts: checked, never rewritten, and written in one way."""
 
 from __future__ import annotations
 
@@ -70,3 +70,18 @@ def moment(text: str) -> datetime:
         with suppress(ValueError):
             return datetime.fromisoformat(spelled)
     return datetime.min.replace(tzinfo=UTC)
+
+
+def rfc3339(moment: datetime) -> str:
+    """*moment* as traces and results write it: UTC, three fractional digits."""
+    if moment.tzinfo is None:
+        raise ValueError("the start of the run needs a time zone; use datetime.now(UTC)")
+    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def rfc3339_of_ms(ts_ms: int | float) -> str:
+    """A time of a capture, milliseconds since the epoch, as traces and logs write it."""
+    try:
+        return rfc3339(datetime.fromtimestamp(ts_ms / 1000, UTC))
+    except (ValueError, OverflowError, OSError):
+        raise FormatError(f"ts {ts_ms} is no time that a calendar has; record again") from None

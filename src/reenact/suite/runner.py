@@ -31,6 +31,7 @@ from reenact.formats.result import (
     verdict,
     write_result,
 )
+from reenact.formats.rfc3339 import rfc3339
 from reenact.formats.testcase import CaseRead, Reporting, TestCase, check_test_case, read_with_warnings
 from reenact.formats.trace import CODEC as TRACE_CODEC
 from reenact.formats.trace import Trace
@@ -45,7 +46,6 @@ from reenact.suite.source import ReplayForTest, read_trace_of
 from reenact.suite.values import values_at
 from reenact.suite.verdict import shorten
 from reenact.trace.from_run import trace_of_run
-from reenact.trace.normalize import rfc3339
 from reenact.trace.sources.capture import read_capture
 from reenact.workers import map_batches, worker_count
 

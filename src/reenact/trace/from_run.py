@@ -17,10 +17,11 @@ from reenact.canonical import JsonValue
 from reenact.formats.bundle import SCHEMA_VERSION, Message, Scenario
 from reenact.formats.event import RunEvent
 from reenact.formats.record import ABSENT
+from reenact.formats.rfc3339 import rfc3339_of_ms
 from reenact.formats.testcase import TestCase
 from reenact.formats.trace import Adapter, Trace, TraceEvent, TraceMetrics, TraceOutput, TraceScenario
 from reenact.trace.model_calls import as_text, error_of, input_messages, output_text, total_usage, usage_of
-from reenact.trace.normalize import ACTORS, DEFAULT_AGENT_ID, DEFAULT_CAPABILITIES, rfc3339_of_ms, scenario_of
+from reenact.trace.normalize import ACTORS, DEFAULT_AGENT_ID, DEFAULT_CAPABILITIES, scenario_of
 from reenact.trace.sources.source import RecordedRun
 
 STATE_KINDS: Final = ("memory_read", "memory_write")

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from itertools import takewhile
 from typing import Final, TypeVar, get_args
 
 from reenact._version import __version__
 from reenact.canonical import JsonValue
-from reenact.errors import FormatError
 from reenact.formats.bundle import (
     ADAPTER,
     SCHEMA_VERSION,
@@ -25,6 +24,7 @@ from reenact.formats.bundle import (
     event_id,
 )
 from reenact.formats.record import ABSENT, Absent
+from reenact.formats.rfc3339 import rfc3339
 from reenact.formats.testcase import TestCase
 from reenact.formats.trace import Adapter, Trace, TraceEvent, TraceMetrics, TraceOutput, TraceScenario
 
@@ -202,18 +202,3 @@ def _metrics(bundle: Bundle) -> TraceMetrics:
         token_usage=_first_given(metrics.token_usage),
         extra={key: value for key, value in metrics.extra.items() if key != "tool_call_count"},
     )
-
-
-def rfc3339(moment: datetime) -> str:
-    """*moment* as traces and results write it: UTC, three fractional digits."""
-    if moment.tzinfo is None:
-        raise ValueError("the start of the run needs a time zone; use datetime.now(UTC)")
-    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-def rfc3339_of_ms(ts_ms: int | float) -> str:
-    """A time of a capture, milliseconds since the epoch, as traces and logs write it."""
-    try:
-        return rfc3339(datetime.fromtimestamp(ts_ms / 1000, UTC))
-    except (ValueError, OverflowError, OSError):
-        raise FormatError(f"ts {ts_ms} is no time that a calendar has; record again") from None

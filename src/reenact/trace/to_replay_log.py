@@ -20,10 +20,10 @@ from reenact.formats.dialects.conversion import Conversion
 from reenact.formats.dialects.turn import Loss
 from reenact.formats.hashes import output_hash, params_hash
 from reenact.formats.record import ABSENT, Absent
+from reenact.formats.rfc3339 import rfc3339_of_ms
 from reenact.lane_name import LaneName
 from reenact.store.reader import CaptureReader
 from reenact.trace.model_calls import DerivedEvents, as_text, error_of
-from reenact.trace.normalize import rfc3339_of_ms
 from reenact.values.tags import plain
 
 

@@ -37,6 +37,7 @@ from reenact.formats.dialects.common import Dialect
 from reenact.formats.hashes import trajectory_hash
 from reenact.formats.record import ABSENT, Absent
 from reenact.formats.replay_log import LEAVES, PUBLISHED, read_replay_log
+from reenact.formats.rfc3339 import rfc3339
 from reenact.formats.seal import (
     SEAL_VERSION,
     SEED_BYTES,
@@ -60,7 +61,6 @@ from reenact.store.outfile import open_output, refuse_without_neighbour
 from reenact.store.reader import CaptureReader
 from reenact.store.remote import is_remote, local_path, local_run, remote_name, takes_addresses
 from reenact.store.rundir import RunDir
-from reenact.trace.normalize import rfc3339
 from reenact.trace.to_replay_log import replay_log_of_capture
 from reenact.values.tags import plain
 from reenact.workspace.history import WorkspaceHistory

@@ -127,8 +127,9 @@ class _EventSource(LineFile, ABC):
         command = tuple(map(str, argv)) if isinstance(argv, list) and argv else None
         end = last.data if last and last.type == "run_end" else {}
         output = None
-        with suppress(FormatError, StoreError):  # whoever asks for the event is told why
-            output = plain(self.resolved(end.get("finalOutput")))
+        if end.get("finalOutput") is not None:
+            with suppress(FormatError, StoreError):  # whoever asks for the event is told why
+                output = plain(self.resolved(end["finalOutput"]))
         return _Ends(first, last, command, end, output)
 
 
