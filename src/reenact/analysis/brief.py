@@ -14,7 +14,7 @@ from reenact.canonical import JsonValue
 _LIMIT: Final = 300
 
 
-def brief(value: Any, limit: int = _LIMIT) -> str:
+def brief(value: object, limit: int = _LIMIT) -> str:
     """*value*, as it stands in an event, in at most *limit* characters; what is stored elsewhere is named."""
     text = ""
     for piece in _pieces(value, limit):

@@ -72,13 +72,13 @@ class _Reading:
     def _change(self, event: RunEvent) -> dict[str, JsonValue]:
         return {name: plain(self._whole(event.data[name])) for name in _CHANGE if name in event.data}
 
-    def _first(self, event: RunEvent, names: tuple[str, ...]) -> Any:
+    def _first(self, event: RunEvent, names: tuple[str, ...]) -> object:
         for name in names:
             if event.data.get(name) is not None:
                 return self._whole(event.data[name])
         return None
 
-    def _whole(self, value: object) -> Any:
+    def _whole(self, value: object) -> object:
         try:
             return self._source.resolved(value)
         except (FormatError, StoreError) as error:
@@ -183,8 +183,8 @@ _VALUED: Final = ("nondeterministic", "llm_request")
 """Events whose value is what came; that of all others is what they are."""
 
 
-def _outcome_content(payloads: StepPayloads, ended: RunEvent | None, state: State) -> dict[str, Any]:
-    came: dict[str, Any] = {"state": state}
+def _outcome_content(payloads: StepPayloads, ended: RunEvent | None, state: State) -> dict[str, object]:
+    came: dict[str, object] = {"state": state}
     if state == "error":
         return came if payloads.error is None else came | {"error": _failure(payloads.error)}
     conversation = payloads.conversation
@@ -228,7 +228,7 @@ class _Renumbering:
             return [self.plain(child) for child in value]
         if not isinstance(value, dict):
             return value
-        members: dict[str, Any] = {}
+        members: dict[str, object] = {}
         for name, child in value.items():
             if name in _IDS and isinstance(child, str):
                 members[name] = self._numbers.setdefault(child, f"#{len(self._numbers) + 1}")

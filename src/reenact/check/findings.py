@@ -59,7 +59,7 @@ class VerifyReport(msgspec.Struct, frozen=True):
 
     def to_json(self) -> dict[str, Any]:
         """The report as plain JSON, with its verdict."""
-        value: dict[str, Any] = msgspec.to_builtins(self)
+        value: dict[str, object] = msgspec.to_builtins(self)
         return value | {"good": self.is_good}
 
 

@@ -110,7 +110,7 @@ def _value(text: bytes) -> Any:
         return None
 
 
-def _whole(text: bytes, file: str) -> Any:
+def _whole(text: bytes, file: str) -> object:
     try:
         return read_json(text, "jcs")
     except FormatError as error:

@@ -387,8 +387,8 @@ class _Listing:
             found.append({"how": change.how} | fields | came_from)
         return {"changes": found}
 
-    def _entry(self, path: bytes, entry: TreeEntry) -> dict[str, Any]:
-        fields: dict[str, Any] = {"path": self._path(path), "kind": entry.kind}
+    def _entry(self, path: bytes, entry: TreeEntry) -> dict[str, object]:
+        fields: dict[str, object] = {"path": self._path(path), "kind": entry.kind}
         if entry.kind in ("file", "folder"):
             fields |= {"hash": self.publish_hash(entry.digest), "mode": f"{entry.mode:03o}"}
         if entry.kind == "file":

@@ -154,7 +154,7 @@ def _differs(name: str, ours: Any, theirs: Any) -> bool:
     return not (isinstance(ours, float) and isinstance(theirs, int | float) and same_f32(ours, theirs))
 
 
-def _is_effect(ours: Any, theirs: Any) -> bool:
+def _is_effect(ours: object, theirs: object) -> bool:
     """Whether a claimed effect is that of the log: the same object, or one with the same tag."""
     if isinstance(ours, dict) and isinstance(theirs, dict):
         return ours.items() >= theirs.items()

@@ -168,7 +168,7 @@ _SHOWN_PROBLEMS: Final = 20
 _SHOWN_CHARACTERS: Final = 200
 
 
-def schema_problems(value: Any, schema: Any) -> list[str]:
+def schema_problems(value: object, schema: Any) -> list[str]:
     """Where *value* breaks *schema*, each with its path; :class:`UsageError` for a schema that is none."""
     import jsonschema_rs  # few tests need it
 

@@ -42,7 +42,7 @@ def trace_of_run(
     trace_id: str,
     test_run_id: str,
     case: TestCase | None = None,
-    artifacts: Mapping[str, Any] | None = None,
+    artifacts: Mapping[str, object] | None = None,
 ) -> Trace:
     """The trace of a finished run; *case* names the test and says what the artifact does not know."""
     trigger = case.scenario.trigger if case else "user_message"

@@ -147,7 +147,7 @@ def _start_data(event: current.SessionStart) -> dict[str, JsonValue]:
     return _unknown({name: line[name] for name in line if name not in ("type", "ts", "session_id")})
 
 
-def _unknown(fields: Mapping[str, Any]) -> dict[str, Any]:
+def _unknown(fields: Mapping[str, object]) -> dict[str, Any]:
     """Fields that captures do not know, written so that none is taken for a reference."""
     return {name: msgspec.Raw(to_text(value)) for name, value in fields.items()}
 

@@ -264,7 +264,7 @@ class _Projection:
             ts=rfc3339_of_ms(event.ts),
         )
 
-    def _plain(self, field: str, stored: object) -> Any:
+    def _plain(self, field: str, stored: object) -> object:
         """A payload as plain JSON; that its Python types are gone is a loss."""
         resolved = self._reader.resolved(stored)
         value = plain(resolved)

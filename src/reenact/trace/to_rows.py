@@ -121,7 +121,7 @@ def redactor_of(reader: CaptureReader, profile: RedactionProfile) -> Redactor:
     return Redactor(profile, secrets=(), salt=known)
 
 
-def redacted(reader: CaptureReader, options: RowOptions, value: Any) -> Any:
+def redacted(reader: CaptureReader, options: RowOptions, value: object) -> Any:
     """*value*, of a row, without what *options* hide."""
     if options.redact == "none":
         return value
@@ -402,7 +402,7 @@ def _assistant(parts: tuple[Part, ...]) -> ChatMessage | None:
             thoughts.append(part.text)
         elif isinstance(part, ToolCallPart):
             arguments = part.arguments_text if part.arguments_text is not None else part.arguments
-            function: dict[str, Any] = {
+            function: dict[str, object] = {
                 "name": part.name,
                 "arguments": {} if arguments is None else arguments,
             }
@@ -551,7 +551,9 @@ def _name(event: capture.CaptureEvent) -> str:
     return key if isinstance(key, str) else _kind(event)
 
 
-def _stored_payloads(asked: capture.CaptureEvent, came: capture.CaptureEvent | None) -> tuple[Any, Any, Any]:
+def _stored_payloads(
+    asked: capture.CaptureEvent, came: capture.CaptureEvent | None
+) -> tuple[object, object, object]:
     """What a call was given, its result and its failure, as they are stored; ``None`` for what is not."""
     data: Any = asked.data
     if isinstance(asked, capture.StateMutation):

@@ -163,7 +163,7 @@ def _matches(wanted: str) -> Test:
     return test
 
 
-def _compares(holds: Callable[[Any, Any], bool]) -> Callable[[Any], Test]:
+def _compares(holds: Callable[[Any, Any], bool]) -> Callable[[object], Test]:
     return lambda wanted: lambda leaves: [holds(leaf, wanted) if is_number(leaf) else None for leaf in leaves]
 
 
@@ -245,7 +245,7 @@ class Policy:
         return cls(read_policy(data, file))
 
     @classmethod
-    def from_json(cls, value: Any) -> Policy:
+    def from_json(cls, value: object) -> Policy:
         """The policy in a decoded value."""
         return cls(policy_from_json(value))
 

@@ -29,7 +29,7 @@ class ActionRejected(CheckFailed):
         super().__init__(f"{first_problem(result)}; only accepted actions are recorded")
 
 
-def record_action(action: Any, *, anchor: Any = ABSENT, producer: Any = ABSENT) -> VerifiableRecord:
+def record_action(action: Any, *, anchor: object = ABSENT, producer: object = ABSENT) -> VerifiableRecord:
     """The record of an accepted *action*; :class:`FormatError` for what RFC 8785 cannot hold."""
     result = ACTION.execute(action)
     if not result.is_accepted:

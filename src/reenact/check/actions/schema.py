@@ -155,7 +155,7 @@ def _may_be_null(field: Field, value: dict[str, JsonValue]) -> bool:
     return not field.required and value[field.name] is None
 
 
-def _items(schema: ArraySchema, value: list[Any], path: str, null_is_absent: bool) -> Iterator[Problem]:
+def _items(schema: ArraySchema, value: list[object], path: str, null_is_absent: bool) -> Iterator[Problem]:
     if len(value) < schema.minimum:
         message = f"must have at least {schema.minimum} item{'s'[: schema.minimum != 1]}, not {len(value)}"
         yield Problem("array_too_small", path, message)

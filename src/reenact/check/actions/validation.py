@@ -154,7 +154,7 @@ class ValidationTally:
 
     def to_json(self) -> dict[str, Any]:
         """All counts, the largest first; verdicts only where a policy was asked."""
-        counts: dict[str, Any] = {
+        counts: dict[str, object] = {
             "count": self.count,
             "accepted": self.accepted,
             "rejected": self.rejected,

@@ -52,7 +52,7 @@ _encode_lines: Final = msgspec.json.Encoder(order="sorted").encode_lines
 class BlockReader:
     """Reads the records of a tagged union *kind*, as values with the same names and fields."""
 
-    def __init__(self, kind: Any) -> None:
+    def __init__(self, kind: object) -> None:
         twins = [_twin(member) for member in get_args(kind)]
         self._records = list[reduce(or_, twins)]  # type: ignore[misc]  # a type that is made here
 
@@ -64,7 +64,7 @@ class BlockReader:
             if _encode_lines(values) != text:
                 return None
             orjson.dumps(values)  # refuses integers beyond 64 bits and nesting beyond the limit
-            records: list[Any] = msgspec.convert(values, self._records)
+            records: list[object] = msgspec.convert(values, self._records)
             return records
         except (msgspec.MsgspecError, UnicodeDecodeError, orjson.JSONEncodeError, RecursionError):
             return None

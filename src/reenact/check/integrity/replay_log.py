@@ -169,7 +169,7 @@ class _Scan:
         key_of = _KEYS[self._dialect.name]
         event: Any
         for number, event in zip(block.numbers, block.events, strict=True):
-            kind: type[Any] = type(event)
+            kind: type[object] = type(event)
             if kind in _CALLS:
                 segment.calls += 1
                 links.add(True, key_of(event), number)

@@ -158,7 +158,7 @@ def _open_commitments(
     return leaf_of(commitments), sorted(shown.keys() - proved)
 
 
-def _read_proof(line: Any) -> LineProof:
+def _read_proof(line: object) -> LineProof:
     if not isinstance(line, dict) or PROOF not in line:
         raise FormatError("has no proof; every line of a log published under a seal has one", json_path="$")
     try:

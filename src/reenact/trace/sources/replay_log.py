@@ -251,5 +251,5 @@ def _milliseconds(time: JsonValue) -> float | None:
         return None
 
 
-def _text(value: Any) -> str | None:
+def _text(value: object) -> str | None:
     return value if isinstance(value, str) else None

@@ -134,7 +134,7 @@ def _translate(
             return _TYPES.get(other, other), {"name": "", "value": data}
 
 
-def _outcome(data: dict[str, Any], failure: TraceEvent | None) -> dict[str, JsonValue]:
+def _outcome(data: dict[str, object], failure: TraceEvent | None) -> dict[str, JsonValue]:
     found: dict[str, Any] = {"latencyMs": data.get("latency_ms")}
     if failure is not None:
         return found | {"ok": False, "error": _failure(failure)}
