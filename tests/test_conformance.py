@@ -106,7 +106,7 @@ def payload_findings(capture: Path, wanted: dict[str, Any]) -> list[Finding]:
             if getattr(data, "callId", None) not in wanted or not hasattr(data, name):
                 continue
             try:
-                found = reader.resolved(getattr(data, name))
+                found = reader.resolve(getattr(data, name))
                 is_good = found == wanted[data.callId].get(name, found)
                 is_good &= getattr(data, "requestHash", ABSENT) in (ABSENT, canonical.digest(found))
             except FormatError:

@@ -51,7 +51,7 @@ def events(path: Path) -> list[tuple[str, Any]]:
     """Type and resolved data of every event but the first and the last."""
     reader = CaptureReader(path)
     lines = [(event.__struct_config__.tag, event) for event in reader.events()]
-    return [(str(tag), reader.resolved(_data(reader, event.seq))) for tag, event in lines[1:-1]]
+    return [(str(tag), reader.resolve(_data(reader, event.seq))) for tag, event in lines[1:-1]]
 
 
 def _data(reader: CaptureReader, seq: int) -> Any:

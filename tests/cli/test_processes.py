@@ -40,7 +40,7 @@ def asked(path):
     events = [event for event in CaptureReader(path).events() if event.__struct_config__.tag == "llm_request"]
     reader = CaptureReader(path)
     return {
-        (event.data.lane, reader.resolved(event.data.request)["body"]["messages"][0]["content"])
+        (event.data.lane, reader.resolve(event.data.request)["body"]["messages"][0]["content"])
         for event in events
     }
 

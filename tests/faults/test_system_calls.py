@@ -124,7 +124,7 @@ def check(path, told):
         assert main(["recover", str(path)]) == 0
     reader = CaptureReader(path)
     numbers = [
-        reader.resolved(event.data.result)["number"]
+        reader.resolve(event.data.result)["number"]
         for event in reader.events()
         if type(event).__name__ == "ToolResult"
     ]

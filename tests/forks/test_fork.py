@@ -83,9 +83,7 @@ def forked(parent: Path, name: str = "fork", agent: Callable[[], Any] = agent, *
 def results(path: Path) -> list[Any]:
     reader = CaptureReader(path)
     events = (json.loads(line) for line in reader.lines())
-    return [
-        reader.resolved(event["data"].get("result")) for event in events if event["type"] == "tool_result"
-    ]
+    return [reader.resolve(event["data"].get("result")) for event in events if event["type"] == "tool_result"]
 
 
 def test_what_depends_on_the_change_is_missing(parent: Path) -> None:

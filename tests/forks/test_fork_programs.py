@@ -407,7 +407,7 @@ def depending_on(path: Path, point: RecordedCall) -> Depending:
             inside |= {call.call_id} - {None}
             found.gone.add(call.seq)
         elif call.seq != point.seq and call.outcome_seq and not call.is_instant:
-            request = json.dumps(source.reader.resolved(source.data(call.seq)))
+            request = json.dumps(source.reader.resolve(source.data(call.seq)))
             if answers.intersection(ANSWER.findall(request)):
                 found.requests.add(call.seq)
                 # What is below a tool is told below; its own answer comes first.
@@ -416,7 +416,7 @@ def depending_on(path: Path, point: RecordedCall) -> Depending:
 
 
 def answer_text(source: ReplaySource, call: RecordedCall) -> str:
-    return json.dumps(source.reader.resolved(source.data(call.outcome_seq)))
+    return json.dumps(source.reader.resolve(source.data(call.outcome_seq)))
 
 
 def check_shares(path: Path, run: Any, depending: Depending) -> None:

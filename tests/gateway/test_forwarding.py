@@ -95,7 +95,7 @@ def test_coded_answers_stay_coded_for_the_client_and_readable_in_the_capture(cod
     assert first == again
     assert (first[0], decoder(coding)(first[1])) == (coding, PAGE.encode())
     reader = CaptureReader(tmp_path / "run")
-    assert PAGE.encode() == "".join(reader.resolved(reader.event(3).data.pieces)).encode()
+    assert PAGE.encode() == "".join(reader.resolve(reader.event(3).data.pieces)).encode()
 
 
 BODIES = {

@@ -70,7 +70,7 @@ def in_pieces(data, size_bytes=7_000):
 def asked(path):
     """The body of the first recorded call."""
     reader = CaptureReader(path)
-    return reader.resolved(reader.event(2).data.request)["body"]
+    return reader.resolve(reader.event(2).data.request)["body"]
 
 
 def recorded_lines(folder):

@@ -354,7 +354,7 @@ def test_the_seeds_methods_record(tmp_path: Path):
         "nondeterministic",
         "tool_result",
     ]
-    assert reader.resolved(reader.event(3).data.result) == "r" * 20_000
+    assert reader.resolve(reader.event(3).data.result) == "r" * 20_000
     assert reader.event(3).data.result["bytes"] == 20_002
 
 

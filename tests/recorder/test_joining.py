@@ -100,7 +100,7 @@ def test_what_refers_to_another_event_still_does(path):
     for call, outcome in by_call.values():
         assert outcome.data.opened == call.seq
         assert outcome.data.pieces[1] == "end"
-    assert reader.resolved(by_call["b2"][0].data.request)["body"]["messages"] == HISTORY
+    assert reader.resolve(by_call["b2"][0].data.request)["body"]["messages"] == HISTORY
 
 
 def test_joining_again_changes_nothing(path):

@@ -100,7 +100,7 @@ def test_what_was_half_written_beside_the_log_goes(interrupted: Path):
     recover(interrupted)
     assert not list(interrupted.rglob(".tmp-*"))
     reader = CaptureReader(interrupted)
-    assert reader.resolved(reader.event(5).data.result)["large"] == "x" * 30_000
+    assert reader.resolve(reader.event(5).data.result)["large"] == "x" * 30_000
 
 
 def test_a_recovered_run_is_not_recovered_again(interrupted: Path):

@@ -63,7 +63,7 @@ def joined_streams(run: Path) -> bytes:
     texts = []
     for event in reader.events():
         for piece in from_json(
-            reader.resolved(
+            reader.resolve(
                 event.data.pieces if isinstance(getattr(event.data, "pieces", None), list | dict) else []
             )
         ):

@@ -62,7 +62,7 @@ def size_bytes(path: Path) -> int:
 def requests_in(path: Path) -> list[Any]:
     reader = CaptureReader(path)
     calls = [event for event in reader.events() if isinstance(event, LlmRequest)]
-    return [reader.resolved(call.data.request) for call in calls]
+    return [reader.resolve(call.data.request) for call in calls]
 
 
 def test_a_long_chat_costs_at_most_twice_its_messages(tmp_path: Path):
@@ -84,11 +84,11 @@ def test_every_request_of_a_long_chat_can_be_had_back(tmp_path: Path):
         chat(200)
     reader = CaptureReader(tmp_path / "run")
     calls = [event.data for event in reader.events() if isinstance(event, LlmRequest)]
-    assert [digest(reader.resolved(call.request)) for call in calls] == [call.requestHash for call in calls]
+    assert [digest(reader.resolve(call.request)) for call in calls] == [call.requestHash for call in calls]
     backwards = CaptureReader(tmp_path / "run")
     for call in reversed(calls):
-        assert digest(backwards.resolved(call.request)) == call.requestHash
-    last = CaptureReader(tmp_path / "run").resolved(calls[-1].request)
+        assert digest(backwards.resolve(call.request)) == call.requestHash
+    last = CaptureReader(tmp_path / "run").resolve(calls[-1].request)
     assert (
         last["body"]["messages"]
         == [message for turn in range(200) for message in (user(turn), assistant(turn))][:-1]
@@ -245,7 +245,7 @@ def test_a_reference_that_leads_nowhere_is_a_damaged_capture(tmp_path: Path, nam
     with recorded_by(tmp_path / "run"), crossing(Call("llm", "", {"system": "s", "messages": [1]})) as step:
         step.answer = 1
     with pytest.raises((FormatError, reenact.StoreError)):
-        CaptureReader(tmp_path / "run").resolved({"body": [BAD_REFERENCES[name]]})
+        CaptureReader(tmp_path / "run").resolve({"body": [BAD_REFERENCES[name]]})
 
 
 def test_references_in_a_circle_are_refused(tmp_path: Path):
@@ -255,4 +255,4 @@ def test_references_in_a_circle_are_refused(tmp_path: Path):
         data = {"callId": "x", "provider": "p", "model": "m", "inputHash": "h"}
         context._events.append(b"llm_request", encode_clean(data | {"request": {"messages": circle}}))
     with pytest.raises(FormatError, match="circle"):
-        CaptureReader(tmp_path / "run").resolved(circle)
+        CaptureReader(tmp_path / "run").resolve(circle)

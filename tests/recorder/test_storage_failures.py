@@ -260,7 +260,7 @@ def test_a_full_disk_leaves_all_that_was_written_before(tmp_path: Path, large_at
     assert reader.manifest.eventCount == len(events_in(path)) == (8 if large_at == 3 else len(reader))
     assert not list(path.rglob(".tmp-*"))
     for event in reader.events():
-        reader.resolved(getattr(event.data, "result", None))
+        reader.resolve(getattr(event.data, "result", None))
 
 
 @pytest.fixture

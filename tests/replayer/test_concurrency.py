@@ -89,7 +89,7 @@ def _recorded_order(path: Path) -> list[int]:
     outcomes = [event for event in CaptureReader(path).events() if isinstance(event, ToolResult)]
     if any(later.ts - earlier.ts < 3 for earlier, later in pairwise(outcomes)):
         return []
-    return [CaptureReader(path).resolved(event.data.result)["value"] for event in outcomes]
+    return [CaptureReader(path).resolve(event.data.result)["value"] for event in outcomes]
 
 
 @settings(settings.get_profile("programs"), max_examples=80)

@@ -99,7 +99,7 @@ def test_a_bomb_is_refused(name, tmp_path):
     tracemalloc.start()
     try:
         with pytest.raises(FormatError, match="it was not recorded like that"):
-            reader.resolved(request.data.request)
+            reader.resolve(request.data.request)
         assert tracemalloc.get_traced_memory()[1] < 800_000_000
     finally:
         tracemalloc.stop()
@@ -165,4 +165,4 @@ def test_a_long_chat_is_no_bomb(tmp_path):
         turns.append(lambda _, reference=reference: {"list": reference})
     reader = CaptureReader(written(tmp_path / "run", [], turns))
     last = [*reader.events()][-3]
-    assert reader.resolved(last.data.request)["list"] == [f"m{number}" for number in range(1000)]
+    assert reader.resolve(last.data.request)["list"] == [f"m{number}" for number in range(1000)]

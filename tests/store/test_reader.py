@@ -44,17 +44,17 @@ def test_payloads_come_back_from_wherever_they_are(tmp_path: Path):
     """In place, as a quoted text where order matters, in a blob, and inside other values."""
     values = [1, {"b": 1, "a": 2}, "x" * 5000, {"z": ["y" * 5000], "a": None}]
     reader = recorded(tmp_path / "run", *values)
-    results = [reader.resolved(reader.event(seq).data.result) for seq in (3, 5, 7, 9)]
+    results = [reader.resolve(reader.event(seq).data.result) for seq in (3, 5, 7, 9)]
     assert results == values
     assert [list(result) for result in results if isinstance(result, dict)] == [["b", "a"], ["z", "a"]]
-    assert reader.resolved([{"deep": reader.event(7).data.result}]) == [{"deep": "x" * 5000}]
+    assert reader.resolve([{"deep": reader.event(7).data.result}]) == [{"deep": "x" * 5000}]
 
 
 def test_plain_values_resolve_to_themselves(tmp_path: Path):
     """Nothing is looked up where nothing refers."""
     reader = recorded(tmp_path / "run")
     value = {"a": [1, 2.5, None, True, "$blob", {"b": {}}], "bytes": 7}
-    assert reader.resolved(value) == value
+    assert reader.resolve(value) == value
 
 
 def test_blobs_are_verified_when_they_are_read(tmp_path: Path):
@@ -98,7 +98,7 @@ def test_reading_goes_on_in_another_directory(tmp_path: Path, monkeypatch: pytes
     monkeypatch.chdir(tmp_path)
     reader = CaptureReader("run")
     os.chdir("/")
-    assert reader.resolved(reader.event(3).data.result) == "x" * 5000
+    assert reader.resolve(reader.event(3).data.result) == "x" * 5000
 
 
 def test_a_request_is_resolved_without_spoiling_the_next(tmp_path: Path):
@@ -110,7 +110,7 @@ def test_a_request_is_resolved_without_spoiling_the_next(tmp_path: Path):
                 step.answer = count
     reader = CaptureReader(tmp_path / "run")
     for seq, count in ((6, 6), (4, 4), (6, 6), (2, 2)):
-        found = reader.resolved(reader.event(seq).data.request)["messages"]
+        found = reader.resolve(reader.event(seq).data.request)["messages"]
         assert found == messages[:count]
         found.clear()
 

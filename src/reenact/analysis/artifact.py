@@ -203,7 +203,7 @@ class Artifact:
                 return found
             self._reach_event(seq)
             raw = self.source.raw(seq)
-            return raw | {"data": self.source.resolved(raw["data"])} if "data" in raw else raw
+            return raw | {"data": self.source.resolve(raw["data"])} if "data" in raw else raw
 
     def changed_files(self, seq: int) -> list[str]:
         """The lines of a diff, where the event *seq* says how the files of the run changed."""

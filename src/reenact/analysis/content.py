@@ -80,7 +80,7 @@ class _Reading:
 
     def _whole(self, value: object) -> object:
         try:
-            return self._source.resolved(value)
+            return self._source.resolve(value)
         except (FormatError, StoreError) as error:
             if str(error) not in self.problems:
                 self.problems.append(str(error))

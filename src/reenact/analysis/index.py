@@ -324,7 +324,7 @@ def _texts(source: RunSource, value: JsonValue) -> Iterator[str]:
         for child in value:
             yield from _texts(source, child)
     elif isinstance(value, dict) and ("$blob" in value or "$json" in value):
-        yield from _texts(source, source.resolved(value))
+        yield from _texts(source, source.resolve(value))
     elif isinstance(value, dict):
         for key, child in value.items():
             if key != "$ref":

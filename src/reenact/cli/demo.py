@@ -136,7 +136,7 @@ def _timeline(path: Path) -> Table:
             tokens = f"{usage.get('inputTokens', 0)}→{usage.get('outputTokens', 0)} tokens"
             rows[event.data.callId][2] = f"{event.data.stopReason}, {tokens}"
         elif isinstance(event, ToolResult):
-            rows[event.data.callId][2] = _short(reader.resolved(event.data.result))
+            rows[event.data.callId][2] = _short(reader.resolve(event.data.result))
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
     for kind, what, came in rows.values():
         table.add_row(

@@ -112,13 +112,13 @@ class FinishedCapture:
         is_recovered = _is_there(f"{folder}/{RECOVERED}")
         return cls(folder, manifest, RunState.RECOVERED if is_recovered else RunState.COMPLETE, text)
 
-    def resolved(self, value: Any) -> Any:
+    def resolve(self, value: Any) -> Any:
         """A payload, put together from where its parts are stored."""
         if not isinstance(value, dict | list):
             return value
         if self._references is None:
             self._references = References(self._find_call, self.blob, file=f"{self.folder}/{EVENTS}")
-        return self._references.resolved(value)
+        return self._references.resolve(value)
 
     def close(self) -> None:
         """Let go of what leads back here, so that nothing is left to be collected."""
@@ -260,7 +260,7 @@ class _Run:
         output = None
         if times and self.types[-1] == "run_end":
             with suppress(FormatError, StoreError):
-                output = plain(capture.resolved(_decode_payload(self.data[-1].finalOutput)))
+                output = plain(capture.resolve(_decode_payload(self.data[-1].finalOutput)))
         tokens = None
         if any([data.usage for data in self.data]):  # noqa: C419 — a list is faster
             tokens = Tokens(*(sum(filter(None, self.tokens(name))) for name in _TOKENS))
@@ -391,7 +391,7 @@ def _errors(run: _Run, into: TableRows) -> list[str | None]:
 
 def _resolved_payload(run: _Run, value: Any, into: TableRows) -> str | None:
     try:
-        return into.add_json(plain(run.capture.resolved(value)))
+        return into.add_json(plain(run.capture.resolve(value)))
     except (FormatError, StoreError):
         return None
 

@@ -33,7 +33,7 @@ _KINDS: Final = {kind: str(kind.__struct_config__.tag) for kind in get_args(Part
 class PayloadSource(Protocol):
     """Where payloads are whole."""
 
-    def resolved(self, value: Any) -> Any: ...
+    def resolve(self, value: Any) -> Any: ...
 
     def blob(self, digest: object) -> bytes: ...
 
@@ -96,7 +96,7 @@ def _read_request(run: PayloadSource, request: Any, marks: int | None) -> tuple[
             request, marks = msgspec.json.decode(run.blob(request["$blob"])), None
         body = request.get("body") if isinstance(request, dict) else None
         if not isinstance(request, dict) or not isinstance(body, dict):
-            return model_conversation(run.resolved(request)), False
+            return model_conversation(run.resolve(request)), False
         # A reference says what was sent before: following it would make a chat of N turns cost N * N.
         shared = [key for key in _CONVERSATION if isinstance(body.get(key), dict) and "$ref" in body[key]]
         body = {key: value for key, value in body.items() if key != "tools"}
@@ -104,7 +104,7 @@ def _read_request(run: PayloadSource, request: Any, marks: int | None) -> tuple[
             body[key] = body[key].get("then", [])
         request = request | {"body": body}
         has_more = marks != len(shared)
-        return model_conversation(run.resolved(request) if has_more else request), bool(shared)
+        return model_conversation(run.resolve(request) if has_more else request), bool(shared)
     except (FormatError, StoreError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None, False  # what it refers to is gone; `events` has the request as it is stored
 
@@ -113,7 +113,7 @@ def _read_answer(run: PayloadSource, answer: AnswerAsStored) -> tuple[Part, ...]
     response, pieces = answer.response, answer.pieces
     try:
         if not answer.is_whole:
-            response, pieces = run.resolved(response), run.resolved(pieces)
+            response, pieces = run.resolve(response), run.resolve(pieces)
         parts = answer_parts(answer.provider, response, ABSENT if pieces is None else pieces)
     except (FormatError, StoreError):
         return ()  # likewise

@@ -170,7 +170,7 @@ def _payload(source: RunSource, value: Any, into: TableRows) -> str | None:
     if value is None:
         return None
     try:
-        return into.add_json(plain(source.resolved(value)))
+        return into.add_json(plain(source.resolve(value)))
     except (FormatError, StoreError):
         return None
 

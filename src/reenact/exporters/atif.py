@@ -131,7 +131,7 @@ class _Writing:
         if metrics:
             step["metrics"] = metrics
         failed = event.data.modelError
-        failed = self._reader.resolved(event.data.error) if event.data.error is not ABSENT else failed
+        failed = self._reader.resolve(event.data.error) if event.data.error is not ABSENT else failed
         if failed is not None and failed is not ABSENT:
             step["extra"]["error"] = plain(failed)
         self._answers[lane] = step
@@ -142,7 +142,7 @@ class _Writing:
         if data.derived is not True or answer is None:
             answer = self._step(event, "agent", "", lane)
             answer["llm_call_count"] = 0
-        arguments = plain(self._reader.resolved(data.args))
+        arguments = plain(self._reader.resolve(data.args))
         call = {
             "tool_call_id": data.callId,
             "function_name": data.tool,
@@ -158,7 +158,7 @@ class _Writing:
             self._lose(Loss(event.seq, "tool_result", None, "its call is not in the run"))
             return
         stored = data.result if data.ok else data.error
-        content = None if stored is ABSENT else plain(self._reader.resolved(stored))
+        content = None if stored is ABSENT else plain(self._reader.resolve(stored))
         result = {"source_call_id": data.callId, "content": "" if content is None else as_text(content)}
         step.setdefault("observation", {"results": []})["results"].append(result)
         if not data.ok:

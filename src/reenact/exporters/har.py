@@ -63,9 +63,9 @@ def _entry_of(
     lose: Callable[[Loss], None],
 ) -> dict[str, Any] | None:
     kind = str(type(asked).__struct_config__.tag)
-    request = None if asked.data.request is ABSENT else from_json(reader.resolved(asked.data.request))
+    request = None if asked.data.request is ABSENT else from_json(reader.resolve(asked.data.request))
     stored = came.data.response if isinstance(came, capture.LlmResponse) else came.data.value
-    answer = None if stored is ABSENT else from_json(reader.resolved(stored))
+    answer = None if stored is ABSENT else from_json(reader.resolve(stored))
     if not isinstance(request, dict) or "url" not in request:
         lose(Loss(asked.seq, kind, "request", "it is not known as it was sent"))
         return None
@@ -80,7 +80,7 @@ def _entry_of(
     if "parts" in request:
         lose(Loss(asked.seq, kind, "request", "the bytes of a multipart body are not kept"))
     pieces = came.data.pieces
-    body = _body_of(answer, None if pieces is ABSENT else from_json(reader.resolved(pieces)))
+    body = _body_of(answer, None if pieces is ABSENT else from_json(reader.resolve(pieces)))
     sent: dict[str, Any] = {
         "method": request["method"],
         "url": request["url"],

@@ -156,16 +156,16 @@ class _Writing:
         if begun is None:
             return
         asked, span = begun
-        failure = None if event.data.error is ABSENT else plain(self._reader.resolved(event.data.error))
+        failure = None if event.data.error is ABSENT else plain(self._reader.resolve(event.data.error))
         attributes: dict[str, Any] = {"reenact.outcome_event": event.seq}
         if isinstance(event, capture.LlmResponse):
             if failure is None and event.data.modelError is not ABSENT:
                 failure = event.data.modelError
             attributes |= self._response_span(event)
         elif isinstance(event, capture.ToolResult) and event.data.ok and event.data.result is not ABSENT:
-            attributes["gen_ai.tool.call.result"] = as_text(plain(self._reader.resolved(event.data.result)))
+            attributes["gen_ai.tool.call.result"] = as_text(plain(self._reader.resolve(event.data.result)))
         elif isinstance(event, capture.Nondeterministic):
-            answer = None if event.data.value is ABSENT else plain(self._reader.resolved(event.data.value))
+            answer = None if event.data.value is ABSENT else plain(self._reader.resolve(event.data.value))
             attributes["http.response.status_code"] = (
                 answer.get("status") if isinstance(answer, dict) else None
             )
@@ -179,7 +179,7 @@ class _Writing:
 
     def _network(self, event: capture.Nondeterministic) -> None:
         if event.data.request is not ABSENT and str(event.data.callId) not in self._open:
-            asked = plain(self._reader.resolved(event.data.request))
+            asked = plain(self._reader.resolve(event.data.request))
             asked = asked if isinstance(asked, dict) else {}
             method = str(asked.get("method") or "HTTP")
             known = {"http.request.method": method, "url.full": asked.get("url")}
@@ -220,7 +220,7 @@ class _Writing:
             "gen_ai.tool.name": event.data.tool,
             "gen_ai.tool.type": "function",
             "gen_ai.tool.call.id": event.data.callId,
-            "gen_ai.tool.call.arguments": _json(plain(self._reader.resolved(event.data.args))),
+            "gen_ai.tool.call.arguments": _json(plain(self._reader.resolve(event.data.args))),
         }
 
     def finish(self) -> list[dict[str, Any]]:

@@ -404,7 +404,7 @@ class _Suffix:
         referred = referred_calls(data) - self._calls
         if not referred or referred <= self._shared_calls:
             return event
-        whole = encode_clean(self._reader.resolved(data["request"]))
+        whole = encode_clean(self._reader.resolve(data["request"]))
         request: Any = msgspec.Raw(whole)
         if len(whole) > self._threshold_bytes:
             request = {"$blob": self._blobs.put(whole), "bytes": len(whole)}

@@ -408,7 +408,7 @@ class ForkEngine(ReplayEngine):
             before = self._asked_before(self.recorded_name(lane))
             if before is not None and before.call_id is not None:
                 written = self.source.data(before.seq)["request"]
-                self.recorder.know(before.call_id, self.source.reader.resolved(written))
+                self.recorder.know(before.call_id, self.source.reader.resolve(written))
         return self.recorder.step(call, lane)
 
     def _asked_before(self, lane: str) -> RecordedCall | None:
@@ -502,7 +502,7 @@ class ForkEngine(ReplayEngine):
                 self._stop(lane, key, text, None)
             assert nearest is not None
             self.nearest += 1
-            data = self.source.reader.resolved(self.source.data(nearest.seq))
+            data = self.source.reader.resolve(self.source.data(nearest.seq))
             return self.recorder.instant(instant, lane, lambda: self._value_in(data))
         self.live += instant.is_read
         return self.recorder.instant(instant, lane, produce)
@@ -535,7 +535,7 @@ class ForkEngine(ReplayEngine):
         event = _decode(self.source.reader.line(recorded.outcome_seq))
         try:
             data, raised = change_outcome(
-                self.plan.change, self.part.function, event, self.source.reader.resolved
+                self.plan.change, self.part.function, event, self.source.reader.resolve
             )
         except UsageError as error:
             self.unchanged = error
@@ -617,7 +617,7 @@ class ForkStep(ReplayStep):
             engine.happen(recorded.outcome_seq, self._rounds())
             self._look_after()
         if engine.part.is_gateway and recorded.type == "llm_request":
-            resolve = engine.resolved_new if self._is_changed else engine.source.reader.resolved
+            resolve = engine.resolved_new if self._is_changed else engine.source.reader.resolve
             engine.recorder.derive_calls(self.call_id, recorded.lane, from_json(resolve(self._data)))
         if self._is_changed and "error" in self._data:
             raise rebuild(engine.resolved_new(self._data["error"]))
@@ -743,7 +743,7 @@ class NearestStep(ReplayStep):
             data["inline"] = True
         self._engine.recorder.append(_OUTCOMES[self._recorded.type], data)
         if self._recorded.type == "llm_request":
-            resolved = from_json(self._engine.source.reader.resolved(self._data))
+            resolved = from_json(self._engine.source.reader.resolve(self._data))
             self._engine.recorder.derive_calls(self.call_id, self._recorded.lane, resolved)
         self._engine.recorder.look_after(self.call_id, may_write=self._recorded.may_write)
 

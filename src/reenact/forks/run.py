@@ -124,7 +124,7 @@ def _try_change(
         return  # it is called once, when its time has come
     source.reader.event(call.outcome_seq)  # says what is wrong, where it cannot be read
     try:
-        change_outcome(change, None, _decode(source.reader.line(call.outcome_seq)), source.reader.resolved)
+        change_outcome(change, None, _decode(source.reader.line(call.outcome_seq)), source.reader.resolve)
     except UsageError as error:
         raise UsageError(f"{path}: {error}") from None
 

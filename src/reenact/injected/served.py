@@ -289,7 +289,7 @@ class _DerivingUpdate(MatchingFirst):
     def _recorded_answer(self, call_id: str) -> tuple[str, dict[str, Any]]:
         recorded = self._recorded[call_id]
         data = self.source.data(recorded.outcome_seq) if recorded.outcome_seq else {}
-        return recorded.lane, from_json(self.source.reader.resolved(data))
+        return recorded.lane, from_json(self.source.reader.resolve(data))
 
 
 class ServedUpdate(UpdateRun):

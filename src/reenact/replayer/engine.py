@@ -278,8 +278,8 @@ class ReplayEngine:
         data = self.source.data(found.seq)
         answers = self.likeness.answers
         if "error" in data:
-            raise rebuild(answers.in_value(self.source.reader.resolved(data["error"])))
-        return from_json(answers.in_value(self.source.reader.resolved(data.get("value"))))
+            raise rebuild(answers.in_value(self.source.reader.resolve(data["error"])))
+        return from_json(answers.in_value(self.source.reader.resolve(data.get("value"))))
 
     def _find_same_write(self, lane: Lane, key: Key, request: dict[str, object]) -> dict[str, object] | None:
         """The recorded write that *request* is, up to where the runs have their files."""

@@ -298,7 +298,7 @@ def differing_output(
     if recorded.get("finalOutputHash") in (None, digest):
         return []
     output = msgspec.json.decode(text)
-    expected = source.reader.resolved(recorded["finalOutput"])
+    expected = source.reader.resolve(recorded["finalOutput"])
     if likeness.is_same(seq, expected, output):
         return []
     places = differences(expected, output)

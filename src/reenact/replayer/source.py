@@ -259,10 +259,10 @@ class ReplaySource:
             if call.type != "nondeterministic" and "key" in data:
                 return _env_read(data["key"])
             asked = {key: value for key, value in data.items() if key not in _NOT_MATCHED}
-            return self.reader.resolved(asked)
-        request = self.reader.resolved(data["args"] if "args" in data else data.get("request"))
+            return self.reader.resolve(asked)
+        request = self.reader.resolve(data["args"] if "args" in data else data.get("request"))
         if "asked" in data:
-            request = undo_changes(request, msgspec.convert(self.reader.resolved(data["asked"]), list[Undo]))
+            request = undo_changes(request, msgspec.convert(self.reader.resolve(data["asked"]), list[Undo]))
         return request
 
     def named(self, event_type: str, name: str) -> list[RecordedCall]:

@@ -258,7 +258,7 @@ class ReplayStep:
         stored = self._data.get(member)
         if self._is_plain:
             return stored
-        return from_json(self._engine.source.reader.resolved(stored)) if stored is not None else None
+        return from_json(self._engine.source.reader.resolve(stored)) if stored is not None else None
 
     def _rename(self) -> None:
         """Answer with the names of this run; what is coded cannot be, and is given plain."""
@@ -276,7 +276,7 @@ class ReplayStep:
 
     def _raise_recorded_error(self) -> None:
         if "error" in self._data:
-            stored = self._engine.source.reader.resolved(self._data["error"])
+            stored = self._engine.source.reader.resolve(self._data["error"])
             raise rebuild(self._engine.likeness.answers.in_value(stored))
 
 

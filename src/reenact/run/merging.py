@@ -377,7 +377,7 @@ class _Merge:
         if _REFERENCE not in line or not dropped.intersection(referred_calls(_decode(line)["data"])):
             return line
         event = _decode(line)
-        whole = encode_clean(self._reader.resolved(event["data"]["request"]))
+        whole = encode_clean(self._reader.resolve(event["data"]["request"]))
         if len(whole) > int(self._seed.blobThresholdBytes or BLOB_THRESHOLD_BYTES):
             event["data"]["request"] = {"$blob": self._run.blobs.put(whole), "bytes": len(whole)}
         else:

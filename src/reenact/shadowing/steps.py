@@ -154,13 +154,13 @@ def _question(
     change: RequestChange,
     upstreams: Mapping[str, str],
 ) -> _Question | None:
-    request = reader.resolved(data.get("request"))
+    request = reader.resolve(data.get("request"))
     is_wire = isinstance(request, dict) and isinstance(request.get("url"), str)
     provider = data["provider"]
     if not is_wire or provider not in _KEYS or not isinstance(request.get("body"), dict):
         return None
-    pieces = reader.resolved(outcome["pieces"]) if "pieces" in outcome else ABSENT
-    recorded = model_response(provider, reader.resolved(outcome.get("response")), pieces)
+    pieces = reader.resolve(outcome["pieces"]) if "pieces" in outcome else ABSENT
+    recorded = model_response(provider, reader.resolve(outcome.get("response")), pieces)
     if recorded is None or recorded.error is not None:
         return None
     other = ask_otherwise(provider, request["url"], request["body"], change)

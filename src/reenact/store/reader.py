@@ -65,7 +65,7 @@ class References:
         self._file = file
         self._values: dict[_Place, _Sized] = {}
 
-    def resolved(self, value: object) -> Any:
+    def resolve(self, value: object) -> Any:
         """*value*, read from an event, with every stored-elsewhere payload in its place."""
         if not isinstance(value, dict | list):
             return value
@@ -213,7 +213,7 @@ class EventReader:
         self._starts = _line_starts(self._bytes)
         self._calls: dict[str, int] = {}
         self._indexed = 0
-        self.resolved = References(self._find_call, self.blob, file=self.events_file).resolved
+        self.resolve = References(self._find_call, self.blob, file=self.events_file).resolve
         """A value that was read from an event, with every stored-elsewhere payload in its place."""
 
     @property

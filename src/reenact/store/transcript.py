@@ -168,7 +168,7 @@ class _Writer:
     def _value(self, stored: object) -> Any:
         if not self._has_references:
             return stored
-        value = self._log.resolved(stored)
+        value = self._log.resolve(stored)
         return _plain(value) if self._has_marks else value
 
     def _outcome_text(self, data: dict[str, JsonValue], member: str) -> str:
@@ -196,7 +196,7 @@ class _Writer:
             return self._outcome_text(data, "value")
         if "status" not in value or "headers" not in value:
             return _json({key: each for key, each in value.items() if key != "pid"})
-        pieces = self._log.resolved(data.get("pieces"))
+        pieces = self._log.resolve(data.get("pieces"))
         body = _join(pieces) if pieces else value.get("body", "")
         return f"{value['status']}\n{_indent(body) if isinstance(body, str) else _json(body)}".rstrip()
 

@@ -197,7 +197,7 @@ class _Projection:
 
     def _tool_error(self, data: dict[str, Any]) -> dict[str, JsonValue]:
         if "resultHash" not in data:
-            return error_of(self._run.resolved(data.get("error", {})))
+            return error_of(self._run.resolve(data.get("error", {})))
         if "error" in data:  # a log names errors in its own words
             return {"error_type": data["error"]["type"], "message": data["error"]["message"]}
         if data.get("exitCode"):
@@ -207,7 +207,7 @@ class _Projection:
     def _model_request(self, data: dict[str, JsonValue]) -> TraceEntry:
         if "request" in data and not self._has_asked:
             self._has_asked = True
-            self.input_messages = input_messages(self._run.resolved(data["request"]))
+            self.input_messages = input_messages(self._run.resolve(data["request"]))
         head = {"call_id": data["callId"], "provider": data["provider"], "model": data["model"]}
         return TraceEntry("llm_request", head)
 
@@ -220,13 +220,13 @@ class _Projection:
             "usage": usage_of(data["usage"]),
             "latency_ms": _latency_ms(event, call),
         }
-        pieces = self._run.resolved(data["pieces"]) if "pieces" in data else ABSENT
-        text = output_text(data["provider"], self._run.resolved(data.get("response")), pieces)
+        pieces = self._run.resolve(data["pieces"]) if "pieces" in data else ABSENT
+        text = output_text(data["provider"], self._run.resolve(data.get("response")), pieces)
         if text is not None:
             facts["text"] = text
         self._last_text = text or self._last_text
         yield TraceEntry("llm_response", head | facts)
-        failure = self._run.resolved(data["error"]) if "error" in data else data.get("modelError")
+        failure = self._run.resolve(data["error"]) if "error" in data else data.get("modelError")
         if failure is not None:
             yield TraceEntry("error", {"scope": "model", **head, **error_of(failure)}, suffix=".error")
 

@@ -175,14 +175,14 @@ def exchanges(reader: CaptureReader, on_loss: Callable[[Loss], None]) -> Iterato
 def request_of(reader: CaptureReader, asked: LlmRequest) -> ModelRequest | None:
     """What a model was asked; ``None`` where the request is of no known wire format."""
     stored = asked.data.request
-    return None if stored is ABSENT else model_request(reader.resolved(stored))
+    return None if stored is ABSENT else model_request(reader.resolve(stored))
 
 
 def response_of(reader: CaptureReader, answered: LlmResponse) -> ModelResponse | None:
     """What a model answered; ``None`` where there was no answer, or of no known wire format."""
     data = answered.data
-    body = None if data.response is ABSENT else reader.resolved(data.response)
-    pieces = data.pieces if data.pieces is ABSENT else reader.resolved(data.pieces)
+    body = None if data.response is ABSENT else reader.resolve(data.response)
+    pieces = data.pieces if data.pieces is ABSENT else reader.resolve(data.pieces)
     return model_response(data.provider, body, pieces)
 
 

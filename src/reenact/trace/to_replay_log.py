@@ -113,13 +113,13 @@ class _Projection:
 
     def _project_statement(self, event: capture.StateMutation) -> list[current.Event | UnknownEvent]:
         """What the run says of itself: its plan and steps, and how its work was verified."""
-        facts = plain(self._reader.resolved(event.data.details))
+        facts = plain(self._reader.resolve(event.data.details))
         lane = event.data.lane if isinstance(event.data.lane, str) else ""
         time = rfc3339_of_ms(event.ts)
         match event.data.type:
             case "verification":
                 value = event.data.value
-                timing = {} if value in (ABSENT, None) else plain(self._reader.resolved(value))
+                timing = {} if value in (ABSENT, None) else plain(self._reader.resolve(value))
                 return [current.Verification(session_id=event.runId, ts=time, **facts, **timing)]
             case "plan_start":
                 return [UnknownEvent({"type": "PlanStart", "ts": time, **facts})]
@@ -226,7 +226,7 @@ class _Projection:
         if data.error is ABSENT:
             name = "cancelled" if data.cancelled is True else "error"
             return current.ToolError(name=name, message="")
-        error = error_of(self._reader.resolved(data.error))
+        error = error_of(self._reader.resolve(data.error))
         return current.ToolError(name=error["error_type"], message=error["message"])
 
     def _content(self, data: capture.ToolResultData) -> tuple[str, dict[str, Any]]:
@@ -266,7 +266,7 @@ class _Projection:
 
     def _plain(self, field: str, stored: object) -> object:
         """A payload as plain JSON; that its Python types are gone is a loss."""
-        resolved = self._reader.resolved(stored)
+        resolved = self._reader.resolve(stored)
         value = plain(resolved)
         if value != resolved:
             self._lose(field, "Python's own types are written as plain JSON")

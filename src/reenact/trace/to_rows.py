@@ -284,7 +284,7 @@ class _Reading:
     def _put(
         self, asked: LlmRequest, answered: LlmResponse, request: ModelRequest, response: ModelResponse
     ) -> None:
-        stored = None if asked.data.request is ABSENT else self._reader.resolved(asked.data.request)
+        stored = None if asked.data.request is ABSENT else self._reader.resolve(asked.data.request)
         is_reported = isinstance(stored, dict) and "url" not in stored
         after = str(stored.get("after")) if isinstance(stored, dict) and is_reported else ""
         if after in self._unfit:
@@ -339,7 +339,7 @@ class _Reading:
         data = event.data
         model_call, call = self._waiting.pop(data.callId)
         stored = data.result if data.ok else data.error
-        content = None if stored is ABSENT else plain(self._reader.resolved(stored))
+        content = None if stored is ABSENT else plain(self._reader.resolve(stored))
         if not data.ok and isinstance(content, dict) and isinstance(content.get("message"), str):
             content = content["message"]
         try:
@@ -506,7 +506,7 @@ def _call_row(
 ) -> CallRow:
     given, result, error = _stored_payloads(asked, came)
     given, result, error = redacted(
-        reader, options, [plain(reader.resolved(each)) for each in (given, result, error)]
+        reader, options, [plain(reader.resolve(each)) for each in (given, result, error)]
     )
     usage = usage_of(came.data.usage) if isinstance(came, LlmResponse) else None
     latency = getattr(came.data, "latencyMs", ABSENT) if came is not None else ABSENT

@@ -83,7 +83,7 @@ def _first_questions(reader: CaptureReader, file: str) -> Iterator[str]:
     for event in reader.events():
         if not isinstance(event, capture.LlmRequest) or request_of(reader, event) is None:
             continue
-        for message in input_messages(reader.resolved(event.data.request)):
+        for message in input_messages(reader.resolve(event.data.request)):
             if message.role == "user" and isinstance(message.content, str):
                 yield f"{_quote(message.content)} ({_link(file, event.seq)})"
         return
@@ -125,7 +125,7 @@ def _changes(reader: CaptureReader, file: str) -> Iterator[str]:
             kind = "wrote" if event.data.type == "file_write" else "remembered"
             yield f"- {kind} `{_code(path)}` ({_link(file, event.seq)})"
         elif isinstance(event, capture.StateMutation) and event.data.type == "side_effect":
-            facts = plain(reader.resolved(event.data.details))
+            facts = plain(reader.resolve(event.data.details))
             yield f"- {_text(str(facts.get('tag')))} ({_link(file, event.seq)})"
 
 

@@ -273,7 +273,7 @@ class RunLog:
         for event in self.capture.events():
             if isinstance(event, ToolResult):
                 stored = (event.data.result, event.data.pieces)
-                yield from (plain(self.capture.resolved(value)) for value in stored if value is not ABSENT)
+                yield from (plain(self.capture.resolve(value)) for value in stored if value is not ABSENT)
 
     def _log_events(self, progress: Progress) -> Iterator[Event]:
         done_bytes = 0

@@ -57,7 +57,7 @@ class _EventSource(LineFile, ABC):
         super().__init__(stream, file=file, takes_tail=False)
         self.path = path
         self._asked_at: dict[str, int] = {}
-        self.resolved = References(self._find_call, self.blob, file=file).resolved
+        self.resolve = References(self._find_call, self.blob, file=file).resolve
 
     def read_on(self) -> Iterator[EventHead]:
         for number, text in self.read_lines():
@@ -80,7 +80,7 @@ class _EventSource(LineFile, ABC):
             reason = f"expected {seq}, found {stated}"
             raise FormatError(reason, file=self.file, line=seq, json_path="$.seq")
         references = References(_EarlierCalls(self, start).find, self.blob, file=self.file)
-        return raw | {"data": references.resolved(raw.get("data"))}
+        return raw | {"data": references.resolve(raw.get("data"))}
 
     def _find_line(self, seq: int) -> tuple[int, bytes] | None:
         """By the numbers that events have; where they are not in order, by counting lines."""
@@ -129,7 +129,7 @@ class _EventSource(LineFile, ABC):
         output = None
         if end.get("finalOutput") is not None:
             with suppress(FormatError, StoreError):  # whoever asks for the event is told why
-                output = plain(self.resolved(end["finalOutput"]))
+                output = plain(self.resolve(end["finalOutput"]))
         return _Ends(first, last, command, end, output)
 
 
@@ -322,8 +322,8 @@ def read_capture(reader: CaptureReader) -> RecordedRun:
         status=_STATUSES[manifest.status],
         duration_ms=max(0, completed_at - manifest.createdAt),
         is_whole=True,
-        resolved=reader.resolved,
-        plain=lambda value: plain(reader.resolved(value)),
+        resolve=reader.resolve,
+        plain=lambda value: plain(reader.resolve(value)),
     )
 
 

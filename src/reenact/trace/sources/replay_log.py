@@ -137,7 +137,7 @@ def read_log(lines: Iterable[tuple[Line, Event]]) -> RecordedRun:
         status="failed" if end is None else _TRACE_STATUSES[end.status.lower()],
         duration_ms=None if stated_ms is ABSENT else stated_ms,
         is_whole=False,
-        resolved=_as_it_is,
+        resolve=_as_it_is,
         plain=_as_it_is,
     )
 

@@ -64,7 +64,7 @@ class RecordedRun(NamedTuple):
     """``None`` where the artifact does not say it: then it is what the tools took."""
     is_whole: bool
     """Whether model calls, memory and retries would be there if the run had any."""
-    resolved: Callable[[Any], Any]
+    resolve: Callable[[Any], Any]
     """A payload of an event, put together from where its parts are stored."""
     plain: Callable[[Any], Any]
     """The same, without the tags of Python's types."""
@@ -75,7 +75,7 @@ class WithoutBlobs:
 
     file: str
 
-    def resolved(self, value: JsonValue) -> JsonValue:
+    def resolve(self, value: JsonValue) -> JsonValue:
         return value
 
     def find_directly(self, seq: int) -> None:
@@ -129,7 +129,7 @@ class RunSource(Protocol):
     def event(self, seq: int) -> RunEvent | None:
         """The same in common words; ``None`` for a line that is no event."""
 
-    def resolved(self, value: Any) -> Any:
+    def resolve(self, value: Any) -> Any:
         """A payload of an event, put together from where its parts are stored."""
 
     def borrow_blobs(self, other: RunSource) -> None:
