@@ -37,7 +37,6 @@ from reenact.replayer.allow import read_allow
 from reenact.replayer.source import ReplaySource
 from reenact.run.replaying import STALL_S
 from reenact.run.rules import project_beside, project_rules
-from reenact.store.reader import CaptureReader
 from reenact.store.remote import is_remote, local_path, local_run, remote_name
 from reenact.workspace.history import WorkspaceHistory
 from reenact.workspace.replaying import restore_start
@@ -111,7 +110,7 @@ def fork_command(
     led = upstreams_of(os.environ) | live_upstreams | (run_start.upstreams or {})
     is_open = network or on_miss == "live"
     fence = None if is_open else Fence(os.environ, read_allow(allow).addresses, led.values())
-    salt = _salt_of(capture.reader)
+    salt = capture.reader.manifest.redaction.salt_bytes
     if workspace:
         rules += tuple(project_rules(Path.cwd()))  # they are not found from there
     restoring = restore_start(capture.reader, repository) if workspace else nullcontext()
@@ -185,11 +184,6 @@ def new_place(directory: Path) -> Path:
     """A free folder beside the parent."""
     places = (directory.with_name(f"{directory.name}-fork-{number}") for number in count(1))
     return next(place for place in places if not place.exists())
-
-
-def _salt_of(reader: CaptureReader) -> bytes:
-    salt = reader.manifest.redaction.salt
-    return bytes.fromhex(salt) if salt is not ABSENT else b""
 
 
 def _halves(directory: Path, handover: Handover, served: ServedFork) -> list[ForkHalf]:

@@ -96,7 +96,7 @@ def replay_command(
     project_beside(Path.cwd())
     reader = CaptureReader(directory)
     recorded = reader.manifest.exitStatus
-    run_start = beginning(reader)
+    run_start, salt = beginning(reader), reader.manifest.redaction.salt_bytes
     upstreams = upstreams_of(os.environ) | (run_start.upstreams or {})
     fence = None if network else Fence(os.environ, read_allow(allowed).addresses, upstreams.values())
     if workspace:
@@ -127,8 +127,8 @@ def replay_command(
             )
             handover.give(orders)
             if run_start.python is not ABSENT or run_start.upstreams is ABSENT:
-                environ = injecting(environ, handover, "replay", _salt_of(reader))
-            printed = Printed(_salt_of(reader), [str(files.root)] if files is not None else ())
+                environ = injecting(environ, handover, "replay", salt)
+            printed = Printed(salt, [str(files.root)] if files is not None else ())
             status = run(
                 substitute_address(words if files is None else files.locate(words), gateway.address),
                 environ,
@@ -286,11 +286,6 @@ def _refuse_malformed(allowed: tuple[str, ...]) -> None:
     for address in allowed:
         if not read_allow([address]).addresses:
             raise UsageError(f"--allow {address}: is not HOST:PORT; write localhost:5432")
-
-
-def _salt_of(reader: CaptureReader) -> bytes:
-    salt = reader.manifest.redaction.salt
-    return bytes.fromhex(salt) if salt is not ABSENT else b""
 
 
 def _compare_output(

@@ -11,7 +11,6 @@ from typing import Literal
 import msgspec
 
 from reenact.errors import CheckFailed, StoreError, UsageError
-from reenact.formats.capture import CaptureManifest
 from reenact.formats.record import ABSENT
 from reenact.formats.volatile import VolatileRule
 from reenact.gateway.upstreams import upstreams_of
@@ -70,6 +69,7 @@ def update_command(
     reader = CaptureReader(directory)
     restoring = restore_start(reader, repository) if WorkspaceHistory.has_one(reader) else nullcontext()
     run_start, recorded = beginning(reader), reader.manifest.exitStatus
+    salt = reader.manifest.redaction.salt_bytes
     known = upstreams_of(os.environ) | (run_start.upstreams or {}) | dict(upstreams or {})
     updated = UpdatedCapture(directory)
     updated.open()
@@ -98,9 +98,9 @@ def update_command(
                 )
                 handover.give(orders)
                 if run_start.python is not ABSENT or run_start.upstreams is ABSENT:
-                    environ = injecting(environ, handover, "capture", _salt_of(reader.manifest))
+                    environ = injecting(environ, handover, "capture", salt)
                 folders = [str(files.root)] if files is not None else ()
-                printed = Printed(_salt_of(reader.manifest), folders)
+                printed = Printed(salt, folders)
                 status = run(
                     substitute_address(words if files is None else files.locate(words), gateway.address),
                     environ,
@@ -119,11 +119,6 @@ def update_command(
         updated.discard()  # what was accepted is not there any more
     outcome: Literal["updated", "unchanged"] = "updated" if updated.is_changed else "unchanged"
     return UpdateReport(str(path), outcome, status, updated.answered, updated.asked)
-
-
-def _salt_of(manifest: CaptureManifest) -> bytes:
-    salt = manifest.redaction.salt
-    return bytes.fromhex(salt) if salt is not ABSENT else b""
 
 
 def _halves(directory: Path, handover: Handover, served: ServedUpdate) -> list[UpdateHalf]:

@@ -220,7 +220,7 @@ class ForkedCapture:
 
     def _redacted(self, change: ForkChange) -> Any:
         redaction = self.reader.manifest.redaction
-        salt = bytes.fromhex(redaction.salt) if redaction.salt is not ABSENT else b""
+        salt = redaction.salt_bytes
         text = encode_clean(msgspec.to_builtins(change))
         return _decode(make_redactor(redaction.profile, self._secrets, salt).redact_json(text))
 

@@ -92,6 +92,11 @@ class Redaction(Record, frozen=True):
     salt: str | Absent = ABSENT
     """Hex; keys the placeholders, so that a replay computes the same ones."""
 
+    @property
+    def salt_bytes(self) -> bytes:
+        """Nothing where the capture has none."""
+        return bytes.fromhex(self.salt) if self.salt is not ABSENT else b""
+
 
 class Integrity(Record, frozen=True):
     """Digests over the bytes as written."""

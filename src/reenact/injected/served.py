@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from reenact.boundary import Call, Step, entered
+from reenact.boundary import Call, Context, Step, entered
 from reenact.errors import Diverged
 from reenact.forks.engine import ForkPart
 from reenact.forks.run import ForkRun
@@ -164,7 +164,7 @@ class ServedReplay(ReplayRun):
             on_unmatched=on_unmatched,
             volatile=volatile,
             stall_s=stall_s,
-            is_ours=_asked_again(path),
+            is_ours=_lanes_asked_again(path),
             is_causal=True,
             evidence=_evidence(words, input_copy, workspace),
             workspace=workspace.root if workspace is not None else None,
@@ -173,7 +173,7 @@ class ServedReplay(ReplayRun):
         self._upstreams = upstreams
 
     def attachments(self) -> Iterable[AbstractContextManager[Any]]:
-        return telemetry.beside_hosts(project_beside(Path.cwd())), entered(self.context)
+        return _attach_gateway(self.context)
 
     @contextmanager
     def served(self, *, port: int, on_call: Callable[[], None]) -> Iterator[Gateway]:
@@ -192,8 +192,7 @@ def _evidence(
 ) -> RunEvidence:
     """What a command draws by lot nobody sees, but what it was given is known, and where it begins now."""
     began_s = time.time()
-    cwd = workspace.cwd if workspace is not None else None
-    given = Given(words, os.environ, cwd or Path.cwd(), before_s=began_s, input_copy=input_copy)
+    given = Given(words, os.environ, _cwd_of(workspace), before_s=began_s, input_copy=input_copy)
     return RunEvidence("any", given=given, began_s=began_s, places=_places(workspace))
 
 
@@ -204,7 +203,22 @@ def _places(workspace: WorkspaceFolder | None) -> dict[str, str]:
     return own_places(str(workspace.root)) | ({"cwd": str(workspace.cwd)} if workspace.cwd else {})
 
 
-def _asked_again(path: Path) -> LaneTest:
+def _cwd_of(workspace: WorkspaceFolder | None) -> Path:
+    return (workspace.cwd if workspace is not None else None) or Path.cwd()
+
+
+def _attach_gateway(context: Context) -> Iterable[AbstractContextManager[Any]]:
+    """What a gateway needs that answers from a recording: the hosts beside the run, and whose run it is."""
+    return telemetry.beside_hosts(project_beside(Path.cwd())), entered(context)
+
+
+def _add_written(recorded: list[str], cwd: Path, began_s: float) -> list[str]:
+    """The files that the run wrote when it was *recorded*, and those that were written since in *cwd*."""
+    written = changed_files(cwd, since_s=began_s)
+    return [*recorded, *(place for place in written if place not in recorded)]
+
+
+def _lanes_asked_again(path: Path) -> LaneTest:
     """The lanes whose calls come through the gateway again.
 
     Those of programs come where these are run again: because the run talked with them, or because a process
@@ -244,15 +258,13 @@ class ServedFork(ForkRun):
         self._upstreams = upstreams
         self._live_upstreams = live_upstreams
         self._began_s = time.time()
-        self._cwd = (workspace.cwd if workspace is not None else None) or Path.cwd()
+        self._cwd = _cwd_of(workspace)
 
     def attachments(self) -> Iterable[AbstractContextManager[Any]]:
-        return telemetry.beside_hosts(project_beside(Path.cwd())), entered(self.context)
+        return _attach_gateway(self.context)
 
     def left_behind(self) -> list[str]:
-        wrote = self.context.recorded_files()
-        written = changed_files(self._cwd, since_s=self._began_s)
-        return [*wrote, *(place for place in written if place not in wrote)]
+        return _add_written(self.context.recorded_files(), self._cwd, self._began_s)
 
     @contextmanager
     def served(self, *, port: int, on_call: Callable[[], None]) -> Iterator[Gateway]:
@@ -318,15 +330,13 @@ class ServedUpdate(UpdateRun):
         )
         self._upstreams = upstreams
         self._began_s = time.time()
-        self._cwd = (workspace.cwd if workspace is not None else None) or Path.cwd()
+        self._cwd = _cwd_of(workspace)
 
     def attachments(self) -> Iterable[AbstractContextManager[Any]]:
-        return telemetry.beside_hosts(project_beside(Path.cwd())), entered(self.context)
+        return _attach_gateway(self.context)
 
     def left_behind(self) -> list[str]:
-        wrote = self.context.recorded_files()
-        written = changed_files(self._cwd, since_s=self._began_s)
-        return [*wrote, *(place for place in written if place not in wrote)]
+        return _add_written(self.context.recorded_files(), self._cwd, self._began_s)
 
     @contextmanager
     def served(self, *, port: int, on_call: Callable[[], None]) -> Iterator[Gateway]:

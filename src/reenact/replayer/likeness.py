@@ -58,7 +58,7 @@ class RunLikeness:
         self._first_known: dict[str, int] = {}
         self._blob = lru_cache(maxsize=128)(source.reader.blob)
         self._there_zones, self._here_zones = _zones(source)
-        self.places = Places(_marks(source), evidence.places(), _salt(source))
+        self.places = Places(_marks(source), evidence.places(), source.manifest().redaction.salt_bytes)
         self._moved: dict[str, Renamed] = {}
         self.answers = Substitution(())
         self._requests = Substitution(())
@@ -240,11 +240,6 @@ def _texts_of(value: object) -> Iterator[str]:
     elif isinstance(value, list):
         for child in value:
             yield from _texts_of(child)
-
-
-def _salt(source: ReplaySource) -> bytes:
-    salt = source.manifest().redaction.salt
-    return bytes.fromhex(salt) if salt is not ABSENT else b""
 
 
 def _marks(source: ReplaySource) -> dict[str, str]:

@@ -225,8 +225,7 @@ def unknown_places(
     places: Iterable[Mapping[str, str]], known: Mapping[str, str], manifest: CaptureManifest
 ) -> dict[str, str]:
     """By what a replay recognises *places* that are not *known*, as ``cwd/1f0c…`` and the like."""
-    salt = manifest.redaction.salt
-    marks = [mark_places(each, bytes.fromhex(salt) if salt is not ABSENT else b"") for each in places]
+    marks = [mark_places(each, manifest.redaction.salt_bytes) for each in places]
     return {
         f"{name.partition('/')[0]}/{mark[:8]}": mark
         for marked in marks

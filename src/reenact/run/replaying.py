@@ -119,10 +119,8 @@ class ReplayRun(Run):
         source.reader.check_blobs(source.blob_digests())
         self.manifest = source.manifest()
         _, values = profile_and_secrets(redact)
-        salt = self.manifest.redaction.salt
-        redactor = make_redactor(
-            self.manifest.redaction.profile, values, bytes.fromhex(salt) if salt is not ABSENT else b""
-        )
+        redaction = self.manifest.redaction
+        redactor = make_redactor(redaction.profile, values, redaction.salt_bytes)
         if evidence is None:
             places = own_places(str(workspace) if workspace is not None else None)
             evidence = RunEvidence("none", draws=Draws(), places=places)

@@ -21,7 +21,6 @@ from reenact import seams
 from reenact.boundary import Call, Instant, Lane, RunMode, Step, entered
 from reenact.errors import StoreError, UsageError
 from reenact.formats.capture import CaptureManifest, CaptureSeed
-from reenact.formats.record import ABSENT
 from reenact.formats.volatile import VolatileRule
 from reenact.gateway.lane import LANE, is_below
 from reenact.lane_name import ROOT, LaneName
@@ -425,10 +424,7 @@ class UpdateRun(Run):
         source.reader.check_blobs(source.blob_digests())
         before = source.manifest()
         _, values = profile_and_secrets(redact)
-        salt = before.redaction.salt
-        redactor = make_redactor(
-            before.redaction.profile, values, bytes.fromhex(salt) if salt is not ABSENT else b""
-        )
+        redactor = make_redactor(before.redaction.profile, values, before.redaction.salt_bytes)
         self.updated: UpdatedCapture | None = None
         if part is None:
             self.updated = UpdatedCapture(Path(path))
