@@ -170,13 +170,13 @@ def _of_replay(report: VerifyReport, receipt: ReplayReceipt, path: Path) -> list
     return [*differing, *unknown_member_findings(receipt, path.name)]
 
 
-class _CaptureId(msgspec.Struct):
-    captureId: str = ""  # noqa: N815 — the manifest's own name
+class _CaptureId(msgspec.Struct, rename="camel"):
+    capture_id: str = ""
 
 
 def _capture_id(capture: Path) -> str:
     """What the manifest says, also where it is damaged otherwise; empty where it says nothing."""
     try:
-        return msgspec.json.decode(RunDir.open(capture).read_manifest(), type=_CaptureId).captureId
+        return msgspec.json.decode(RunDir.open(capture).read_manifest(), type=_CaptureId).capture_id
     except (msgspec.DecodeError, UnicodeDecodeError, StoreError):
         return ""

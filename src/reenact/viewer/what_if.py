@@ -200,12 +200,12 @@ def _runs_by_capture(runs: Mapping[str, Path]) -> dict[str, str]:
     found: dict[str, str] = {}
     for name, path in runs.items():
         with suppress(OSError, msgspec.MsgspecError):
-            found.setdefault(_decode_id((path / MANIFEST).read_bytes()).captureId, name)
+            found.setdefault(_decode_id((path / MANIFEST).read_bytes()).capture_id, name)
     return found
 
 
-class _CaptureId(msgspec.Struct):
-    captureId: str  # noqa: N815
+class _CaptureId(msgspec.Struct, rename="camel"):
+    capture_id: str
 
 
 _decode_id: Final = msgspec.json.Decoder(_CaptureId).decode

@@ -69,9 +69,9 @@ class _Details(msgspec.Struct):
     unreadable: str = ""
 
 
-class _Data(msgspec.Struct):
+class _Data(msgspec.Struct, rename="camel"):
     type: str | None = None
-    callId: str | None = None  # noqa: N815 — the wire's own name
+    call_id: str | None = None
     details: msgspec.Raw = msgspec.Raw()
     workspace: WorkspaceStart | None = None
 
@@ -281,8 +281,8 @@ def _read_states(reader: EventReader) -> tuple[WorkspaceStart, list[TreeState], 
         if head.type == "state_mutation" and head.data.type == WORKSPACE:
             states.append(state := _read_state(reader, seq, bytes(head.data.details), outcomes))
             by_outcome |= {outcomes[call]: state for call in state.after if call in outcomes}
-        elif head.data.callId is not None and head.type in _OUTCOMES:
-            outcomes[head.data.callId] = seq  # of two events with this id the second is the outcome
+        elif head.data.call_id is not None and head.type in _OUTCOMES:
+            outcomes[head.data.call_id] = seq  # of two events with this id the second is the outcome
     return start, states, by_outcome
 
 

@@ -10,11 +10,10 @@ from tempfile import TemporaryDirectory, gettempdir
 from threading import RLock
 from typing import Final, NamedTuple
 
-import msgspec
-
 from reenact.canonical import digest_of_bytes
 from reenact.errors import ReenactError
 from reenact.formats.divergence import Observed, ReplayDivergence
+from reenact.formats.event import read_head
 from reenact.formats.workspace import WORKSPACE_ROOT, Tree, TreeEntry, read_tree
 from reenact.redaction import Redactor
 from reenact.store.blobs import BlobStore
@@ -332,28 +331,13 @@ def _find_in_git(history: WorkspaceHistory) -> dict[str, str]:
     }
 
 
-class _Data(msgspec.Struct):
-    callId: str | None = None  # noqa: N815 — the wire's own name
-    parent: str | None = None
-    derived: bool = False
-
-
-class _Head(msgspec.Struct):
-    seq: int
-    type: str
-    data: _Data
-
-
-_decode_head: Final = msgspec.json.Decoder(_Head).decode
-
-
 def _find_quiet(history: WorkspaceHistory) -> Iterator[int]:
     """The calls that were made while no others were under way but those inside which they were."""
     open_calls: dict[str, str | None] = {}
     for line in history.reader.lines():
         if b'"callId"' not in line:
             continue
-        head = _decode_head(line)
+        head = read_head(line)
         call = head.data.callId
         if call is None or head.data.derived or head.type == "state_mutation":
             continue

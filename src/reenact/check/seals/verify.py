@@ -49,8 +49,8 @@ def signature_problem(envelope: Envelope, key: Ed25519PublicKey) -> str | None:
     return f"is signed with another key: {', '.join(named)}, not {key_id(key)}"
 
 
-class _RunId(msgspec.Struct):
-    runId: str = ""  # noqa: N815 — the manifest's own name
+class _RunId(msgspec.Struct, rename="camel"):
+    run_id: str = ""
 
 
 def check_sealed_capture(manifest: bytes, events_hash: str, seal: Seal, *, file: str) -> SealCheck:
@@ -77,7 +77,7 @@ def check_sealed_capture(manifest: bytes, events_hash: str, seal: Seal, *, file:
 def _run_id(manifest: bytes) -> str:
     """The run that a manifest says it is of, also where it is damaged otherwise."""
     try:
-        return msgspec.json.decode(manifest, type=_RunId).runId
+        return msgspec.json.decode(manifest, type=_RunId).run_id
     except (msgspec.DecodeError, UnicodeDecodeError):
         return ""
 
