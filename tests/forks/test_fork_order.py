@@ -13,7 +13,9 @@ from typing import Any
 import pytest
 
 import reenact
+from reenact.check.integrity.capture import check_capture
 from reenact.recorder.context import CaptureContext
+from reenact.replayer.source import ReplaySource
 
 DAY_NS = 86_400 * 10**9
 
@@ -153,3 +155,44 @@ def test_a_task_draws_its_own_recorded_chance_behind_the_point(tmp_path: Path) -
     assert forked[2:] == recorded[2:]
     with reenact.replay(tmp_path / "fork") as replay:
         assert agent(replay) == forked
+
+
+def test_what_a_task_does_only_behind_the_point_is_told_there(tmp_path: Path) -> None:
+    """Shared events tell it earlier: where that is not what happened, they are the fork's own."""
+
+    def agent(is_late: bool) -> list[str]:
+        done: queue.Queue[str] = queue.Queue()
+        gate = threading.Event()
+
+        def work(name: str) -> None:
+            found = find(name)
+            if name == "a":
+                gate.wait()
+            done.put(found)
+
+        threads = [threading.Thread(target=work, args=(name,)) for name in "ab"]
+        if not is_late:
+            gate.set()
+        for thread in threads:
+            thread.start()
+            if not is_late or thread is threads[1]:
+                thread.join()
+        find("point")
+        gate.set()
+        found = [done.get() for _ in threads]
+        threads[0].join()
+        return [find(found), *found]
+
+    with reenact.capture(tmp_path / "run"):
+        assert agent(is_late=False)[1:] == ["found a", "found b"]
+    source = ReplaySource(tmp_path / "run")
+    at = next(call.seq for call in source.calls if source.request(call) == {"what": "point"})
+    with reenact.fork(
+        tmp_path / "run", at=at, change={"replace": "else"}, output=tmp_path / "fork", on_miss="live"
+    ) as fork:
+        forked = agent(is_late=True)
+    assert forked[1:] == ["found b", "found a"]
+    assert fork.manifest.fork.parent.events < at
+    assert check_capture(tmp_path / "fork").findings == []
+    with reenact.replay(tmp_path / "fork"):
+        assert agent(is_late=True) == forked

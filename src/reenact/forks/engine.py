@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import Counter
+from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
@@ -184,14 +184,14 @@ class ForkEngine(ReplayEngine):
 
     def _read(self, source: ReplaySource) -> None:
         super()._read(source)
-        self._shared_acts = Counter[str]()
-        """What the shared events tell of it, as far as it is to come."""
+        self._shared_acts: dict[str, deque[int]] = {}
+        """What the shared events tell of it, as far as it is to come, by the numbers of these events."""
         self._rounds: dict[str, int | None] = {}
         """What the others do, and when timers went off there."""
         for seq, acts in source.acts.items():
             for act in acts:
                 if seq <= self.shared:
-                    self._shared_acts[act.what] += act.left
+                    self._shared_acts.setdefault(act.what, deque()).extend([seq] * act.left)
                 else:
                     self._rounds[act.what] = act.joined
         self.turns.on_timer = self._tell_timer
@@ -207,10 +207,10 @@ class ForkEngine(ReplayEngine):
         self._tell_act(what, what if rounds is None else f"{what}{JOINED}{rounds or ''}")
 
     def _tell_act(self, what: str, told: str) -> None:
-        if self._shared_acts[what] > 0:
-            self._shared_acts[what] -= 1
-        elif self._is_free or what in self._rounds:  # else it is told nowhere, and replay minds no such act
-            self.happenings.append(Happening(time.time_ns(), act=told))
+        shared = self._shared_acts.get(what)
+        told_at = shared.popleft() if shared else 0
+        if self._is_free or (not told_at and what in self._rounds):  # a replay minds no other
+            self.happenings.append(Happening(time.time_ns(), told_at, act=told))
 
     def lane_began(self, lane: Lane) -> None:
         super().lane_began(lane)

@@ -31,7 +31,7 @@ class Happening(msgspec.Struct, frozen=True, array_like=True):
 
     at_ns: int
     seq: int = 0
-    """The recorded event that happened again."""
+    """The recorded event that happened again; of an act, the shared one that tells it too early."""
     line: str = ""
     """The new event."""
     began: str = ""

@@ -144,6 +144,8 @@ class ReplayEngine:
         self.has_unused_files = False
         """Whether the recording has files, and the run does not work among them."""
         self._is_over = False
+        self.interrupt: Callable[[], None] | None = None
+        """Ends a run that has differed and does not go on, where that can be done."""
         self.notes: list[str] = []
         """Outcomes that could not be delivered in recorded order, and why; not divergences."""
         self._read(source)
@@ -494,6 +496,7 @@ class ReplayEngine:
             if self._is_over:
                 self.refuse_when_over(key.type, key.name)
             if self._divergences and self.policy == "strict":
+                self.turns.goes_on()
                 raise diverged(self._divergences[0])
             return self._lanes.take(lane, key)
 
@@ -677,6 +680,8 @@ class ReplayEngine:
                 )
             self._divergences.append(divergence)
         self.turns.let_time_pass()
+        if self.interrupt is not None and self.policy == "strict":
+            self.turns.watch_end(self.interrupt)
         if self._on_divergence is not None:
             self._on_divergence(divergence)
         return divergence

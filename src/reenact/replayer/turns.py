@@ -50,6 +50,8 @@ _IDLE_S: Final = 2.0
 """How long nothing has to happen before a timer goes off that did not in the recording."""
 _MOST_EXTRA_SLEEPS: Final = 10
 """So many in a row, that were not recorded, take no time: who sleeps more often is waiting for something."""
+_INTERRUPTED_S: Final = 10.0
+"""How long a run that was interrupted has to clean up before it is interrupted again."""
 _LOOK_S: Final = 0.001
 _ROUND_S: Final = 0.005
 _ASKED_ROUNDS: Final = 20
@@ -119,6 +121,8 @@ class Turns:
         self._answered_s = 0.0
         self._asked_rounds = 0
         """For how many rounds yet somebody waits for nothing but that everything is quiet."""
+        self._on_stuck: Callable[[], None] | None = None
+        """What to do where the run has differed, and does nothing any more."""
         self._ticker: threading.Thread | None = None
         self._wake = threading.Event()
         self._is_closed = False
@@ -455,6 +459,27 @@ class Turns:
             self._time_passes = True
             if self._timers:
                 self._start_ticker()
+
+    def watch_end(self, on_stuck: Callable[[], None]) -> None:
+        """The run has differed and is to end; call *on_stuck* where nothing happens instead.
+
+        A thread may have died of the difference for whose result another one waits.
+        """
+        with self._lock:
+            self._on_stuck, self._stirred_s = on_stuck, self._clock.now_s
+            self._start_ticker()
+
+    def goes_on(self) -> None:
+        """The run does something; takes no lock."""
+        self._stirred_s = self._clock.now_s
+
+    def _interrupt_stuck(self) -> None:
+        if self._on_stuck is None or self._queue or self._early or self._acting or not self._at_rest():
+            return
+        if self._clock.now_s - self._stirred_s < self._stall_s or self._others_run():
+            return
+        self._stirred_s = self._clock.now_s + _INTERRUPTED_S
+        self._on_stuck()
 
     def forget_order(self) -> None:
         """From now on the run is another one: nobody waits for what was recorded, and time passes."""
@@ -837,8 +862,9 @@ class Turns:
                 self._deliver()
                 if self._timers:
                     self._fire_idle_timer()
+                self._interrupt_stuck()
                 is_idle = not (self._queue or self._endless or self._early or self._acting or self._timers)
-                is_idle = is_idle and not self._asked_rounds
+                is_idle = is_idle and not self._asked_rounds and self._on_stuck is None
                 self._asked_rounds = max(0, self._asked_rounds - 1)
                 pause_s = _ROUND_S if self._at_rest() else _LOOK_S
             if is_idle:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -196,7 +198,15 @@ class ReplayRun(Run):
         for attached in self.attachments():
             self._open.enter_context(attached)
         self._evidence.begin(time.time())
+        if threading.current_thread() is threading.main_thread():
+            self._engine.interrupt = self._interrupt
         return self
+
+    def _interrupt(self) -> None:
+        """As Ctrl-C does, which alone ends a wait for what never comes; the run then says what differed."""
+        if callable(signal.getsignal(signal.SIGINT)):
+            self.notes.append("the agent did not go on after the first difference, and was interrupted")
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
 
     @property
     def context(self) -> ReplayEngine:
