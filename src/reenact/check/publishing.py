@@ -184,7 +184,7 @@ def _blinder(key: bytes, prefix: str, digits: int) -> Callable[[str], str]:
     return blinded
 
 
-def fields_of(value: Mapping[str, Any]) -> dict[str, Any]:
+def fields_of(value: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
     """The fields of an event by their JSON paths.
 
     A field is a member that is no object, at any depth; an array and an empty object are one field.
@@ -370,14 +370,14 @@ class _Listing:
         self._read = history.read_tree
         self._words = words
 
-    def publish_hash(self, digest: str) -> Any:
+    def publish_hash(self, digest: str) -> object:
         return self._words[MemberKind.HASH](digest)
 
-    def files(self, tree: str) -> dict[str, Any]:
+    def files(self, tree: str) -> dict[str, object]:
         entries = [self._entry(path, entry) for path, entry in walk(self._read, tree)]
         return {"tree": self.publish_hash(tree), "files": entries}
 
-    def changes(self, before: str, after: str) -> dict[str, Any]:
+    def changes(self, before: str, after: str) -> dict[str, object]:
         found = []
         for change in compare_trees(self._read, before, after):
             entry = change.after or change.before

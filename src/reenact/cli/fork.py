@@ -236,7 +236,7 @@ def _read_replacement(file: Path) -> object:
         raise FormatError(f"is not JSON ({error}); a text stands in quotes", file=str(file)) from None
 
 
-def _to_json(report: ForkReport) -> dict[str, Any]:
+def _to_json(report: ForkReport) -> dict[str, object]:
     shares = report.shares
     return {
         "path": report.path,

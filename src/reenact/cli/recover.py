@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import click
 import msgspec
@@ -43,7 +42,7 @@ def command(directories: tuple[str, ...], as_json: bool) -> int:
     return status
 
 
-def _row(found: RecoverReport) -> dict[str, Any]:
+def _row(found: RecoverReport) -> dict[str, object]:
     row: dict[str, object] = msgspec.to_builtins(found)
     row.pop("completed", None)
     return row

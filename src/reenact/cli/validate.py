@@ -225,7 +225,7 @@ class _Json:
         sys.stdout.write(f'\n], "summary": {json.dumps(summary)}}}\n')
 
 
-def _row(judged: Judged, record: Any, error: Exception | None) -> dict[str, Any]:
+def _row(judged: Judged, record: Any, error: Exception | None) -> dict[str, object]:
     row: dict[str, object] = {"file": judged.file, "line": judged.line}
     if judged.result is None:
         row["status"] = "unreadable"

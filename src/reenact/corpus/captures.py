@@ -112,7 +112,7 @@ class FinishedCapture:
         is_recovered = _is_there(f"{folder}/{RECOVERED}")
         return cls(folder, manifest, RunState.RECOVERED if is_recovered else RunState.COMPLETE, text)
 
-    def resolve(self, value: Any) -> Any:
+    def resolve(self, value: object) -> object:
         """A payload, put together from where its parts are stored."""
         if not isinstance(value, dict | list):
             return value
@@ -323,7 +323,7 @@ def _state(outcome: _EventData | None) -> str:
     return "error" if is_error else "ok"
 
 
-def _decode_payload(raw: msgspec.Raw) -> Any:
+def _decode_payload(raw: msgspec.Raw) -> object:
     return None if raw is _NOTHING else _decode(raw)
 
 
@@ -389,7 +389,7 @@ def _errors(run: _Run, into: TableRows) -> list[str | None]:
     return found
 
 
-def _resolved_payload(run: _Run, value: Any, into: TableRows) -> str | None:
+def _resolved_payload(run: _Run, value: object, into: TableRows) -> str | None:
     try:
         return into.add_json(plain(run.capture.resolve(value)))
     except (FormatError, StoreError):

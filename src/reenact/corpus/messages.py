@@ -33,7 +33,7 @@ _KINDS: Final = {kind: str(kind.__struct_config__.tag) for kind in get_args(Part
 class PayloadSource(Protocol):
     """Where payloads are whole."""
 
-    def resolve(self, value: Any) -> Any: ...
+    def resolve(self, value: object) -> object: ...
 
     def blob(self, digest: object) -> bytes: ...
 
@@ -89,7 +89,7 @@ def add_messages(
     into.extend("messages", rows)
 
 
-def _read_request(run: PayloadSource, request: Any, marks: int | None) -> tuple[Conversation | None, bool]:
+def _read_request(run: PayloadSource, request: object, marks: int | None) -> tuple[Conversation | None, bool]:
     """What a request with so many *marks* says, and whether only what no earlier one of the run has said."""
     try:
         if isinstance(request, dict) and "$blob" in request:

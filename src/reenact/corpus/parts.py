@@ -160,7 +160,7 @@ class _Writers:
         return files
 
 
-def _sources_table(listed: Sequence[tuple[Any, ...]]) -> Any:
+def _sources_table(listed: Sequence[tuple[object, ...]]) -> object:
     import pyarrow as pa
 
     schema = _sources_schema()

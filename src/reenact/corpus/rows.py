@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 import msgspec
 
@@ -165,7 +165,7 @@ def _payloads(source: RunSource, index: StepIndex, kinds: list[str], into: Table
     return found
 
 
-def _payload(source: RunSource, value: Any, into: TableRows) -> str | None:
+def _payload(source: RunSource, value: object, into: TableRows) -> str | None:
     """A payload as JSON text; ``None`` where there is none, or what it refers to is gone."""
     if value is None:
         return None

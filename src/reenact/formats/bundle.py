@@ -247,7 +247,7 @@ def _check_scenario(value: dict[str, Any]) -> Iterator[FormatProblem]:
         yield FormatProblem(code="missing_field", json_path="$.scenario.scheduler_context", message=message)
 
 
-def _check_script(value: dict[str, Any]) -> Iterator[FormatProblem]:
+def _check_script(value: dict[str, JsonValue]) -> Iterator[FormatProblem]:
     script = value.get("script", [])
     if not isinstance(script, list):
         yield _wrong_type("$.script", "an array", script)
@@ -311,7 +311,7 @@ def _check_metrics(value: dict[str, JsonValue]) -> Iterator[FormatProblem]:
         yield _missing("$.metrics", "timing_ms_total")
 
 
-def _check_types(value: dict[str, Any]) -> Iterator[FormatProblem]:
+def _check_types(value: dict[str, JsonValue]) -> Iterator[FormatProblem]:
     try:
         CODEC.from_json(_with_text_version(value))
     except FormatError as error:

@@ -142,7 +142,7 @@ class ReplayDivergence(msgspec.Struct, frozen=True, rename="camel", omit_default
         """The divergence that :meth:`to_json` wrote."""
         return msgspec.convert(value, cls)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, JsonValue]:
         """The divergence as plain JSON, with the seed's member names."""
-        value: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(self))
+        value: dict[str, JsonValue] = msgspec.json.decode(msgspec.json.encode(self))
         return value

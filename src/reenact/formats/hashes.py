@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hashlib import sha256
-from typing import Any, BinaryIO, Final
+from typing import BinaryIO, Final
 
 from reenact import canonical
 from reenact.formats.lines import read_lines
@@ -12,7 +12,7 @@ BLINDED: Final = "hmac-"
 """Stands before a hash of a published log that nobody without the publisher's key can compute."""
 
 
-def params_hash(params: Any) -> str:
+def params_hash(params: object) -> str:
     """The hash of a tool call's parameters."""
     return canonical.digest(params)
 
@@ -22,7 +22,7 @@ def output_hash(*, success: bool, content: str, error: str | None) -> str:
     return canonical.digest({"content": content, "error": error, "success": success})
 
 
-def plan_hash(plan: Any) -> str:
+def plan_hash(plan: object) -> str:
     """The hash of a plan object."""
     return canonical.digest(plan)
 

@@ -55,7 +55,7 @@ def _may_name_extra(text: bytes) -> bool:
 class Codec(Generic[R]):
     """Reads and writes the records of one format; *kind* is a record type or a tagged union of some."""
 
-    def __init__(self, kind: Any, *, unknown: Callable[[dict[str, Any]], R] | None = None) -> None:
+    def __init__(self, kind: Any, *, unknown: Callable[[dict[str, JsonValue]], R] | None = None) -> None:
         self.kind = kind
         self._unknown = unknown
         self._decode = msgspec.json.Decoder(kind).decode
@@ -114,7 +114,7 @@ class Codec(Generic[R]):
 
     def to_json(self, record: R) -> dict[str, Any]:
         """The record as plain JSON values, unknown fields back in their places."""
-        value: dict[str, Any] = _plain(record)
+        value: dict[str, JsonValue] = _plain(record)
         return value
 
     def to_bytes(self, record: R) -> bytes:

@@ -102,7 +102,7 @@ def describe(name: str, kind: JsonValue, entry: Format) -> dict[str, JsonValue]:
     return head | body | {"$defs": tidied}
 
 
-def _any_other_tag(discriminator: dict[str, Any]) -> dict[str, Any]:
+def _any_other_tag(discriminator: dict[str, Any]) -> dict[str, JsonValue]:
     field, known = discriminator["propertyName"], sorted(discriminator["mapping"])
     return {
         "type": "object",

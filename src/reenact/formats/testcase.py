@@ -245,14 +245,14 @@ def _check(kind: object, value: object, path: str) -> Iterator[FormatProblem]:
         yield FormatProblem(code="wrong_type", json_path=place, message=error.reason + _hint(options, value))
 
 
-def _hint(options: list[Any], value: object) -> str:
+def _hint(options: list[object], value: object) -> str:
     choices = [choice for option in options if get_origin(option) is Literal for choice in get_args(option)]
     if choices:
         return f"; use {' or '.join(choices)}"
     return "; put it in quotes" if str in options and isinstance(value, int | float) else ""
 
 
-def _options(kind: object) -> Iterator[Any]:
+def _options(kind: object) -> Iterator[object]:
     """The members of a union, without their constraints."""
     if get_origin(kind) is Annotated:
         yield from _options(get_args(kind)[0])
@@ -264,7 +264,7 @@ def _options(kind: object) -> Iterator[Any]:
 
 
 @cache
-def _codec(kind: Any) -> Codec[object]:
+def _codec(kind: object) -> Codec[object]:
     return Codec(kind)
 
 
@@ -294,7 +294,7 @@ def _unknown(key: str, known: list[str]) -> str:
     return f"unknown key; did you mean {near[0]!r}?" if near else f"unknown key; known are {', '.join(known)}"
 
 
-def _check_version(value: dict[str, Any]) -> Iterator[FormatProblem]:
+def _check_version(value: dict[str, JsonValue]) -> Iterator[FormatProblem]:
     try:
         refuse_version(value, "test case")
     except FormatError as error:

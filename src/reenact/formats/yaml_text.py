@@ -141,7 +141,7 @@ def _syntax_error(error: Exception, text: str) -> FormatError:
     return FormatError(f"column {mark.column + 1}: {reason}", line=mark.line + 1)
 
 
-def _value(events: Iterator[yaml.Event]) -> Any:
+def _value(events: Iterator[yaml.Event]) -> object:
     next(events)  # the start of the stream
     start = next(events)
     if isinstance(start, yaml.StreamEndEvent):

@@ -102,7 +102,7 @@ class _Edit:
         self.value = value
         self.undo: list[Undo] = []
 
-    def set(self, path: Path, new: Any) -> None:
+    def set(self, path: Path, new: object) -> None:
         """Objects on the way are made where there are none."""
         self._at(path, lambda holder, step: _put(holder, step, new), new)
 
@@ -114,7 +114,7 @@ class _Edit:
     def remove(self, path: Path) -> None:
         self.value = _copy_and_change(self.value, path, lambda holder, step: holder.pop(step))
 
-    def _at(self, path: Path, act: Callable[[Any, Any], None], new: Any) -> None:
+    def _at(self, path: Path, act: Callable[[object, Any], None], new: object) -> None:
         there: Any = self.value
         for length, step in enumerate(path, 1):
             if isinstance(step, str) and step not in there:
@@ -129,11 +129,11 @@ class _Edit:
         self.value = _copy_and_change(self.value, path, act)
 
 
-def _put(holder: Any, step: Any, new: Any) -> None:
+def _put(holder: Any, step: Any, new: object) -> None:
     holder[step] = new
 
 
-def _copy_and_change(value: Any, path: Path, act: Callable[[Any, Any], None]) -> object:
+def _copy_and_change(value: Any, path: Path, act: Callable[[Any, object], None]) -> object:
     copy = list(value) if isinstance(value, list) else {**value}
     step = path[0]
     if len(path) == 1:

@@ -25,7 +25,7 @@ _FOLDS: Final = {
 _AWS_EVENTS: Final = b"\x00"
 
 
-def read_stream(provider: Provider, body: bytes) -> dict[str, Any] | None:
+def read_stream(provider: Provider, body: bytes) -> dict[str, JsonValue] | None:
     """The message that a stream builds; ``None`` for what is no stream, or one that cannot be written."""
     if provider not in _FOLDS or body[:1] == _AWS_EVENTS:
         return None
@@ -98,7 +98,7 @@ def _open_block(block: dict[str, Any]) -> tuple[dict[str, JsonValue], list[dict[
 _LINE_TEXTS: Final = ("response", "thinking")
 
 
-def _ollama_lines(body: dict[str, Any]) -> Iterator[dict[str, JsonValue]]:
+def _ollama_lines(body: dict[str, JsonValue]) -> Iterator[dict[str, JsonValue]]:
     named = ("message", *_LINE_TEXTS)
     head = {name: body[name] for name in ("model", "created_at") if name in body}
     yield head | {name: body[name] for name in named if name in body} | {"done": False}
@@ -174,5 +174,5 @@ def _part_events(part: dict[str, JsonValue], place: dict[str, JsonValue]) -> Ite
     yield {"type": "response.content_part.done", "part": part} | place
 
 
-def _number(events: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+def _number(events: Iterable[dict[str, JsonValue]]) -> Iterator[dict[str, JsonValue]]:
     return (event | {"sequence_number": number} for number, event in enumerate(events))

@@ -336,7 +336,9 @@ class CaptureContext:
         except Exception as error:
             self._fail(error)
 
-    def record_reported(self, event_type: str, data: dict[str, Any], time_ms: int, *, is_json: bool) -> None:
+    def record_reported(
+        self, event_type: str, data: dict[str, JsonValue], time_ms: int, *, is_json: bool
+    ) -> None:
         """Append an event that a source tells of, with the members that such an event has.
 
         *is_json* where all of it was read from JSON: nobody has to look for what JSON does not have. Events
@@ -445,7 +447,7 @@ class CaptureContext:
         wrote: Sequence[str],
         entered: Sequence[str],
     ) -> bytes:
-        data: dict[str, Any] = {"status": status}
+        data: dict[str, object] = {"status": status}
         if entered:
             data["entered"] = list(map(self._redactor.redact_text, entered))
         if wrote:

@@ -116,7 +116,7 @@ class _Motion:
 class _Watched(Coroutine[Any, Any, Any]):
     """A task's coroutine whose end is told at once; it passes everything on."""
 
-    def __init__(self, coro: Any, ended: Callable[[Any, BaseException | None], None]) -> None:
+    def __init__(self, coro: Any, ended: Callable[[object, BaseException | None], None]) -> None:
         self._coro = coro
         self._ended = ended
 

@@ -10,7 +10,7 @@ import msgspec
 from orjson import Fragment
 
 from reenact.boundary import Call
-from reenact.canonical import digest_of_bytes, encode_clean
+from reenact.canonical import JsonValue, digest_of_bytes, encode_clean
 from reenact.recorder.sink import CaptureSink
 from reenact.redaction import Redactor
 from reenact.values.codec import (
@@ -142,7 +142,7 @@ class Payloads:
             return {**data}
         return self._store_members(text) if len(text) > self._threshold_bytes else _decode_members(text)
 
-    def _store_members(self, text: bytes) -> dict[str, Any]:
+    def _store_members(self, text: bytes) -> dict[str, JsonValue]:
         members: dict[str, Any] = _decode_members(text)
         return members | {name: self.store(bytes(members[name])) for name in members.keys() & _MEMBERS}
 
@@ -217,7 +217,7 @@ def _encode_reported(events: Sequence[ReportedEvent]) -> list[tuple[bytes, bytes
         return None
 
 
-def _with_digest(asked: dict[str, Any]) -> bytes:
+def _with_digest(asked: dict[str, JsonValue]) -> bytes:
     """The data of a model call with the digest of its request; there is nothing to hide in that."""
     request = dump_sorted(asked["request"])
     digest = digest_of_bytes(request)

@@ -31,7 +31,9 @@ class InvalidArguments(CheckFailed):
         super().__init__(f"{tool}: {'; '.join(problems)}")
 
 
-def validated(fn: Callable[..., Any], call: Callable[..., Call], schema: ToolSchema) -> Callable[..., object]:
+def validated(
+    fn: Callable[..., object], call: Callable[..., Call], schema: ToolSchema
+) -> Callable[..., object]:
     """*fn*, but it runs only when its arguments fit *schema*.
 
     It serves all kinds of functions: a coroutine or generator is made, but not begun, after the check.
@@ -41,7 +43,7 @@ def validated(fn: Callable[..., Any], call: Callable[..., Call], schema: ToolSch
     if isinstance(schema, dict):
         _validator(msgspec.json.encode(schema))  # one that is none is refused where it is written
 
-    def checked(*args: object, **kwargs: object) -> Any:
+    def checked(*args: object, **kwargs: object) -> object:
         made = call(args, kwargs)
         wanted = _offered_schema(made.name) if schema == "offered" else schema
         if isinstance(wanted, dict):
@@ -137,7 +139,7 @@ def _json_of(arguments: object) -> Any:
         return plain(msgspec.json.decode(to_text(arguments)))
 
 
-def _plain_form(value: object) -> Any:
+def _plain_form(value: object) -> object:
     """A value that msgspec does not know; what has no form of its own in JSON is as a recording has it."""
     dump = getattr(value, "model_dump", None)
     if callable(dump):

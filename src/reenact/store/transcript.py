@@ -189,7 +189,7 @@ class _Writer:
         else:
             yield self._outcome(f"outcome of {name}", self._outside_text(data))
 
-    def _outside_text(self, data: dict[str, Any]) -> str:
+    def _outside_text(self, data: dict[str, JsonValue]) -> str:
         """Of an HTTP answer the status and what it says: in its headers are dates, ids and sizes."""
         value = self._value(data.get("value"))
         if data.get("cancelled") or data.get("error") is not None or not isinstance(value, dict):
@@ -279,7 +279,7 @@ def _part(part: Part) -> str:
             return f"({type(part).__name__.lower()})"
 
 
-def _plain(value: object) -> Any:
+def _plain(value: object) -> object:
     """A recorded value without the marks that keep its Python type."""
     if isinstance(value, list):
         return [_plain(child) for child in value]

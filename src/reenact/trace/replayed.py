@@ -131,7 +131,7 @@ def with_receipt(trace: Trace, receipt: ReplayReceipt) -> Trace:
     )
 
 
-def _findings(receipt: ReplayReceipt) -> Iterator[tuple[str, dict[str, Any]]]:
+def _findings(receipt: ReplayReceipt) -> Iterator[tuple[str, dict[str, JsonValue]]]:
     for divergence in receipt.divergences:
         yield "divergence", divergence
     for refused in receipt.liveCallsRefused:

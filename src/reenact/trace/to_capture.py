@@ -170,7 +170,7 @@ def _tool_result_of(event: current.ToolResult) -> dict[str, JsonValue]:
 
 
 def _run_end_of(event: current.SessionEnd) -> dict[str, JsonValue]:
-    ended: dict[str, Any] = {"status": "ok" if event.status == "success" else "error"}
+    ended: dict[str, JsonValue] = {"status": "ok" if event.status == "success" else "error"}
     if event.summary is not ABSENT:
         ended["finalOutput"] = event.summary
     return ended if event.status == "success" else ended | {"error": f"SessionEnd: {event.status}"}

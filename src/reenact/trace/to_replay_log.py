@@ -229,7 +229,7 @@ class _Projection:
         error = error_of(self._reader.resolve(data.error))
         return current.ToolError(name=error["error_type"], message=error["message"])
 
-    def _content(self, data: capture.ToolResultData) -> tuple[str, dict[str, Any]]:
+    def _content(self, data: capture.ToolResultData) -> tuple[str, dict[str, JsonValue]]:
         """What the tool returned as the text that an output hash covers, and what is shown of it."""
         stored = data.pieces if data.result is ABSENT else data.result
         value = None if stored is ABSENT else self._plain("result", stored)

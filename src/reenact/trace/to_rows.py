@@ -557,7 +557,7 @@ def _stored_payloads(
     """What a call was given, its result and its failure, as they are stored; ``None`` for what is not."""
     data: Any = asked.data
     if isinstance(asked, capture.StateMutation):
-        given: Any = {
+        given: object = {
             name: getattr(data, name)
             for name in ("group_id", "source", "path", "content", "details")
             if getattr(data, name) is not ABSENT

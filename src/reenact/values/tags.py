@@ -27,7 +27,7 @@ _BASES: Final[tuple[Callable[[Any], object], ...]] = (str, int, float, dict, lis
 _OPAQUE: Final = b'"$py":"opaque"'
 
 
-def tag(value: Any) -> Any:
+def tag(value: object) -> Any:
     """*value* as JSON; a dict whose keys JSON does not know keeps its order."""
     kind = type(value)
     if value is None or kind is bool:
@@ -49,7 +49,7 @@ def untag(value: object) -> Any:
         raise FormatError(f"a recorded value is malformed: {error}") from error
 
 
-def opaque(value: object) -> dict[str, Any]:
+def opaque(value: object) -> dict[str, object]:
     """What stands for a *value* that cannot be recorded."""
     return _tag_as("opaque", type=objects.type_name(type(value)))
 
@@ -118,7 +118,7 @@ def _tag_float(value: float) -> object:
     return value if math.isfinite(value) else _tag_as("float", value=repr(value))
 
 
-def _tag_dict(value: dict[Any, Any]) -> object:
+def _tag_dict(value: dict[Any, object]) -> object:
     if all(type(key) is str and is_unicode(key) for key in value):
         return {_escape(key): tag(child) for key, child in value.items()}
     return _tag_as("dict", value=[_tag_entry(key, child) for key, child in value.items()])
@@ -216,7 +216,7 @@ def _tag_object(value: object) -> object:
     return opaque(value)
 
 
-def _untag(value: Any) -> Any:
+def _untag(value: object) -> Any:
     if isinstance(value, list):
         return [_untag(child) for child in value]
     if not isinstance(value, dict):
@@ -230,7 +230,7 @@ def _untag(value: Any) -> Any:
     return reader(value)
 
 
-def _untag_dict(value: dict[str, Any]) -> dict[Any, Any]:
+def _untag_dict(value: dict[str, Any]) -> dict[Any, object]:
     found: dict[Any, Any] = {}
     for entry in value["value"]:
         if isinstance(entry, dict):
@@ -276,7 +276,7 @@ _READERS: Final[dict[str, Callable[[dict[str, Any]], object]]] = {
 }
 
 
-def plain(value: Any) -> Any:
+def plain(value: object) -> Any:
     """*value* without type tags: a tuple is a list, a date its text, an unrecordable object null."""
     if isinstance(value, list):
         return [plain(child) for child in value]
@@ -292,9 +292,9 @@ def plain(value: Any) -> Any:
     return plain(value.get("value"))
 
 
-def _entry(entry: Any) -> dict[str, Any]:
+def _entry(entry: Any) -> dict[str, JsonValue]:
     if isinstance(entry, dict):
-        found: dict[str, Any] = plain(entry)
+        found: dict[str, JsonValue] = plain(entry)
         return found
     key, child = entry
     return {str(plain(key)): plain(child)}

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from threading import Lock, Thread
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -114,7 +114,7 @@ class VerificationJob(msgspec.Struct, kw_only=True):
         except (ReenactError, OSError) as error:
             self.problem = str(error)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """``report`` once it is done, ``problem`` where it could not be, and the ``share`` that is done."""
         share = min(1.0, self.done_bytes / max(1, self.total_bytes))
         report = None if self.report is None else self.report.to_json()

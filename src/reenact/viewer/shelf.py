@@ -7,11 +7,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from threading import Lock
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
 from reenact.analysis.artifact import Artifact, open_artifact
+from reenact.canonical import JsonValue
 from reenact.check.kinds import find_runs, is_run
 from reenact.corpus.parts import is_corpus
 from reenact.corpus.query import IndexedRun, indexed_runs
@@ -43,7 +44,7 @@ class Receipts:
         found = (each.get("eventSeq") for _, one in self._own(capture_id) for each in one.divergences)
         return sorted({seq for seq in found if isinstance(seq, int)})
 
-    def of(self, capture_id: str | None) -> list[dict[str, Any]]:
+    def of(self, capture_id: str | None) -> list[dict[str, JsonValue]]:
         """The receipts of one capture, each with the name of its file, the latest first."""
         own = sorted(self._own(capture_id), key=lambda pair: _time(pair[1]), reverse=True)
         return [{"file": file.name, "receipt": receipt_codec.to_json(receipt)} for file, receipt in own]

@@ -32,7 +32,7 @@ class ForkChoice(NamedTuple):
     """What to type: a command, or a line of Python."""
 
 
-def fork_choices(header: Header, detail: Detail) -> dict[str, Any]:
+def fork_choices(header: Header, detail: Detail) -> dict[str, object]:
     """How to fork at a step: what to type for each kind of change, or why there is nothing to type."""
     step = detail.step
     if header.kind != "capture" or header.state not in ("complete", "recovered"):
@@ -65,7 +65,7 @@ def _changes(detail: Detail) -> Iterator[tuple[str, dict[str, object]]]:
 
 def _first_leaf(value: object, path: str = "$") -> tuple[str, object]:
     """The first plain value in it, to be changed by whoever takes the command."""
-    members: Iterable[tuple[str, Any]] = ()
+    members: Iterable[tuple[str, object]] = ()
     if isinstance(value, dict):
         members = ((_member(path, name), child) for name, child in value.items())
     elif isinstance(value, list):
@@ -93,7 +93,7 @@ def _write_command(header: Header, seq: int, change: Mapping[str, Any]) -> str:
     return shlex.join([*words, "--", *(header.command or ("COMMAND",))])
 
 
-def _write_python(header: Header, seq: int, change: Mapping[str, Any]) -> str:
+def _write_python(header: Header, seq: int, change: Mapping[str, object]) -> str:
     named = {"system": "PROMPT", "replace": "VALUE"}
     members = {name: named.get(name, value) for name, value in change.items()}
     path = _short_path(header.path)
@@ -102,7 +102,7 @@ def _write_python(header: Header, seq: int, change: Mapping[str, Any]) -> str:
     return f"with reenact.fork({_json(path)}, {options}) as run: ..."
 
 
-def _json(value: Any) -> str:
+def _json(value: object) -> str:
     return msgspec.json.encode(value).decode()
 
 

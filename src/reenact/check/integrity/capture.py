@@ -56,7 +56,7 @@ class BlockReader:
         twins = [_twin(member) for member in get_args(kind)]
         self._records = list[reduce(or_, twins)]  # type: ignore[misc]  # a type that is made here
 
-    def from_block(self, text: bytes) -> list[Any] | None:
+    def from_block(self, text: bytes) -> list[object] | None:
         """The records of whole lines; ``None`` unless each line is the canonical text of a good one."""
         try:
             values = _decode_lines(text)

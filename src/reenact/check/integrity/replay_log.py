@@ -202,7 +202,7 @@ class _Scan:
             if type(event) in _RESULTS:
                 self._check_form("output_hash", event, number)
 
-    def _check_form(self, field: str, event: Any, line: int) -> None:
+    def _check_form(self, field: str, event: object, line: int) -> None:
         stated = getattr(event, field)
         if not is_digest(stated.removeprefix(BLINDED)):
             self.find(field, f"{stated!r:.80} is not sha256: and 64 lowercase hex digits", line)

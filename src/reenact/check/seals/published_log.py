@@ -271,7 +271,7 @@ class _PublishedCheck:
         self._withheld: list[int] = []
         self.findings: list[Finding] = []
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> dict[str, object]:
         return {"sealedLines": self._count, "withheldLines": self._withheld}
 
     def take(self, line: ProvedLine) -> None:

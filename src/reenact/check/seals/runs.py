@@ -184,7 +184,7 @@ def publish(
     """
     run = RunLog(Path(path), progress_bar)
     seed = secrets.token_bytes(SEED_BYTES)
-    lines: Iterator[dict[str, Any] | None] = unsealed_lines(run, policy, withhold)
+    lines: Iterator[dict[str, JsonValue] | None] = unsealed_lines(run, policy, withhold)
     if seal is not None:
         seal_secret = Secret.of(Path(seal), None if secret is None else Path(secret))
         lines, seed = _sealed_lines(run, policy, withhold, Path(seal), seal_secret), seal_secret.seed
@@ -455,7 +455,7 @@ class _SealedRun:
             raise UsageError(f"there is no {position}: {tree.count} {what} were sealed")
         return _verify_leaves([*leaves], tree.root, self.secret)
 
-    def fields(self, position: int) -> dict[str, Any]:
+    def fields(self, position: int) -> dict[str, JsonValue]:
         """What was committed to at *position*."""
         if self.tree == "log":
             return line_fields(next(islice(self.secret.lines(), position - 1, None))).committed

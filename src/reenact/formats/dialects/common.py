@@ -44,7 +44,7 @@ class Dialect(Generic[E]):
     """
 
     def __init__(
-        self, name: DialectName, *, tag_field: str, time_field: str, base: type[E], header: Any, kinds: Any
+        self, name: DialectName, *, tag_field: str, time_field: str, base: type[E], header: object, kinds: Any
     ) -> None:
         self.name = name
         self.tag_field = tag_field
@@ -98,7 +98,7 @@ class Dialect(Generic[E]):
                 verify_time(time, f"$.{field}")
         return event
 
-    def to_json(self, event: E | UnknownEvent) -> dict[str, Any]:
+    def to_json(self, event: E | UnknownEvent) -> dict[str, JsonValue]:
         """The event as plain JSON values."""
         return event.value if isinstance(event, UnknownEvent) else self._codec.to_json(event)
 

@@ -71,7 +71,7 @@ class TraceSource(WithoutBlobs):
                 path = f"$.events[{event.seq - 1}]"
                 raise FormatError(str(error), file=self.file, json_path=path) from None
 
-    def raw(self, seq: int) -> Any:
+    def raw(self, seq: int) -> object:
         return CODEC.to_json(self._trace)["events"][seq - 1]
 
     def event(self, seq: int) -> RunEvent:
