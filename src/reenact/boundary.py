@@ -410,7 +410,7 @@ def disown(owner: int) -> None:
     _owned.pop(owner, None)
 
 
-AuditListener: TypeAlias = Callable[[str, tuple[Any, ...]], None]
+AuditListener: TypeAlias = Callable[[str, tuple[object, ...]], None]
 _audit_listeners: dict[str, tuple[AuditListener, ...]] = {}
 
 

@@ -171,7 +171,7 @@ def _work_in(folder: str, work: Callable[[B], R], batch: B) -> R:
     return work(batch)
 
 
-def _result(ray: Any, waiting: deque[Any]) -> Any:
+def _result(ray: Any, waiting: deque[object]) -> Any:
     try:
         result = ray.get(waiting[0])
     except ray.exceptions.RayTaskError as error:

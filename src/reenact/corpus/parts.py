@@ -118,7 +118,7 @@ def without_garbage_collection() -> Iterator[None]:
 def _index_batch(sources: Sequence[CorpusSource]) -> IndexedBatch:
     writers = _Writers()
     rows, problems = TableRows(), []
-    listed: list[tuple[Any, ...]] = []
+    listed: list[tuple[object, ...]] = []
     for source in sources:
         reading = read_source(source, rows)
         if reading.problem is not None:

@@ -194,7 +194,7 @@ class TableRows:
         """One row, its values in the order of the columns."""
         self.extend(table, [values])
 
-    def extend(self, table: str, rows: Collection[tuple[Any, ...]]) -> None:
+    def extend(self, table: str, rows: Collection[tuple[object, ...]]) -> None:
         """Rows, the values of each in the order of the columns."""
         for column, values in zip(self.rows[table].values(), zip(*rows, strict=True), strict=bool(rows)):
             column += values

@@ -47,7 +47,7 @@ class ForkChange(msgspec.Struct, frozen=True, omit_defaults=True):
 
     set: dict[str, Any] = {}
     """New values by path."""
-    replace: tuple[Any, ...] = ()
+    replace: tuple[object, ...] = ()
     """The new outcome, where there is one."""
     error: str = ""
     """The exception to raise instead, or the status of an HTTP answer; a message may stand behind a colon."""

@@ -164,7 +164,7 @@ class ForkRun(ReplayRun):
         self.context.recorder.record_event("run_start", {})
         return self
 
-    def attachments(self) -> Iterable[AbstractContextManager[Any]]:
+    def attachments(self) -> Iterable[AbstractContextManager[object]]:
         yield from super().attachments()
         yield watched_by(self._written)
 

@@ -79,7 +79,7 @@ class ServedCapture(CaptureRun):
         self._upstreams = upstreams
         self._began_s = time.time()
 
-    def attachments(self) -> Iterable[AbstractContextManager[Any]]:
+    def attachments(self) -> Iterable[AbstractContextManager[object]]:
         return (telemetry.beside_hosts(project_beside(Path.cwd())),)
 
     def redacted_words(self) -> list[str]:
@@ -172,7 +172,7 @@ class ServedReplay(ReplayRun):
         )
         self._upstreams = upstreams
 
-    def attachments(self) -> Iterable[AbstractContextManager[Any]]:
+    def attachments(self) -> Iterable[AbstractContextManager[object]]:
         return _attach_gateway(self.context)
 
     @contextmanager
@@ -207,7 +207,7 @@ def _cwd_of(workspace: WorkspaceFolder | None) -> Path:
     return (workspace.cwd if workspace is not None else None) or Path.cwd()
 
 
-def _attach_gateway(context: Context) -> Iterable[AbstractContextManager[Any]]:
+def _attach_gateway(context: Context) -> Iterable[AbstractContextManager[object]]:
     """What a gateway needs that answers from a recording: the hosts beside the run, and whose run it is."""
     return telemetry.beside_hosts(project_beside(Path.cwd())), entered(context)
 
@@ -260,7 +260,7 @@ class ServedFork(ForkRun):
         self._began_s = time.time()
         self._cwd = _cwd_of(workspace)
 
-    def attachments(self) -> Iterable[AbstractContextManager[Any]]:
+    def attachments(self) -> Iterable[AbstractContextManager[object]]:
         return _attach_gateway(self.context)
 
     def left_behind(self) -> list[str]:
@@ -332,7 +332,7 @@ class ServedUpdate(UpdateRun):
         self._began_s = time.time()
         self._cwd = _cwd_of(workspace)
 
-    def attachments(self) -> Iterable[AbstractContextManager[Any]]:
+    def attachments(self) -> Iterable[AbstractContextManager[object]]:
         return _attach_gateway(self.context)
 
     def left_behind(self) -> list[str]:

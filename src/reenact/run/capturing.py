@@ -191,7 +191,7 @@ class CaptureRun(Run):
     def context(self) -> CaptureContext:
         return self._context
 
-    def attachments(self) -> Iterable[AbstractContextManager[Any]]:
+    def attachments(self) -> Iterable[AbstractContextManager[object]]:
         """What is put into this process so that its calls come to us."""
         yield seams.attached()
         yield telemetry.beside_hosts(project_beside(Path.cwd()))

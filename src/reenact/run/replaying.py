@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager, ExitStack
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Final, Self
 
 import msgspec
 
@@ -212,7 +212,7 @@ class ReplayRun(Run):
     def context(self) -> ReplayEngine:
         return self._engine
 
-    def attachments(self) -> Iterable[AbstractContextManager[Any]]:
+    def attachments(self) -> Iterable[AbstractContextManager[object]]:
         """What is put into this process so that its calls come to us and none gets past."""
         yield self._guard  # below the seams, which answer some of what it would refuse
         yield seams.attached()

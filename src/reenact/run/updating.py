@@ -488,7 +488,7 @@ class UpdateRun(Run):
         self._evidence.begin(time.time())
         return self
 
-    def attachments(self) -> Iterable[AbstractContextManager[Any]]:
+    def attachments(self) -> Iterable[AbstractContextManager[object]]:
         """What is put into this process so that its calls come to us."""
         yield seams.attached()
         yield telemetry.beside_hosts(project_beside(Path.cwd()))

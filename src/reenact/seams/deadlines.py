@@ -170,7 +170,7 @@ def tell_for(lane: Lane | None) -> None:
     _now.telling = lane
 
 
-def _handing_lane(loop: object, args: tuple[Any, ...]) -> Lane | None:
+def _handing_lane(loop: object, args: tuple[object, ...]) -> Lane | None:
     """The lane in whose name something is handed to *loop* from outside of it."""
     if asyncio._get_running_loop() is loop:  # noqa: SLF001 — in asyncio's __all__
         # The event loop hears at once of a job that was over before anybody could wait for it.

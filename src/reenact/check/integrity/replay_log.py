@@ -41,8 +41,8 @@ BACKWARDS_TOLERANCE: Final = timedelta(seconds=1)
 """Clocks are set back by small steps; more than this in one step is worth a word."""
 
 # Sets, because asking a union type whether it has an instance takes many times as long.
-_CALLS: Final[frozenset[Any]] = frozenset((current.ToolCall, legacy.ToolCall))
-_RESULTS: Final[frozenset[Any]] = frozenset((current.ToolResult, legacy.ToolResult))
+_CALLS: Final[frozenset[object]] = frozenset((current.ToolCall, legacy.ToolCall))
+_RESULTS: Final[frozenset[object]] = frozenset((current.ToolResult, legacy.ToolResult))
 _HEADERS: Final[frozenset[object]] = frozenset((current.ReplayHeader, legacy.ReplayHeader))
 _STARTS: Final[frozenset[object]] = frozenset((current.SessionStart, legacy.SessionStart))
 _ENDS: Final[frozenset[object]] = frozenset((current.SessionEnd, legacy.SessionEnd))
