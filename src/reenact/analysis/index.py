@@ -150,7 +150,13 @@ class StepIndex:
         self.end_ms = max(self.end_ms, head.ts - self.start_ms)
         call_id = head.data.callId
         if call_id is not None and call_id in self._open and head.type not in ASKING:
-            self._end(self._open.pop(call_id), head)
+            place = self._open.pop(call_id)
+            column = self.column[place]
+            self._users[column] -= 1
+            if not self._users[column]:
+                self._open_columns &= ~(1 << column)
+            self.took_ms[place] = head.ts - self.start_ms - self.at_ms[place]
+            self._close(place, head)
         elif head.type not in OUTSIDE:
             self._begin(head)
 
@@ -186,16 +192,6 @@ class StepIndex:
             self._open[data.callId] = place
             self._open_columns |= 1 << column
             self._users[column] += 1
-
-    def _end(self, place: int, head: EventHead) -> None:
-        assert self.start_ms is not None
-        column = self.column[place]
-        self._users[column] -= 1
-        if not self._users[column]:
-            self._open_columns &= ~(1 << column)
-        stated = head.data.latencyMs
-        self.took_ms[place] = head.ts - self.start_ms - self.at_ms[place] if stated is None else stated
-        self._close(place, head)
 
     def _close(self, place: int, head: EventHead) -> None:
         data = head.data
