@@ -208,6 +208,52 @@ NAMED_PLACES: dict[str, Place] = {
     "url-encoded json": lambda name, value: (
         f"https://h.example/?variables={quote(json.dumps({name: value}))}"
     ),
+    "siblings, other words": lambda name, value: json.dumps({"ParameterKey": name, "ParameterValue": value}),
+    "siblings, far apart": lambda name, value: json.dumps(
+        {"name": name, "about": "x " * 900, "value": value}
+    ),
+    "siblings, nested": lambda name, value: json.dumps([{"key": name, "value": {"stringValue": value}}]),
+    "siblings, printed": lambda name, value: repr({"name": name, "type": "x", "value": value}),
+    "siblings in code": lambda name, value: f"[{{ value: '{value}', name: '{name}' }}]",
+    "patch": lambda name, value: json.dumps([{"op": "add", "path": f"/db/{name}", "value": value}]),
+    "object with a value": lambda name, value: json.dumps({name: {"type": "x", "value": value}}),
+    "list in a pair": lambda name, value: json.dumps({"a": [["b", ["c"]], [name, [value]]]}),
+    "json, cut off": lambda name, value: f'{{"a": 1, "{name}": "{value}',
+    "json in html": lambda name, value: f'<a b="{html.escape(json.dumps({name: value}))}">',
+    "form, coded name": lambda name, value: (
+        f"a=b&{name.replace('_', '%5F').replace('-', '%2D')}={quote_plus(value)}"
+    ),
+    "multipart, dashes in a value": lambda name, value: (
+        f'--b1\r\nContent-Disposition: form-data; name="{name}"\r\n\r\na\r\n--x\r\n{value}\r\n--b1--\r\n'
+    ),
+    "multipart, folded": lambda name, value: (
+        f'--b1\r\nContent-Disposition: form-data;\r\n name="{name}"\r\n\r\n{value}\r\n--b1--\r\n'
+    ),
+    "xml, nested value": lambda name, value: f"<a><{name}><Value>{value}</Value></{name}></a>",
+    "xml-rpc": lambda name, value: (
+        f"<member><name>{name}</name><value><string>{value}</string></value></member>"
+    ),
+    "xml, property": lambda name, value: f'<property name="{name}"><value>{value}</value></property>',
+    "xml, comment": lambda name, value: f"<a><{name}><!-- x -->{value}</{name}></a>",
+    "xml, mixed": lambda name, value: f"<a><{name}>{value}<br/></{name}></a>",
+    "xml, cut off": lambda name, value: f"<a><{name}>{value}",
+    "xml, sign in an attribute": lambda name, value: f'<a b="x>y" {name}="{value}"/>',
+    "xml, escaped": lambda name, value: f"&lt;{name}&gt;{value}&lt;/{name}&gt;",
+    "dotenv, spaces": lambda name, value: f"HOST=h\n{name}='{value} and more'\n",
+    "dotenv, lines": lambda name, value: f'HOST=h\nexport {name}="{value}\nmore"\nPORT=5\n',
+    "yaml, list of objects": lambda name, value: f"users:\n  - id: b\n    {name}: {value}\n",
+    "yaml, next line": lambda name, value: f"x: y\n{name}:\n  {value}\nb: c\n",
+    "yaml, list below": lambda name, value: f"x: y\n{name}:\n  - {value}\n  - {value}\n",
+    "yaml, question": lambda name, value: f"? {name}\n: {value}\n",
+    "yaml list, value first": lambda name, value: f"env:\n- value: {value}\n  name: {name}\n",
+    "yaml list, more between": lambda name, value: f"env:\n- name: {name}\n  kind: x\n  value: {value}\n",
+    "yaml in markdown": lambda name, value: f"So:\n\n```yaml\nhost: h\n{name}: {value}\n```\n",
+    "toml, lines": lambda name, value: f'{name} = """\n{value}"""\n',
+    "annotated": lambda name, value: f"{name.replace('-', '_')}: str = '{value}'",
+    "graphql default": lambda name, value: f'query L(${name.replace("-", "_")}: String! = "{value}") {{ x }}',
+    "bytes": lambda name, value: repr({name: value.encode()}),
+    "wrapped": lambda name, value: f"Settings({name.replace('-', '_')}=SecretStr('{value}'))",
+    "data of curl": lambda name, value: f"curl -d {name}={value} https://h.example",
     "url-encoded json, plus": lambda name, value: f"q={quote_plus(json.dumps({'a': 1, name: value}))}&x=1",
 }
 """The words before the value are the name's own: XML and YAML allow no others."""

@@ -27,7 +27,10 @@ profiles = pytest.mark.parametrize("profile", REDACTORS)
 WORDS = ("correct-horse-battery", "hunter2", "letmein", "Tr0ub4dor&3", "pa/ss+wo=rd9", "geheim42")
 """Passwords without any shape: their names alone tell."""
 
-UNQUOTED = ("ini", "dotenv", "yaml", "yaml list", "command line", "npmrc", "properties", "settings of a line")
+UNQUOTED = (
+    *("ini", "dotenv", "yaml", "yaml list", "command line", "npmrc", "properties", "settings of a line"),
+    *("yaml, next line", "yaml in markdown", "data of curl"),
+)
 """Where a value that holds other signs would stand in quotes."""
 
 
@@ -106,7 +109,7 @@ def test_no_value_beside_a_secret_name_survives(profile: str, place: str) -> Non
         WORDS if not HARD else (*WORDS, *("".join(draw.choices("abcXYZ019+/=-_.~", k=12)) for _ in range(60)))
     )
     survivors = []
-    for name in planted.SECRET_NAMES:
+    for name in planted.SECRET_NAMES if HARD else planted.SECRET_NAMES[len(place) % 2 :: 2]:
         for value in values:
             if place.startswith(("xml", "html", "plist")) and re.search("[&<>]", value):
                 continue
@@ -277,6 +280,13 @@ def test_an_ordinary_header_keeps_its_value(name: str) -> None:
 
 
 ORDINARY_TEXTS = {
+    "tool message": json.dumps({"role": "tool", "name": "reset_password", "content": "sent-an-email2"}),
+    "schema with a default": json.dumps({"name": "token", "default": None, "text": "a token of the user"}),
+    "generics in brackets": "Vec<Secret> of them, and Map<Token, Id> too",
+    "rows of a table": "| token | Required |\n| password | your own |\n<td>token</td><td>the key to use</td>",
+    "yaml of settings": "token:\n  type: string\n  about: x\npassword:\n  - a: b\n",
+    "f-string": "headers = {'Authorization': f'Bearer {token}'}",
+    "calls": "getattr(self, 'token', 'default-one'); field('password', 'the-label')",
     "schema": json.dumps({"required": ["password", "username"], "properties": {"token": {"type": "string"}}}),
     "options in prose": "Use --token to pass a token and --password to be asked for one.",
     "usage": "Usage: tool [OPTIONS]\n  --api-key TEXT  The key.\n  --password PASSWORD  Asked for.\n",

@@ -1,4 +1,4 @@
-"""Where a name or a place in text tells that a value is secret: assignments, URLs, XML, forms, options.
+"""Where a name or a place in text tells that a value is secret: assignments, URLs, pairs, options.
 
 Text is where false alarms hurt: code, prose and documentation speak of passwords all the time. So a value
 counts only where its surroundings or its look say that it is one.
@@ -112,6 +112,10 @@ _HEADER_LINE: Final = LazyRegex(
 )
 
 
+_BLOCK_MARK: Final = LazyRegex(r"[|>][+\-\d]{0,2}\s*\Z")
+"""No value, but the sign of YAML's that one follows."""
+
+
 def scheme_edits(text: str, placeholders: Placeholders) -> Iterator[Edit]:
     """``Bearer …`` and ``Basic …``."""
     for bearer in _BEARER.finditer(text):
@@ -134,96 +138,12 @@ def header_line_edits(text: str, placeholders: Placeholders) -> Iterator[Edit]:
         is_header = is_http or line["name"][:2] in ("X-", "x-")
         if (
             is_header
+            and not _BLOCK_MARK.match(line["value"])
             and is_secret_name(line["name"], in_header=True)
             and "cookie" not in line["name"].lower()
         ):
             for start, end, new in member_edits(line["value"].rstrip(), placeholders):
                 yield Edit(line.start("value") + start, line.start("value") + end, new)
-
-
-# XML and multipart forms
-
-_TAG: Final = LazyRegex(
-    r"<(?P<tag>[A-Za-z_][\w.:\-]{0,100})(?P<attributes>(?:\s[^<>]{0,2000})?)>"
-    r"(?:\s*+(?:<!\[CDATA\[(?P<cdata>[\s\S]{1,4096}?)\]\]>\s*+|(?P<value>[^<>]{1,65536}+))</)?"
-)
-_ATTRIBUTE: Final = LazyRegex(
-    r"(?P<name>[\w.:\-]+)\s*=\s*(?:\"(?P<double>[^\"<>]{0,4096})\"|'(?P<single>[^'<>]{0,4096})')"
-)
-_NAMING: Final = frozenset({"name", "key", "id", "property"})
-_NAMED: Final = frozenset({"value", "content"})
-_NAMED_ELEMENT: Final = LazyRegex(
-    r"<(?P<tag>key|name|property|param)>\s*(?P<name>[\w.\-]{1,100})\s*</(?P=tag)>"
-    r"\s*<(?P<other>[A-Za-z]\w{0,30})>(?P<value>[^<>]{1,4096}+)</(?P=other)>"
-)
-_FORM_NAME: Final = (
-    r"\bname(?:\*=[\w\-]*'[\w\-]*'(?P<coded>[^;\s]{1,300})|=[\"']?(?P<name>[^\"';\r\n]{1,100})[\"']?)"
-)
-_FORM_PART: Final = LazyRegex(
-    rf"form-data;[^\r\n]{{0,300}}?{_FORM_NAME}[^\r\n]*(?:\r?\n[^\r\n]+)*\r?\n\r?\n"
-    r"(?P<value>[\s\S]*?)(?=\r?\n--|\Z)",
-    re.IGNORECASE,
-)
-_DISPOSITION: Final = LazyRegex(rf"form-data;.*?{_FORM_NAME}", re.IGNORECASE)
-
-
-def markup_edits(text: str, placeholders: Placeholders) -> Iterator[Edit]:
-    """``<password>…</password>``, ``<user password="…">`` and ``<add key="password" value="…"/>``.
-
-    And ``<key>password</key><string>…</string>``.
-    """
-    if "<" not in text or ">" not in text:
-        return
-    for tag in _TAG.finditer(text):
-        attributes = list(_ATTRIBUTE.finditer(tag["attributes"]))
-        announced = [_attribute_value(each) for each in attributes if _local_name(each).lower() in _NAMING]
-        is_announced = any(map(is_secret_name, announced))
-        for attribute in attributes:
-            name, value = _local_name(attribute), _attribute_value(attribute)
-            is_secret = is_secret_name(name) or (is_announced and name.lower() in _NAMED)
-            if is_secret and not HARMLESS.match(value):
-                start, end = attribute.span("double" if attribute["double"] is not None else "single")
-                base = tag.start("attributes")
-                yield Edit(base + start, base + end, placeholders.of(value))
-        group = "value" if tag["cdata"] is None else "cdata"
-        value = (tag[group] or "").strip()
-        if value and (is_announced or is_secret_name(tag["tag"].rpartition(":")[2])):
-            yield from _element_edits(tag, group, value, placeholders)
-    for pair in _NAMED_ELEMENT.finditer(text):
-        if is_secret_name(pair["name"]):
-            yield from _element_edits(pair, "value", pair["value"].strip(), placeholders)
-
-
-def _element_edits(
-    found: re.Match[str], group: str, value: str, placeholders: Placeholders
-) -> Iterator[Edit]:
-    if value and not HARMLESS.match(value):
-        start = found.start(group) + found[group].index(value)
-        yield Edit(start, start + len(value), placeholders.of(value))
-
-
-def _local_name(attribute: re.Match[str]) -> str:
-    return attribute["name"].rpartition(":")[2]
-
-
-def _attribute_value(attribute: re.Match[str]) -> str:
-    return attribute["double"] if attribute["double"] is not None else attribute["single"]
-
-
-def form_part_edits(text: str, placeholders: Placeholders) -> Iterator[Edit]:
-    """The fields of a multipart form."""
-    if "form-data" not in text.lower():
-        return
-    for part in _FORM_PART.finditer(text):
-        name = part["name"] or unquote(part["coded"])
-        if part["value"] and is_secret_name(name) and not HARMLESS.match(part["value"]):
-            yield Edit(*part.span("value"), placeholders.of(part["value"]))
-
-
-def form_name(disposition: str) -> str | None:
-    """The name of a form's field, from its header ``content-disposition``."""
-    found = _DISPOSITION.search(disposition)
-    return (found["name"] or unquote(found["coded"])) if found else None
 
 
 # Command lines
@@ -286,34 +206,95 @@ _QUOTED_AFTER: Final = LazyRegex(
     r"(?P<value>[^\"'\s]{4,256}+)(?P=quote)"
 )
 _LOGIN: Final = LazyRegex(r"\b(?:machine\s+\S+|default)\s+login\s+\S+\s+password\s+(?P<value>\S{1,256})")
-_YAML_PAIR: Final = LazyRegex(
-    r"\b(?:name|key):[ \t]*[\"']?(?P<name>[\w.\-]{1,100})[\"']?[ \t]*\r?\n[ \t]*value:[ \t]*"
-    r"(?:(?P<quote>[\"'])(?P<quoted>[^\"'\n]{1,4096})(?P=quote)|(?P<bare>[^\s\"'#|>{\[][^\n#]{0,1024}))"
+_NAMED: Final = LazyRegex(
+    r"(?<![\w])[\"']?(?:\w*(?i:name|key|field|header|param|parameter|variable|property|label|option|setting))[\"']?"
+    r"[ \t]*[:=][ \t]*[\"']?(?P<name>[\w./\-]{1,100})[\"']?(?=[\s,;}]|\Z)"
 )
+"""One member of two, ``name: password``; the other one is the value."""
+_NAMED_VALUE: Final = LazyRegex(
+    r"(?<![\w])[\"']?\w*(?i:value|val)[\"']?[ \t]*[:=][ \t]*"
+    r"(?:b?(?P<quote>[\"'`])(?P<quoted>[^\"'`\n]{1,4096})(?P=quote)|(?P<bare>[^\s\"'`#|>{\[,$][^\n#,}]{0,1024}))"
+)
+_MEMBERS_END: Final = LazyRegex(r"[{}]|\n[ \t]*\n|\n[ \t]*-[ \t]")
+_NEAR: Final = 500
 _YAML_BLOCK: Final = LazyRegex(
-    r"^(?P<indent>[ \t]*)(?:-[ \t]+)?[\"']?(?P<name>[\w.\-]{1,100})[\"']?:[ \t]*[|>][+\-\d]{0,2}[ \t]*\r?\n"
-    r"(?P<value>(?:(?P=indent)[ \t]+\S[^\n]*(?:\n|\Z)|[ \t]*\r?\n){1,200}+)",
+    r"^(?P<indent>[ \t]*)(?:-[ \t]+)?[\"']?(?P<name>[\w.\-]{1,100})[\"']?:[ \t]*"
+    r"(?P<mark>[|>][+\-\d]{0,2}[ \t]*|(?:!!\w+[ \t]*)?)\r?\n"
+    r"(?=(?P<value>(?:(?P=indent)[ \t]+\S[^\n]*(?:\n|\Z)|[ \t]*\r?\n){1,200}+))",
     re.MULTILINE,
+)
+_QUOTED_LINES: Final = LazyRegex(
+    r"^(?:export[ \t]+)?(?P<name>[\w.\-]{1,100})=(?P<quote>[\"'])(?P<value>[^\"'\\]{1,4096}+)(?P=quote)[ \t]*"
+    r"\r?$",
+    re.M,
+)
+"""A variable of dotenv, whose value may have several lines."""
+_YAML_ITEM: Final = LazyRegex(
+    r"[ \t]*-[ \t]+[\"']?(?P<value>[^\s\"':#{\[][^\n\"':#]{0,1024})[\"']?[ \t]*(?:#.*)?\r?$", re.MULTILINE
+)
+_YAML_QUESTION: Final = LazyRegex(
+    r"^[ \t]*\?[ \t]+(?P<name>[\w.\-]{1,100})[ \t]*\r?\n[ \t]*:[ \t]+(?P<value>\S[^\n]{0,1024})", re.M
+)
+_TABLE_ROW: Final = LazyRegex(
+    r"\|[ \t]*[`*]{0,2}(?P<name>[\w.\-]{1,100})[`*]{0,2}[ \t]*\|[ \t]*`?(?P<value>[^|\s`]{1,1024})`?[ \t]*\|"
 )
 
 
 def beside_edits(text: str, placeholders: Placeholders) -> Iterator[Edit]:
-    """``("password", "…")``, ``PASSWORD '…'`` of SQL, ``password …`` of netrc, lists and blocks of YAML."""
+    """``("password", "…")``, ``PASSWORD '…'`` of SQL, ``password …`` of netrc, rows of tables, YAML."""
     for pair in _PAIR_IN_TEXT.finditer(text):
-        value = pair["value"]
-        is_call = pair["open"] == "(" and pair["before"][:1].isidentifier()
-        is_pair = pair["before"][:1] in ("[", "(", "{", ",") or is_lone_value(value)
-        in_header = bool(pair["raw"]) or "-" in pair["name"]
-        if not is_call and is_pair and is_secret_name(pair["name"], in_header=in_header):
+        if _is_pair(pair):
             yield from _beside(pair, "value", placeholders)
     for found in (*_QUOTED_AFTER.finditer(text), *_LOGIN.finditer(text), *_BASIC_AUTH.finditer(text)):
         yield from _beside(found, "value", placeholders)
-    for setting in _YAML_PAIR.finditer(text):
+    rows = (row for row in _TABLE_ROW.finditer(text) if is_lone_value(row["value"]))
+    for setting in (*_YAML_QUESTION.finditer(text), *_QUOTED_LINES.finditer(text), *rows):
         if is_secret_name(setting["name"]):
-            yield from _beside(setting, "quoted" if setting["quote"] else "bare", placeholders)
+            yield from _beside(setting, "value", placeholders)
     for block in _YAML_BLOCK.finditer(text):
         if is_secret_name(block["name"]):
-            yield from _beside(block, "value", placeholders)
+            yield from _block_edits(block, placeholders)
+    for named in _NAMED.finditer(text):
+        value = _value_of(named) if is_secret_name(named["name"]) else None
+        if value is not None:
+            yield from _beside(value, "quoted" if value["quote"] else "bare", placeholders)
+
+
+def _is_pair(pair: re.Match[str]) -> bool:
+    value = pair["value"]
+    in_header = bool(pair["raw"]) or "-" in pair["name"]
+    if not is_secret_name(pair["name"], in_header=in_header):
+        return False
+    if pair["open"] == "(" and pair["before"][:1].isidentifier():
+        # A call has names of many kinds for arguments: only what looks like nothing else is a value there.
+        return looks_secret(value) and is_lone_value(value)
+    return pair["before"][:1] in ("[", "(", "{", ",") or is_lone_value(value)
+
+
+def _value_of(named: re.Match[str]) -> re.Match[str] | None:
+    """The value behind a name, or before it, in the same object or item of a list."""
+    text, before, behind = named.string, named.start(), named.end()
+    end = _MEMBERS_END.search(text, behind, behind + _NEAR)
+    value = _NAMED_VALUE.search(text, behind, end.start() if end else behind + _NEAR)
+    if value is not None:
+        return value
+    start = max(0, before - _NEAR)
+    start = max([start, *(found.end() for found in _MEMBERS_END.finditer(text, start, before))])
+    return _NAMED_VALUE.search(text, start, before)
+
+
+def _block_edits(block: re.Match[str], placeholders: Placeholders) -> Iterator[Edit]:
+    """The value of a block of YAML; without a mark it is one word on the next line, or a list of some."""
+    if block["mark"].strip("!tr \t"):
+        yield from _beside(block, "value", placeholders)
+        return
+    lines = block["value"].strip().splitlines()
+    items = list(_YAML_ITEM.finditer(block.string, block.start("value"), block.end("value")))
+    if len(items) == len(lines):
+        for item in items:
+            yield from _beside(item, "value", placeholders)
+    elif len(lines) == 1 and re.fullmatch(r"[^\s:#{}\[\]\"']{4,1024}", lines[0].strip()):
+        yield from _beside(block, "value", placeholders)
 
 
 def _beside(found: re.Match[str], group: str, placeholders: Placeholders) -> Iterator[Edit]:
@@ -331,9 +312,11 @@ _TAIL: Final = LazyRegex(r"[A-Za-z0-9_\-]*")
 _ESCAPE: Final = LazyRegex(r"[0-9A-Fa-f]{2}")
 _MAX_NAME: Final = 100
 _ASSIGNED: Final = LazyRegex(
-    r"""(?P<closed>\\*["'])?\]?(?P<joint>[ \t]*(?:=>|:=|[:=])[ \t]*)
-    (?:(?P<quote>(?P<mark>\\*["'`])(?P<triple>(?P=mark){2})?)
-        (?P<quoted>(?(triple)[\s\S]{0,4096}?|.{0,4096}?))(?<!\\)(?P=quote)
+    r"""(?P<closed>\\*["'])?\]?\*{0,2}
+    (?P<joint>[ \t]*(?:=>|:=|:[ \t]*[A-Za-z][\w.\[\]|!]{0,40}[ \t]*=|[:=])\*{0,2}[ \t]*)
+    (?:(?:[bru]{0,2}|(?:\w{0,20}Secret\w{0,20}|Some|Just|String|str|bytes)\(b?)
+        (?P<quote>(?P<mark>\\*["'`])(?P<triple>(?P=mark){2})?)
+        (?P<quoted>(?(triple)[\s\S]{0,4096}?|.{0,4096}?))(?:(?<!\\)(?P=quote)|\Z)
       |(?P<bare>(?!-)[^\s"'`\\,;&<>(){}\[\]|]{1,1024}+)(?![(\[{]))""",
     re.VERBOSE,
 )
@@ -353,9 +336,11 @@ _MAX_JOINT: Final = 3
 _JUDGED_CHARS: Final = 1024
 """A value is judged by its beginning. In ``secret=secret=…`` each value holds all that follow, and reading
 each to its end would take time quadratic in the text; what is replaced is read to its end once."""
+_BEHIND_OPTION: Final = LazyRegex(r"(?<!\S)--?[A-Za-z][\w\-]{0,30}[ =]?[\"']?(?:[\w\-]+\.)*\Z")
+"""``-d password=…``, ``-Dpassword=…``, ``--set db.password=…``: options of which each takes a setting."""
 _CALL_START: Final = LazyRegex(r"[({,]\s{0,20}[\"']?\Z")
 _SETTING: Final = LazyRegex(
-    r"\s*(?:[#;].*|\[[^\]]+\]|(?:export\s+)?(?://\S+?:)?[\w.\-]+\s*[=:](?:\s+\S.*|\S.*)?)\Z"
+    r"\s*(?:[#;].*|```\w*|\[[^\]]+\]|(?:-\s+)*(?:export\s+)?(?://\S+?:)?[\w.\-]+\s*[=:](?:\s+\S.*|\S.*)?)\Z"
 )
 _BEFORE_NAME: Final = LazyRegex(r"[ \t\-]*(?:export[ \t]+)?(?://\S*:)?(?:[\w\-]+\.)*\Z")
 _VARIABLE: Final = LazyRegex(r"(?:\A|(?<=\n))[ \t]*(?:(?:export|set|ENV)[ \t]+)?\Z")
@@ -368,8 +353,8 @@ _SETTING_VALUE: Final = LazyRegex(
 _MAX_BLOCK: Final = 2000
 
 AFTER_NAME: Final = (
-    rb"[\w\-]*+(?:%(?:25)*+(?:22|27|5d|5b|20))*+(?:\[\d*\])?[\]\\\"'`\stnr]*+(?:[:=]|%(?:25)*+3[ad])"
-    rb"(?!\s*(?:\[(?!\s*\\*\")|\{(?!\"\$py\")))"
+    rb"[\w\-]*+(?:%(?:25)*+(?:22|27|5d|5b|20))*+(?:\[\d*\])?[\]\\\"'`*\stnr]*+(?:[:=]|%(?:25)*+3[ad])"
+    rb"(?!\s*(?:\[(?!\s*\\*\")|\{(?!\"\$py\"|[^{}]{0,300}(?:value|val|plain|plaintext|string|\"v|\"s)\\*\")))"
 )
 """What follows a core in a text with an assignment, for the prefilter; in lowercase."""
 
@@ -456,7 +441,7 @@ def _assigned_value(text: str, start: int, end: int, *, strict: bool) -> tuple[i
     if HARMLESS.match(value):
         return None
     if group == "quoted":
-        is_value = found["closed"] is not None or (len(value) >= 4 and not re.search(r"\s", value))
+        is_value = found["closed"] is not None or (len(value) >= 4 and not re.search(r"\s", value.strip()))
         is_value = is_value or (
             bool(value) and _CALL_START.search(text, max(0, start - 25), start) is not None
         )
@@ -464,6 +449,7 @@ def _assigned_value(text: str, start: int, end: int, *, strict: bool) -> tuple[i
         is_value = value.isdigit() and holds_numbers(name)
     else:
         is_certain = strict or name.isupper() or name.startswith("--") or is_lone_value(value)
+        is_certain = is_certain or _BEHIND_OPTION.search(text, max(0, start - 40), start) is not None
         is_variable = found["joint"] == "=" and is_certain
         is_value = looks_secret(value) or (is_variable and _is_word(value))
     if not is_value:

@@ -213,7 +213,7 @@ def literal_search_one_by_one(literals: Sequence[bytes]) -> Search:
 
 _QUOTE: Final = rb"\\*+[\"']"
 _PAIRED: Final = (
-    rb"[\w\-\]]*+" + _QUOTE + rb"\s*,\s*(?:-?\d[\d.]*+|" + _QUOTE + rb"[^\"]*+(?:(?<=\\)\"|\"))"
+    rb"[\w\-\]]*+" + _QUOTE + rb"\s*,\s*(?:\[\s*)?(?:-?\d[\d.]*+|" + _QUOTE + rb"[^\"]*+(?:(?<=\\)\"|\"))"
     rb"(?:(?<=\\\")|\s*\]\s*(?:\]|,\s*\[|\}\s*(?:\]|,\s*\{\\*\"\$py)))"
 )
 _PAIRED_ALONE: Final = (
@@ -221,19 +221,15 @@ _PAIRED_ALONE: Final = (
 )
 _SPACE: Final = rb"(?:\s|\\+[nrt])"
 _PAIRED_IN_TEXT: Final = rb"[\w\-]*+" + _QUOTE + rb"\s*,\s*b?" + _QUOTE + rb"[^\"'\n]{1,4096}+[\"']\s*[)\]]"
-_BESIDE: Final = rb"[\w\-]*+(?:<\\*/|(?:%b)?%b++value:|%b++\\*[\"'])" % (_QUOTE, _SPACE, _SPACE)
-"""The end of an element, the value of a list of YAML's, a value of SQL's."""
-_CLOSED: Final = re.compile(rb"[\w\-\]]*+" + _QUOTE)
+_BESIDE: Final = rb"[\w\-]*+(?:<\\*/|[`*]*+%b*+\||%b++\\*[\"'])" % (_SPACE, _SPACE)
+"""The end of an element, the next cell of a table, a value of SQL's."""
+_CLOSED: Final = re.compile(rb"[\w\-\]]*+(?:" + _QUOTE + rb"|\s|\\+[nr]|\Z)")
 _BESIDE_VALUE: Final = (AFTER_NAME, _PAIRED, _PAIRED_ALONE, _PAIRED_IN_TEXT, _BESIDE)
 _NAMED_BEFORE: Final = re.compile(
-    rb"(?:name|key|field|header|param|parameter|variable|attribute|property|id|\"k)"
-    + _QUOTE
-    + rb"\s*:\s*"
-    + _QUOTE
-    + rb"[\w\-\[.]*\Z"
+    rb"(?:name|key|field|header|param|parameter|variable|attribute|property|id|label|title|setting|option|env|var|path"
+    rb"|\"k)(?:" + _QUOTE + rb")?\s*[:=]\s*(?:" + _QUOTE + rb")?[\w\-\[./]*\Z"
 )
 _IN_TAG_AFTER: Final = re.compile(rb"[^<>]{0,300}>")
-_VALUE: Final = re.compile(rb"[\"'](?:val|v\\*[\"'])")
 _NEAR: Final = 400
 _FAR: Final = 2000
 
@@ -252,8 +248,6 @@ class _Name:
         opened = text.rfind(b"<", max(0, start - 250), start)
         if opened >= 0 and text.rfind(b">", opened, start) < 0 and _IN_TAG_AFTER.match(text, start):
             return True
-        if not _VALUE.search(text, max(0, start - _NEAR), start + _NEAR):
-            return False
         core = self._core.match(text, start)
         is_closed = core is not None and _CLOSED.match(text, core.end()) is not None
         return is_closed and _NAMED_BEFORE.search(text, max(0, start - 100), start) is not None
@@ -329,7 +323,9 @@ _NAMES: Final[tuple[Trigger, ...]] = (
             for end in ('"', "\\", "'", "=", ":", "]", "[", "%", ">", "<", "\n", "_v", "-v", "v")
         ),
     ),
-    _place(rb"token\s+[:=]", b"token =", b"token :", b"token  ", b"token\t", lowered=True),
+    _place(
+        rb"token\s*[:=|]", b"token =", b"token :", b"token  ", b"token\t", b"token |", b"token|", lowered=True
+    ),
     _place(rb"cookies?[\w\-]*+" + _QUOTE + rb"?\s*[:,]", b"cookie", lowered=True),
     _header_word("session", *(f"session{end}" for end in ('"', "\\", "'", ":", "-", "_", "i"))),
     _header_word("token-", "token-"),

@@ -23,6 +23,7 @@ from reenact.redaction.coded import (
 from reenact.redaction.edits import Edit, apply, in_order, moved, moved_spans
 from reenact.redaction.families import Shapes
 from reenact.redaction.jsontext import json_spans, leaves, scalar_edit, scalars
+from reenact.redaction.markup import form_name, form_part_edits, markup_edits
 from reenact.redaction.names import (
     HARMLESS,
     holds_numbers,
@@ -36,12 +37,9 @@ from reenact.redaction.places import (
     assignment_edits,
     beside_edits,
     cookie_edits,
-    form_name,
-    form_part_edits,
     header_line_edits,
     is_http_client,
     is_lone_value,
-    markup_edits,
     member_edits,
     option_edits,
     scheme_edits,
@@ -62,20 +60,31 @@ _REMEMBERED_CHARS: Final = 200
 
 _TAGGED_BYTES: Final = ("bytes", "bytearray")
 _TAGGED_SCALARS: Final = ("Decimal", "UUID", "date", "datetime", "float", "int", "path", "str", "time")
-_NAMING: Final = (
-    "name",
-    "key",
-    "field",
-    "header",
-    "param",
-    "parameter",
-    "variable",
-    "attribute",
-    "property",
-    "id",
-    "k",
+_NAMING: Final = frozenset(
+    (
+        *(
+            "name",
+            "key",
+            "field",
+            "header",
+            "param",
+            "parameter",
+            "variable",
+            "attribute",
+            "property",
+            "id",
+            "k",
+        ),
+        *("label", "title", "setting", "option", "env", "var", "path"),
+    )
 )
+"""The last word of a member that names what another one holds: ``ParameterKey``, ``"path": "/password"``."""
 _VALUES: Final = frozenset({"value", "val", "values", "v"})
+_CONTENTS: Final = frozenset({"content", "contents", "data", "default", "text"})
+"""These hold a value beside a name where they look like one; messages and schemas have them, too."""
+_OWN_VALUES: Final = frozenset({"value", "val", "v", "plaintext", "plain", "string", "s"})
+"""``{"password": {"stringValue": "…"}}``: the value of the object."""
+_LAST_WORD: Final = re.compile(r"(?:[A-Z]?[a-z]+|[A-Z]+)\Z")
 _CLASS: Final = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*:[A-Za-z_][\w.<>]*")
 """How a recorded value tells of its class: ``app.tokens:Session`` is no token and its value."""
 _COOKIE_HEADERS: Final = frozenset({"cookie", "cookie2", "set-cookie", "set-cookie2"})
@@ -175,6 +184,12 @@ class TextRules:
             for key, member in members.items()
         }
         if self.by_name:
+            if name is not None and is_secret_name(name, in_header=in_header):
+                redacted |= {
+                    key: self.redact_value(name, member, in_header=in_header)
+                    for key, member in members.items()
+                    if isinstance(member, str) and _last_word(key) in _OWN_VALUES
+                }
             self._redact_announced(members, redacted, in_header=holds_headers)
             if holds_cookies:
                 redacted |= self._redact_cookies(members)
@@ -184,13 +199,17 @@ class TextRules:
         self, members: dict[str, Json], redacted: dict[str, Json], *, in_header: bool
     ) -> None:
         """Lists of headers and variables, ``{"name": "X_API_KEY", "value": "…"}``, and the parts of forms."""
-        lowered = {key.lower(): key for key in members}
-        for value_key in _VALUES & lowered.keys():
-            for naming in _NAMING:
-                announced = members[lowered[naming]] if naming in lowered else None
-                if isinstance(announced, str) and is_secret_name(announced, in_header=in_header):
-                    key = lowered[value_key]
-                    redacted[key] = self.redact_value(announced, members[key], in_header=in_header)
+        words = {key: _last_word(key) for key in members}
+        names = [
+            name
+            for key, name in members.items()
+            if words[key] in _NAMING and isinstance(name, str) and is_secret_name(name, in_header=in_header)
+        ]
+        for key in words if names else ():
+            member = members[key]
+            is_content = words[key] in _CONTENTS and "role" not in members and isinstance(member, str)
+            if words[key] in _VALUES or (is_content and is_lone_value(cast(str, member))):
+                redacted[key] = self.redact_value(names[0], member, in_header=in_header)
         headers = members.get("headers")
         if isinstance(headers, dict) and "content" in members:
             disposition = headers.get("content-disposition")
@@ -301,7 +320,7 @@ class TextRules:
             found_by: tuple[Callable[[str, Placeholders], Iterator[Edit]], ...] = (
                 scheme_edits,
                 header_line_edits,
-                markup_edits,
+                lambda text, placeholders: markup_edits(text, placeholders, is_lone_value),
                 form_part_edits,
                 option_edits,
                 beside_edits,
@@ -329,6 +348,13 @@ class TextRules:
 
 def _edit(text: str, cuts: Sequence[int], edits: Sequence[Edit]) -> Text:
     return (apply(text, edits), moved(cuts, edits)) if edits else (text, cuts)
+
+
+@lru_cache(4096)
+def _last_word(name: str) -> str:
+    """``value`` of ``stringValue``, ``string_value`` and ``VALUE``."""
+    found = _LAST_WORD.search(name)
+    return found[0].lower() if found else ""
 
 
 def _is_count(name: str, value: str) -> bool:
