@@ -3,14 +3,23 @@
 import asyncio
 import gzip
 import json
+import re
 import socket
+import ssl
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from ipaddress import IPv4Address
 
 import httpx2
 import pytest
 import zstandard
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
 
 from reenact.errors import UsageError
 from reenact.gateway.server import Gateway
@@ -322,6 +331,104 @@ def test_a_server_that_closes_without_a_word_fails_no_call(client, tmp_path):
         with recording(tmp_path / "run", {"up": url}) as gateway:
             answers = [client.get(f"{gateway.address}/up/{number}").text for number in range(3)]
     assert answers == ["ok"] * 3
+
+
+@pytest.fixture
+def certificate(tmp_path, monkeypatch):
+    """Of 127.0.0.1, for one server; clients of this process trust it."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "loopback")])
+    now = datetime.now(UTC)
+    signed = (
+        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(
+            x509.SubjectAlternativeName([x509.IPAddress(IPv4Address("127.0.0.1"))]), critical=False
+        )
+        .sign(key, hashes.SHA256())
+    )
+    path = tmp_path / "certificate.pem"
+    plain = serialization.NoEncryption()
+    path.write_bytes(
+        signed.public_bytes(serialization.Encoding.PEM)
+        + key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, plain)
+    )
+    monkeypatch.setenv("SSL_CERT_FILE", str(path))
+    monkeypatch.setattr("reenact.gateway.client._IDLE_S", 600.0)  # however slow the machine is
+    return path
+
+
+def _read_request(connection):
+    """All of one; the body may come by itself."""
+    came = b""
+    while b"\r\n\r\n" not in came:
+        piece = connection.recv(65536)
+        if not piece:
+            raise ConnectionError
+        came += piece
+    length = re.search(rb"content-length: (\d+)", came.lower())
+    while length and len(came.partition(b"\r\n\r\n")[2]) < int(length[1]):
+        came += connection.recv(65536)
+    return came
+
+
+class ClosesWithoutAWord:
+    """An upstream behind TLS that answers once on each connection, and closes it when more comes."""
+
+    def __init__(self, certificate, requests_before_it_closes=1):
+        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        context.load_cert_chain(certificate)
+        self._before = requests_before_it_closes
+        self._server = context.wrap_socket(socket.create_server(("127.0.0.1", 0)), server_side=True)
+        self.url = f"https://127.0.0.1:{self._server.getsockname()[1]}"
+        self.connections = 0
+        self.answered = []
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def _serve(self):
+        with suppress(OSError):
+            while True:
+                connection, _ = self._server.accept()
+                self.connections += 1
+                threading.Thread(target=self._answer, args=[connection], daemon=True).start()
+
+    def _answer(self, connection):
+        with connection, suppress(OSError):
+            for _ in range(self._before):
+                self.answered.append(_read_request(connection).split(b" ")[:2])
+                connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+            connection.recv(65536)
+
+
+def test_a_question_survives_a_connection_that_was_closed_without_a_word(client, certificate, tmp_path):
+    """It is asked again on a new connection, and recorded once."""
+    upstream = ClosesWithoutAWord(certificate)
+    with recording(tmp_path / "run", {"up": upstream.url}) as gateway:
+        answers = [client.get(f"{gateway.address}/up/{number}") for number in range(4)]
+    assert [answer.status_code for answer in answers] == [200] * 4
+    assert upstream.answered == [[b"GET", b"/%d" % number] for number in range(4)]
+    assert len(list(CaptureReader(tmp_path / "run").events())) == 2 + 2 * 4
+
+
+def test_what_may_have_changed_something_is_not_sent_again(client, certificate, tmp_path):
+    """The client decides; from then on each call has a connection of its own."""
+    upstream = ClosesWithoutAWord(certificate)
+    with recording(tmp_path / "run", {"up": upstream.url}) as gateway:
+        url = f"{gateway.address}/up/x"
+        answers = [client.post(url, content=b"{}").status_code for _ in range(4)]
+        named = client.post(url, content=b"{}", headers={"Idempotency-Key": "1"}).status_code
+    assert (answers, named) == ([200, 502, 200, 200], 200)
+    assert upstream.connections == 4
+
+
+def test_connections_to_a_polite_upstream_are_used_again(client, certificate, tmp_path):
+    """Connecting anew takes two more ways to it and back."""
+    upstream = ClosesWithoutAWord(certificate, requests_before_it_closes=9)
+    with recording(tmp_path / "run", {"up": upstream.url}) as gateway:
+        for _ in range(3):
+            assert client.post(f"{gateway.address}/up/x", content=b"{}").status_code == 200
+    assert upstream.connections == 1
 
 
 def test_what_was_not_recorded_is_refused_and_not_to_be_tried_again(site, client, tmp_path):

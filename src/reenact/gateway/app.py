@@ -10,12 +10,12 @@ from types import MappingProxyType
 from typing import Final
 from urllib.parse import unquote
 
-import httpx2
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from reenact.boundary import Context, Lane
 from reenact.gateway.call import ForwardedCall, RequestBody, RequestHead
+from reenact.gateway.client import UpstreamClient
 from reenact.gateway.failures import (
     GatewayRefusal,
     outside_base,
@@ -111,7 +111,7 @@ class Forwarding:
         self,
         context: Context,
         upstreams: Upstreams,
-        client: Callable[[], httpx2.AsyncClient],
+        client: Callable[[], UpstreamClient],
         on_call: Callable[[], None],
         *,
         live_upstreams: Upstreams = MappingProxyType({}),

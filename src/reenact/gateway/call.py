@@ -15,6 +15,7 @@ import httpx2
 from starlette.types import Receive
 
 from reenact.boundary import Lane, outside, running_in
+from reenact.gateway.client import UpstreamClient
 from reenact.seams.http.exchange import Exchange
 from reenact.seams.http.httpx import AsyncStream, head_of
 from reenact.seams.http.message import Head, Pairs
@@ -109,7 +110,7 @@ class ForwardedCall:
     def method(self) -> str:
         return self._head.method
 
-    async def answered(self, client: Callable[[], httpx2.AsyncClient]) -> tuple[Exchange, Head, AsyncStream]:
+    async def answered(self, client: Callable[[], UpstreamClient]) -> tuple[Exchange, Head, AsyncStream]:
         """The exchange, with its answer begun; raises what it failed with, now or when it was recorded."""
         await self._body.next_piece()
         is_streamed = not self._body.is_whole and self._lane.context.mode == "capture"
@@ -124,7 +125,7 @@ class ForwardedCall:
         exchange.begin_answer(head)
         return exchange, head, AsyncStream(exchange, response.stream)
 
-    async def _send_in_pieces(self, client: httpx2.AsyncClient) -> httpx2.Response | None:
+    async def _send_in_pieces(self, client: UpstreamClient) -> httpx2.Response | None:
         """``None`` where it failed before the request was whole.
 
         The upstream has not had it then, so it may be sent anew, whole, and what goes wrong then is the

@@ -18,8 +18,9 @@ from reenact.errors import UsageError
 from reenact.gateway.upstreams import Upstreams
 
 if TYPE_CHECKING:
-    import httpx2
     import uvicorn
+
+    from reenact.gateway.client import UpstreamClient
 
 _HOST: Final = "127.0.0.1"
 _HOSTS: Final = (_HOST, "localhost")
@@ -60,7 +61,7 @@ class Gateway:
         self.address = f"http://{_HOST}:{self._socket.getsockname()[1]}"
         self._waker, self._closing = socket.socketpair()
         self._server: uvicorn.Server | None = None
-        self._client: httpx2.AsyncClient | None = None
+        self._client: UpstreamClient | None = None
         self.unknown_names: list[str] = []
         """Names that were asked for although no upstream has them."""
         self._thread = Thread(target=self._run, name="reenact-gateway", daemon=True)
@@ -126,27 +127,13 @@ class Gateway:
         if self._client is not None:
             await self._client.aclose()
 
-    def _upstream(self) -> httpx2.AsyncClient:
+    def _upstream(self) -> UpstreamClient:
         """The client for all upstreams; a replay never asks for it."""
         if self._client is None:
-            import httpx2
+            from reenact.gateway.client import UpstreamClient
 
-            self._client = httpx2.AsyncClient(
-                timeout=httpx2.Timeout(self._upstream_timeout_s, pool=None),
-                limits=httpx2.Limits(max_connections=None),
-                event_hooks={"request": [_use_once]},
-            )
+            self._client = UpstreamClient(self._upstream_timeout_s)
         return self._client
-
-
-async def _use_once(request: httpx2.Request) -> None:
-    """Have each call on a connection of its own, where connecting is cheap.
-
-    A server may close a connection right behind its answer without having said so. A client that connects for
-    each call never notices, but our next call would fail on it.
-    """
-    if request.url.scheme == "http":
-        request.headers["Connection"] = "close"
 
 
 async def _end_others() -> None:
