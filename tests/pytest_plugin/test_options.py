@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-
 import pytest
 
 from tests.pytest_plugin.conftest import Suite, printed
@@ -32,7 +30,6 @@ def test_one():
     replayed.stdout.fnmatch_lines(lines)
 
 
-@pytest.mark.skipif(sys.version_info < (3, 12), reason="older Pythons cannot tell")
 def test_code_that_a_replay_never_entered_is_named_at_the_end(suite: Suite) -> None:
     """The same calls can be made without it, and then nothing of it is tested."""
     suite.pytester.makepyfile(shop="def polite(text):\n    return text\n")

@@ -6,6 +6,7 @@ import importlib
 import sys
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import ModuleType
@@ -15,8 +16,7 @@ import httpx
 import pytest
 
 import reenact
-
-pytestmark = pytest.mark.skipif(sys.version_info < (3, 12), reason="older Pythons cannot tell")
+from reenact.seams.entered import _ByProfiling
 
 APP = """
 def answer(path):
@@ -88,4 +88,78 @@ def test_what_runs_inside_a_tool_is_not_missed(tmp_path: Path, app: ModuleType) 
         ask()
     with reenact.replay(tmp_path / "run") as run:
         ask()
+    assert run.notes == []
+
+
+NOT_RUN = "nothing of shop_app.py ran in this replay, although it did when it was recorded"
+profiled = pytest.mark.skipif(sys.version_info >= (3, 12), reason="newer Pythons need no profiler")
+
+
+def test_a_thread_that_was_there_before_is_seen(tmp_path: Path, app: ModuleType) -> None:
+    """Recorded in a new worker, replayed in one of an earlier test's."""
+    with ThreadPoolExecutor(1) as pool:
+        with reenact.capture(tmp_path / "run"):
+            pool.submit(app.answer, "x").result()
+        with reenact.replay(tmp_path / "run") as run:
+            pool.submit(app.answer, "x").result()
+        assert run.notes == []
+        with reenact.replay(tmp_path / "run") as run:
+            pool.submit(str, "x").result()
+        assert run.notes == [NOT_RUN]
+
+
+@profiled
+def test_nobody_listens_when_all_is_known(tmp_path: Path, app: ModuleType) -> None:
+    """It costs nothing from there on, nor after the run."""
+    with reenact.capture(tmp_path / "run"):
+        assert sys.getprofile() is not None
+        app.answer("x")
+    assert sys.getprofile() is None
+    with reenact.replay(tmp_path / "run"):
+        assert sys.getprofile() is not None
+        app.answer("x")
+        assert sys.getprofile() is None
+
+
+@profiled
+def test_a_long_recording_is_not_listened_to_all_the_time(
+    tmp_path: Path, app: ModuleType, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is again from the next call on, once that is cheap as measured by how long the run takes."""
+    monkeypatch.setattr(_ByProfiling, "_FREE_CALLS", 20)
+    monkeypatch.setattr(_ByProfiling, "_CALLS_PER_S", 0)
+
+    def nothing() -> None:
+        """A call."""
+
+    with reenact.capture(tmp_path / "run"):
+        for _ in range(20):
+            nothing()
+        assert sys.getprofile() is None
+        httpx.get(url)
+        assert sys.getprofile() is None
+        monkeypatch.setattr(_ByProfiling, "_CALLS_PER_S", 10**12)
+        httpx.get(url)
+        app.answer("x")
+    assert b'"entered":["shop_app.py"' in (tmp_path / "run" / "events.jsonl").read_bytes()
+
+
+@profiled
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_profiler_keeps_its_hook(tmp_path: Path, app: ModuleType, is_first: bool) -> None:
+    """Whoever comes later; what cannot be known is not said."""
+
+    def profiler(*_: object) -> None:
+        """Hears all."""
+
+    with reenact.capture(tmp_path / "run"):
+        app.answer("x")
+    try:
+        if is_first:
+            sys.setprofile(profiler)
+        with reenact.replay(tmp_path / "run") as run:
+            sys.setprofile(profiler)
+        assert sys.getprofile() is profiler
+    finally:
+        sys.setprofile(None)
     assert run.notes == []

@@ -36,6 +36,7 @@ from reenact.replayer.source import RecordedCall, ReplaySource
 from reenact.run.redact import Redact, profile_and_secrets
 from reenact.run.replaying import STALL_S, ReplayRun, open_source
 from reenact.run.rules import read_rules
+from reenact.seams.entered import Entered
 from reenact.seams.stdlib.written import Written, watched_by
 from reenact.values.objects import message_of
 from reenact.workspace.history import WorkspaceHistory
@@ -167,6 +168,10 @@ class ForkRun(ReplayRun):
     def attachments(self) -> Iterable[AbstractContextManager[object]]:
         yield from super().attachments()
         yield watched_by(self._written)
+
+    def watch_entered(self) -> Entered:
+        self._entered.is_whole = self.is_test
+        return self._entered
 
     def left_behind(self) -> list[str]:
         """The files that the run has written, or that answered calls had."""

@@ -165,6 +165,7 @@ class ItemRun:
         """What closing the run brought up."""
         self._error: BaseException | None = BodyNotReached("the test's body was not reached")
         self._is_open = True
+        run.is_test = True
         run.__enter__()
 
     def end_body(self, error: BaseException | None) -> None:

@@ -200,6 +200,7 @@ class CaptureRun(Run):
         yield watched_by(self._written)
         if self._leads_programs and self._stand_ins.everywhere:
             yield self._gateway_for_programs()
+        self._entered.is_whole = self.is_test or self._fixed_surroundings is not None
         yield self._entered
         allow = replace(self._allow or Allow(), is_served_here=is_served_here, is_client=asks_server_of_run)
         yield probes.asked_by(self._context, lambda host, port: not allow.permits(Connect(host, port)))

@@ -15,8 +15,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-import msgspec
-
 from reenact import seams
 from reenact.boundary import RunMode, current_lane, entered, lane_var, open_contexts
 from reenact.errors import Diverged, ReenactError, StoreError
@@ -223,7 +221,13 @@ class ReplayRun(Run):
             yield watched_by(self._evidence.draws)
         yield probes.asked_by(self._engine, self._is_asked_whether_reachable)
         yield entered(self._engine, self._within)
-        yield self._entered
+        yield self.watch_entered()
+
+    def watch_entered(self) -> Entered:
+        """Look for the files that were entered in the recording."""
+        source = self._engine.source
+        recorded = source.data(len(source.reader)).get("entered", ()) if source.is_ours(ROOT) else ()
+        return self._entered.among(recorded)
 
     def _is_asked_whether_reachable(self, host: str, port: int) -> bool:
         probed = self._engine.source.probed
@@ -271,12 +275,8 @@ class ReplayRun(Run):
 
     def _note_unentered(self) -> None:
         """Code that ran in the recording and not here was answered for, and is not proved to work."""
-        source = self._engine.source
-        if not self._entered.is_known or not source.is_ours(ROOT):
-            return
-        ended = msgspec.json.decode(source.reader.line(len(source.reader)))["data"]
-        missing = sorted(set(ended.get("entered", ())) - set(self._entered.files))
-        if missing:
+        missing = sorted(self._entered.missing.difference(map(self.redact, self._entered.files)))
+        if missing and self._entered.is_known:
             shown = ", ".join(missing[:_MOST_FILES]) + (" and others" if len(missing) > _MOST_FILES else "")
             missed = f"nothing of {shown} ran in this replay, although it did when it was recorded"
             self.not_entered = self.redact(missed)

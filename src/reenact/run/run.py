@@ -22,6 +22,8 @@ class Run:
     """One execution of an agent under reenact; a context manager for sync and async code alike."""
 
     mode: RunMode = "off"
+    is_test = False
+    """Whether a test is recorded; no code of the project that runs in it is missed, whatever that costs."""
 
     def __init__(self) -> None:
         self.final_output: Any = None

@@ -497,6 +497,7 @@ class UpdateRun(Run):
         yield probes.asked_by(self._engine, lambda host, port: True)  # noqa: ARG005
         yield watched_by(self._written)
         yield entered(self._engine, None if self._part is None else self._part.within)
+        self._entered.is_whole = self.is_test
         yield self._entered
 
     def __exit__(

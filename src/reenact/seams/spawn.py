@@ -39,6 +39,7 @@ from reenact.boundary import (
 )
 from reenact.formats.capture import CANCELLED, HIDDEN
 from reenact.library import is_library
+from reenact.seams import entered
 from reenact.seams.deadlines import get_in_turn, lane_of_job, put_in_turn, tell_for
 from reenact.seams.patches import Patch
 
@@ -80,6 +81,7 @@ def bound_to_lanes(original: Callable[..., Any]) -> Callable[..., object]:
         if lane is None:
             return original(self, coro, context=context, **options)
         lane.context.loop_seen(self)
+        entered.listen()
         if _is_waited_for(sys._getframe(1)):  # noqa: SLF001 — who asks decides what it means
             task = original(self, coro, context=context, **options)
             share(id(task), lane)
@@ -416,6 +418,7 @@ def run_in_lane(lane: Lane, work: Callable[[], object]) -> object:
     own(me, lane)
     set_lane(lane)
     lane.context.lane_began(lane)
+    entered.listen()
     try:
         return work()
     finally:
