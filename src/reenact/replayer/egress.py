@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address, ip_address
+from os import listdir
 from pathlib import Path
 from socket import AF_INET, AF_INET6, AF_UNIX
 from sys import byteorder
@@ -252,7 +253,7 @@ def held_sockets() -> set[str]:
 def _sockets_of(process: str) -> set[str]:
     found = set()
     with suppress(OSError):
-        for fd in os.listdir(f"/proc/{process}/fd"):
+        for fd in listdir(f"/proc/{process}/fd"):
             with suppress(OSError):
                 target = os.readlink(f"/proc/{process}/fd/{fd}")
                 if target.startswith("socket:["):

@@ -19,6 +19,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import wraps
 from importlib import import_module
+from os import getpid
 from threading import Lock
 from types import ModuleType
 from typing import Any, Final, Self
@@ -61,7 +62,7 @@ class ForkReports:
         self._reading = Lock()
 
     def open(self) -> None:
-        self._home_pid = os.getpid()
+        self._home_pid = getpid()
         self._pipe = os.pipe()
         for end in self._pipe:
             os.set_blocking(end, False)
@@ -74,7 +75,7 @@ class ForkReports:
 
     def send(self, call: BlockedCall) -> None:
         """Hand *call* to the parent without waiting for it; nothing to do in the parent itself."""
-        if self._pipe and os.getpid() != self._home_pid:
+        if self._pipe and getpid() != self._home_pid:
             with suppress(BlockingIOError):
                 os.write(self._pipe[1], msgspec.json.encode(call) + b"\n")
 
@@ -86,7 +87,7 @@ class ForkReports:
         return [msgspec.json.decode(line, type=BlockedCall) for line in lines]
 
     def _read(self) -> bytes:
-        if self._pipe and os.getpid() == self._home_pid:
+        if self._pipe and getpid() == self._home_pid:
             with suppress(BlockingIOError):
                 return os.read(self._pipe[0], _PIPE_BYTES)
         return b""

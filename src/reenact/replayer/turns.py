@@ -19,10 +19,10 @@ from __future__ import annotations
 import math
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from heapq import heappop, heappush
 from itertools import islice
+from time import monotonic
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -438,7 +438,7 @@ class Turns:
                 passed()
                 return
             timer = Timer(name, passed, passed)
-            timer.when_s = time.monotonic() + seconds
+            timer.when_s = monotonic() + seconds
             timer.stir = lambda: self._set_moving(lane)
             self._moving.pop(lane, None)
             self._timers[name] = timer
@@ -657,7 +657,7 @@ class Turns:
 
     def _fire_idle_timer(self) -> None:
         """Where nothing else is going to happen, time passes."""
-        now_s = time.monotonic()
+        now_s = monotonic()
         due = [
             timer
             for timer in self._timers.values()

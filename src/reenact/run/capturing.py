@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import itertools
 import os
-import secrets
 import sys
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import replace
+from os import urandom
 from pathlib import Path
 from threading import Lock
+from time import localtime, time_ns
 from types import TracebackType
 from typing import Any, Final, Literal, Self
 
@@ -77,7 +77,7 @@ class Identity(msgspec.Struct, frozen=True):
 
     @classmethod
     def new(cls) -> Identity:
-        return cls(f"cap_{secrets.token_hex(8)}", f"run_{secrets.token_hex(8)}", secrets.token_bytes(16))
+        return cls(f"cap_{urandom(8).hex()}", f"run_{urandom(8).hex()}", urandom(16))
 
 
 class CaptureRun(Run):
@@ -117,7 +117,7 @@ class CaptureRun(Run):
         named, values = profile_and_secrets(redact)
         profile = named or default_profile(os.environ)
         identity = identity or Identity.new()
-        now_ns = time.time_ns
+        now_ns = time_ns
         if identity.started_at_ms is not None:
             now_ns = itertools.count(identity.started_at_ms * _NS_PER_MS, _NS_PER_MS).__next__
         self._fixed_surroundings = identity.surroundings
@@ -251,7 +251,7 @@ class CaptureRun(Run):
         order = self._workspace
         own = own_places() if order is None else own_places(order.root, order.given)
         places = mark_places(own, self._salt)
-        return {"utcOffsetS": time.localtime().tm_gmtoff, "places": places}
+        return {"utcOffsetS": localtime().tm_gmtoff, "places": places}
 
     def left_behind(self) -> list[str]:
         """The files that the run has written."""

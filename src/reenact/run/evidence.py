@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import stat
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
+from time import time
 from typing import Final
 
 from reenact.replayer.renaming import Forms
@@ -142,7 +142,7 @@ class RunEvidence:
         self.began_s = min(self.began_s, at_s)
 
     def now_s(self) -> float:
-        return time.time()
+        return time()
 
     def is_drawn(self, name: str) -> bool:
         return self.draws is not None and self.draws.has_given(name)

@@ -6,12 +6,12 @@ import os
 import signal
 import sys
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import replace
 from pathlib import Path
+from time import time
 from types import TracebackType
 from typing import Final, Self
 
@@ -195,7 +195,7 @@ class ReplayRun(Run):
     def __enter__(self) -> Self:
         for attached in self.attachments():
             self._open.enter_context(attached)
-        self._evidence.begin(time.time())
+        self._evidence.begin(time())
         if threading.current_thread() is threading.main_thread():
             self._engine.interrupt = self._interrupt
         return self
@@ -345,7 +345,7 @@ class ReplayRun(Run):
             beside=[*self._engine.beside.told(), *self._list_refused_beside()] or ABSENT,
             finalOutputHash=output_hash,
             verdict="diverged" if self.divergences or self.blocked else "reproduced",
-            replayedAt=int(time.time() * 1000),
+            replayedAt=int(time() * 1000),
             acrossTasks=self._engine.across_tasks(),
             renamed=[
                 RenamedValue(recorded=each.recorded, live=each.live, eventSeq=each.seq, jsonPath=each.path)

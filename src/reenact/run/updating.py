@@ -8,10 +8,10 @@ from __future__ import annotations
 import re
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
+from time import time
 from types import TracebackType
 from typing import Any, Final, Literal, NamedTuple, Self
 
@@ -485,7 +485,7 @@ class UpdateRun(Run):
         for attached in self.attachments():
             self._open.enter_context(attached)
         self._engine.recorder.record_event("run_start", {})
-        self._evidence.begin(time.time())
+        self._evidence.begin(time())
         return self
 
     def attachments(self) -> Iterable[AbstractContextManager[object]]:

@@ -18,11 +18,11 @@ import concurrent.futures._base
 import queue
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import Context as Variables
+from time import monotonic
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
@@ -240,7 +240,7 @@ class _HeldHandle(asyncio.TimerHandle):
         self._timer = timer
         self._is_over = False
         self.loop = timer.loop
-        self.when_s = time.monotonic() + when - timer.loop.time()
+        self.when_s = monotonic() + when - timer.loop.time()
 
     def cancel(self) -> None:
         if not self._cancelled and not self._is_over:
@@ -255,7 +255,7 @@ class _HeldHandle(asyncio.TimerHandle):
             self._run()
 
     def let_go(self) -> None:
-        delay_s = self.when_s - time.monotonic()
+        delay_s = self.when_s - monotonic()
         if not self.loop.is_closed():
             with outside():
                 self.loop.call_soon_threadsafe(self.loop.call_later, max(0.0, delay_s), self.fire)
@@ -299,9 +299,9 @@ def wait_with_deadline(
                     lane.context.hold_deadline(lane, name, seconds, passed.set)
                     passed.wait()
                 return RAN_OUT
-        until_s = time.monotonic() + seconds
+        until_s = monotonic() + seconds
         while (outcome := attempt(_LOOK_S)) is RAN_OUT:
-            if time.monotonic() >= until_s and lane.context.may_give_up(lane):
+            if monotonic() >= until_s and lane.context.may_give_up(lane):
                 break
         return outcome
     finally:
@@ -529,13 +529,13 @@ def _completed_in_turn(jobs: list[Future[object]], seconds: float, lane: Lane, n
         job.add_done_callback(ended.put)
     if lane.context.deadline(lane, name) == "nothing":
         lane.context.hold_deadline(lane, name, seconds, lambda: ended.put(None))
-    until_s = time.monotonic() + seconds
+    until_s = monotonic() + seconds
     left = len(jobs)
     while left:
         try:
             first = ended.get(timeout=_LOOK_S)
         except queue.Empty:
-            if time.monotonic() < until_s or not lane.context.may_give_up(lane):
+            if monotonic() < until_s or not lane.context.may_give_up(lane):
                 continue
             first = None
         if first is None:

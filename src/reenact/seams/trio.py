@@ -7,10 +7,10 @@ What a worker thread does is a job, which ends in its turn.
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Callable, Coroutine
 from functools import partial
 from math import inf
+from time import monotonic, perf_counter
 from types import ModuleType
 from typing import Any, Final
 
@@ -146,7 +146,7 @@ class _Deadline:
         self._at = at
         self._clock = trio.lowlevel.current_clock()
         self.loop = trio.lowlevel.current_trio_token()
-        self.when_s = time.monotonic() + at - trio.current_time()
+        self.when_s = monotonic() + at - trio.current_time()
 
     def fire(self) -> None:
         self._is_over = True
@@ -260,7 +260,7 @@ def _new_clock(module: ModuleType) -> object:
             """It goes already."""
 
         def current_time(self) -> float:
-            return time.perf_counter() + self._ahead_s
+            return perf_counter() + self._ahead_s
 
         def deadline_to_sleep_time(self, deadline: float) -> float:
             return deadline - self.current_time()

@@ -8,6 +8,7 @@ import stat
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from hashlib import sha256
+from os import listdir
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -183,6 +184,6 @@ def _size_if_file(path: Path) -> int | None:
 
 def _names_in(folder: Path) -> list[str]:
     try:
-        return sorted(os.listdir(folder))
+        return sorted(listdir(folder))
     except (FileNotFoundError, NotADirectoryError):
         return []

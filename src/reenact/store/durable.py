@@ -6,6 +6,7 @@ import errno
 import itertools
 import os
 from contextlib import suppress
+from os import getpid
 from pathlib import Path
 from threading import Condition, get_ident
 from typing import Final, Literal, Protocol, TypeAlias
@@ -53,7 +54,7 @@ def write_all(fd: int, data: bytes) -> None:
 def open_temp(folder: Path) -> tuple[int, Path]:
     """A new empty file that no reader takes for anything; named without drawing on recorded chance."""
     while True:
-        temp = folder / f"{TEMP_PREFIX}{os.getpid()}-{next(_temp_numbers)}"
+        temp = folder / f"{TEMP_PREFIX}{getpid()}-{next(_temp_numbers)}"
         with suppress(FileExistsError):
             return os.open(temp, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666), temp
 

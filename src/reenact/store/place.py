@@ -6,6 +6,7 @@ import ctypes
 import errno
 import os
 from glob import escape
+from os import getpid
 from pathlib import Path
 from shutil import rmtree
 from typing import Final
@@ -25,7 +26,7 @@ def staging_folder(place: Path) -> Path:
     for left in _staged_folders(place):
         if _is_dead(left):
             discard(left)
-    return place.with_name(f".{place.name}.recording-{os.getpid()}")
+    return place.with_name(f".{place.name}.recording-{getpid()}")
 
 
 def discard_staged(place: Path) -> None:

@@ -23,6 +23,7 @@ import stat
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from enum import Enum
+from os import getpid, listdir
 from pathlib import Path
 from typing import BinaryIO, Final, get_args
 
@@ -65,7 +66,7 @@ class Claim:
     @classmethod
     def make(cls, folder: Path, seed_manifest: bytes, *, sync: bool) -> Claim:
         """Write the file and lock it; nobody ever sees it unlocked."""
-        content = OpenManifest(pid=os.getpid(), manifest=msgspec.Raw(seed_manifest))
+        content = OpenManifest(pid=getpid(), manifest=msgspec.Raw(seed_manifest))
         try:
             fd, temp = open_temp(folder)
             try:
@@ -157,7 +158,7 @@ class FolderClaim:
                 fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 if _is_same_file(fd, file):  # or who had it has just removed it
                     os.ftruncate(fd, 0)
-                    write_all(fd, b"%d\n" % os.getpid())
+                    write_all(fd, b"%d\n" % getpid())
                     return cls(folder, fd)
             except BlockingIOError:
                 owner = os.pread(fd, 20, 0).decode("ascii", "replace").strip()
@@ -296,7 +297,7 @@ class RunDir:
 
     def names(self) -> list[str]:
         """What stands in the directory, but for what is half-written."""
-        return sorted(name for name in os.listdir(self.path) if not name.startswith(TEMP_PREFIX))
+        return sorted(name for name in listdir(self.path) if not name.startswith(TEMP_PREFIX))
 
     @property
     def is_capture(self) -> bool:
@@ -547,7 +548,7 @@ def make_empty_folder(path: Path, *, besides: Collection[str] = ()) -> None:
     """Make the folder of a new run; :class:`StoreError` where something is in it already, *besides* these."""
     try:
         path.mkdir(parents=True, exist_ok=True)
-        names = sorted(set(os.listdir(path)) - {*besides})
+        names = sorted(set(listdir(path)) - {*besides})
     except FileExistsError:
         raise StoreError(f"{path}: is a file; record into another directory") from None
     except OSError as error:
@@ -565,7 +566,7 @@ def build_folder(path: Path) -> Iterator[Path]:
     was_there = path.exists()
     make_empty_folder(path)
     folder = Path(os.path.realpath(path))
-    temp = folder.parent / f"{TEMP_PREFIX}{os.getpid()}-{folder.name}"
+    temp = folder.parent / f"{TEMP_PREFIX}{getpid()}-{folder.name}"
     try:
         temp.mkdir()
         yield temp

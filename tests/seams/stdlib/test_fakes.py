@@ -93,6 +93,27 @@ def test_a_recorded_value_comes_back_without_the_fake(name: str, tmp_path: Path)
         assert SOURCES[name]() == "fixed"
 
 
+OURS = ["time.time_ns", "time.monotonic", "time.perf_counter", "os.getpid", "os.listdir"]
+"""Beside the sources of the agent, what a run itself asks when it begins and ends."""
+
+
+@pytest.mark.parametrize("fake", [{"return_value": "fixed"}, {"side_effect": ValueError("no")}], ids=str)
+@pytest.mark.parametrize("name", [name for name in [*SOURCES, *OURS] if name != "builtins.open"])
+def test_a_fake_from_before_the_run_is_not_asked_by_the_run(
+    name: str, fake: dict[str, Any], tmp_path: Path
+) -> None:
+    """Around a run stand fakes of fixtures, and of tests that record a part of themselves."""
+
+    @reenact.tool
+    def look() -> str:
+        return "seen"
+
+    for run in (reenact.capture, reenact.replay):
+        with mock.patch(name, **fake), run(tmp_path / "run") as opened:
+            look()
+        assert (opened.warnings, opened.divergences) == ([], [])
+
+
 def test_what_cannot_be_stored_is_noted_in_the_recording(tmp_path: Path) -> None:
     with reenact.capture(tmp_path / "run"), mock.patch("uuid.uuid4", return_value=object()):
         uuid.uuid4()
