@@ -211,7 +211,7 @@ def test_verbs_say_what_a_capture_without_files_lacks(work, tmp_path):
     run("record", "-o", tmp_path / "b", "--workspace", "--", *agent("filing"), cwd=work)
     done = run("files", tmp_path / "b", "--at", "999", cwd=work)
     assert done.returncode == 3
-    assert "has no event 999; choose 1 to" in done.stderr
+    assert "there is no event 999; choose 1 to" in done.stderr
     done = run("files", tmp_path / "b", "--diff", "x", cwd=work)
     assert (done.returncode, len(done.stderr.splitlines())) == (3, 1)
     done = run("checkout", tmp_path / "b", "-o", work, cwd=work)

@@ -253,6 +253,12 @@ def test_what_cannot_be_meant_is_said_at_once(parent: Path, at: int, change: Any
     assert [each.name for each in parent.parent.iterdir()] == ["parent"]
 
 
+def test_the_path_is_named_as_it_was_given(parent: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(parent.parent)
+    with pytest.raises(reenact.UsageError, match="^parent: there is no event 99"):
+        forked(Path("parent"), at=99)
+
+
 def test_another_agent_is_no_fork(parent: Path) -> None:
     """What differs before the point is said to be before it; what never comes to it as well."""
 

@@ -56,7 +56,7 @@ def make_plan(
     function: ChangeFunction | None = None,
 ) -> ForkPlan:
     """What a fork of *source* is to do; :class:`UsageError` where that cannot be."""
-    path = source.reader.path
+    path = source.reader.given
     if on_miss not in get_args(OnMiss):
         raise UsageError(f"on_miss {on_miss!r} is unknown; choose {', '.join(get_args(OnMiss))}")
     inherited = _inherited_request(path, source, FROM_START if at is None else at)
@@ -88,7 +88,7 @@ def make_plan(
     return ForkPlan(call.seq, shared, change, on_miss, is_inherited)
 
 
-def _inherited_request(path: Path, source: ReplaySource, at: int) -> RequestChange:
+def _inherited_request(path: str, source: ReplaySource, at: int) -> RequestChange:
     """How models are asked in the parent, where that is a fork itself and *at* lies behind its point."""
     above = source.fork
     if above is ABSENT or above.change is ABSENT:
@@ -116,7 +116,7 @@ def _describe_event(source: ReplaySource, at: int) -> str:
 
 
 def _try_change(
-    path: Path, source: ReplaySource, call: RecordedCall, change: ForkChange, function: ChangeFunction | None
+    path: str, source: ReplaySource, call: RecordedCall, change: ForkChange, function: ChangeFunction | None
 ) -> None:
     """Find out before anything runs whether the change can be made."""
     if not call.outcome_seq:
@@ -265,7 +265,8 @@ class InProcessFork(ForkRun):
         super().__init__(path, part, source=source, **options)
         if any(LaneName(lane).process != ROOT for lane in {call.lane for call in source.calls}):
             raise UsageError(
-                f"{path}: several programs were recorded in it; use: reenact fork {path} -- COMMAND"
+                f"{source.reader.given}: several programs were recorded in it; "
+                f"use: reenact fork {source.reader.given} -- COMMAND"
             )
 
     def __enter__(self) -> Self:

@@ -25,7 +25,7 @@ _decode: Final = msgspec.json.Decoder().decode
 
 def rules_in_force(source: ReplaySource, given: Iterable[VolatileRule]) -> tuple[VolatileRule, ...]:
     """The rules under which a capture is replayed, each once: what always holds, its own, and *given*."""
-    kept = read_rules(source.manifest().volatile or (), file=str(source.reader.path / "manifest.json"))
+    kept = read_rules(source.manifest().volatile or (), file=f"{source.reader.given}/manifest.json")
     return tuple({str(rule): rule for rule in (*DEFAULTS, *kept, *given)}.values())
 
 

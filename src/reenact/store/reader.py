@@ -7,6 +7,7 @@ put back where they belong when they are asked for.
 from __future__ import annotations
 
 import mmap
+import os
 import sys
 from array import array
 from collections import Counter
@@ -203,10 +204,12 @@ CHANGED_LINE_ENDS: Final = (
 class EventReader:
     """The events of *run* as far as they are written, whatever its state; nothing is verified."""
 
-    def __init__(self, run: RunDir) -> None:
+    def __init__(self, run: RunDir, given: str | None = None) -> None:
+        """What is wrong is said of the path as it was *given*."""
         self.path = run.path
+        self.given = str(run.path) if given is None else given
         self._blobs = run.blobs
-        self.events_file = str(run.events_path)
+        self.events_file = os.path.join(self.given, os.path.relpath(run.events_path, run.path))
         with run.open_events() as stream:
             is_empty = stream.seek(0, 2) == 0
             self._bytes = b"" if is_empty else mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
@@ -305,7 +308,7 @@ class CaptureReader(EventReader):
             self.manifest: CaptureManifest = read_manifest(
                 run.read_manifest(), file=str(run.path / "manifest.json")
             )
-            super().__init__(run)
+            super().__init__(run, str(path))
             digest = "sha256:" + sha256(self._bytes).hexdigest()
             if digest != self.manifest.integrity.eventsHash or len(self) != self.manifest.eventCount:
                 with run.open_events() as stream:  # says what is wrong

@@ -120,7 +120,7 @@ class WorkspaceHistory:
     def state_at(self, seq: int) -> TreeState:
         """The files as they were when the event *seq* had happened."""
         if not 1 <= seq <= len(self.reader):
-            raise UsageError(f"{self.reader.path}: has no event {seq}; choose 1 to {len(self.reader)}")
+            raise UsageError(f"{self.reader.given}: there is no event {seq}; choose 1 to {len(self.reader)}")
         return self._by_outcome.get(seq) or self.states[max(0, bisect_right(self._told_at, seq) - 1)]
 
     def tree_before(self, seq: int) -> str:
@@ -147,7 +147,7 @@ class WorkspaceHistory:
         if state.unreadable:
             when = "at the end" if is_end else f"at event {seq}"
             raise UsageError(
-                f"{self.reader.path}: {when} the files could not be read: {state.unreadable}; "
+                f"{self.reader.given}: {when} the files could not be read: {state.unreadable}; "
                 f"choose an event before {state.told_at} with --at"
             )
         return state.tree
@@ -167,7 +167,7 @@ class WorkspaceHistory:
             return restore_tree(self.read_tree, content, digest, folder, refuse_links_out=refuse_links_out)
 
     def _read_tree(self, digest: str) -> Tree:
-        file = f"{self.reader.path}/blobs: {digest}"
+        file = f"{self.reader.given}/blobs: {digest}"
         return read_tree(self.reader.blob(digest), file=file)
 
 
@@ -269,7 +269,7 @@ def _read_states(reader: EventReader) -> tuple[WorkspaceStart, list[TreeState], 
     """The start, all states as they were told, and those that calls left behind by the events of these."""
     start = _begin(reader) if len(reader) else None
     if start is None:
-        raise UsageError(f"{reader.path}: has no files; record with --workspace")
+        raise UsageError(f"{reader.given}: has no files; record with --workspace")
     states = [TreeState(1, 1, start.tree)]
     outcomes: dict[str, int] = {}
     by_outcome: dict[int, TreeState] = {}
