@@ -206,6 +206,16 @@ def is_unicode(text: str) -> bool:
     return True
 
 
+def as_unicode(text: str) -> str:
+    """*text* as it can be written: bytes that this process could not decode may be UTF-8, or are escaped."""
+    if is_unicode(text):
+        return text
+    try:
+        return text.encode(errors="surrogateescape").decode(errors="backslashreplace")
+    except UnicodeEncodeError:
+        return text.encode(errors="backslashreplace").decode()
+
+
 def _short(value: int) -> str:
     # Python refuses to print integers of thousands of digits.
     return str(value) if value.bit_length() < 200 else f"of {value.bit_length()} bits"

@@ -255,7 +255,7 @@ def test_what_cannot_be_meant_is_said_at_once(parent: Path, at: int, change: Any
 
 def test_the_path_is_named_as_it_was_given(parent: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(parent.parent)
-    with pytest.raises(reenact.UsageError, match="^parent: there is no event 99"):
+    with pytest.raises(reenact.UsageError, match=r"^parent: there is no event 99"):
         forked(Path("parent"), at=99)
 
 

@@ -131,6 +131,7 @@ class Redactor:
 
     def redact_arguments(self, arguments: Sequence[str]) -> list[str]:
         """The arguments of a program; what stands behind ``--api-key`` is secret, however it looks."""
+        arguments = list(map(canonical.as_unicode, arguments))
         redacted = self._text.redact_arguments(arguments)
         return [self._count_changes(old, new) for old, new in zip(arguments, redacted, strict=True)]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -188,7 +189,7 @@ class _Experiment:
         jobs = [
             RunJob(
                 run=self._paths[place],
-                words=words_for(baseline, self._paths[place]),
+                words=list(map(os.fsencode, words_for(baseline, self._paths[place]))),
                 **self._common(is_fork=False),
             )
             for place in chosen
@@ -221,7 +222,7 @@ class _Experiment:
         jobs = [
             RunJob(
                 run=self._paths[place],
-                words=words_for(agent, self._paths[place]),
+                words=list(map(os.fsencode, words_for(agent, self._paths[place]))),
                 output=str(output),
                 **self._common(is_fork=True),
             )
@@ -456,7 +457,7 @@ def fork_samples(
     todo = [
         RunJob(
             run=str(parent),
-            words=list(words),
+            words=list(map(os.fsencode, words)),
             output=str(place),
             at=at,
             change=members,

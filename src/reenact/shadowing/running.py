@@ -37,7 +37,8 @@ class RunJob(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """One run to make again."""
 
     run: str
-    words: list[str]
+    words: list[bytes]
+    """Of the command, in whichever encoding."""
     output: str = ""
     """Where the fork goes; without one the run is replayed strictly."""
     at: int | None = None
@@ -228,7 +229,7 @@ def do_job(job: RunJob) -> JobResult:
         if not job.output:
             report = replay_command(
                 job.run,
-                job.words,
+                list(map(os.fsdecode, job.words)),
                 policy="strict",
                 volatile=job.volatile,
                 allow=job.allow,
@@ -245,7 +246,7 @@ def do_job(job: RunJob) -> JobResult:
             )
         fork = fork_command(
             job.run,
-            job.words,
+            list(map(os.fsdecode, job.words)),
             at=job.at,
             change=job.change,
             output=job.output,
