@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from urllib.request import urlopen
 
 import aiohttp.web
@@ -231,3 +232,39 @@ def test_a_program_that_asks_a_server_of_the_run_is_run_in_replay_too(tmp_path, 
     assert any("was run: it is given the address of a server of this run" in note for note in replay.notes)
     with pytest.raises(reenact.Diverged), reenact.replay(tmp_path / "run"):
         asyncio.run(program_of_library(sys.executable, "-c", ASK, "http://127.0.0.1:9/"))
+
+
+def test_a_call_of_a_server_from_before_the_run_is_explained(tmp_path: Path) -> None:
+    """The server is answered for in replay, so what it called is missing; who wonders is told why."""
+
+    @reenact.tool
+    def look_up(word: str) -> str:
+        return f"{word}!"
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            body = look_up("lamp").encode()
+            self.send_response(200)
+            self.send_header("content-length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            """Silence."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            with reenact.capture(tmp_path / "run"):
+                httpx.get(f"http://127.0.0.1:{server.server_port}/")
+            with (
+                pytest.raises(
+                    reenact.Diverged, match="was there before the run, as a server of a fixture is"
+                ),
+                reenact.replay(tmp_path / "run"),
+            ):
+                httpx.get(f"http://127.0.0.1:{server.server_port}/")
+        finally:
+            server.shutdown()
+            thread.join()

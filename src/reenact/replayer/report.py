@@ -14,7 +14,7 @@ from reenact.boundary import Lane
 from reenact.comparing.differences import MAX_DIFFERENCES, Difference, differences
 from reenact.formats.capture import HIDDEN
 from reenact.formats.divergence import Candidate, DivergenceCode, Observed, ReplayDivergence
-from reenact.lane_name import ROOT
+from reenact.lane_name import ROOT, LaneName
 from reenact.replayer.frames import calling_frames
 from reenact.replayer.lanes import Key
 from reenact.replayer.likeness import RunLikeness
@@ -182,7 +182,7 @@ def left_over(source: ReplaySource) -> list[ReplayDivergence]:
     found = [
         ReplayDivergence(
             code="event_missing",
-            detail=f"{_describe(source, call)} was recorded, but never called",
+            detail=f"{_describe(source, call)} was recorded, but never called{_explain_stray(call.lane)}",
             expected=_event(source, call.seq),
             event_seq=call.seq,
             lane=call.lane,
@@ -194,6 +194,16 @@ def left_over(source: ReplaySource) -> list[ReplayDivergence]:
         detail = f"{len(missing) - _LEFT_OVER} further recorded calls never came"
         found.append(ReplayDivergence(code="event_missing", detail=detail, event_seq=rest.seq))
     return found
+
+
+def _explain_stray(lane: str) -> str:
+    """Whose call it was, if not that of anything which the run began."""
+    if not lane.startswith(f"{LaneName(lane).process}~"):
+        return ""
+    return (
+        "; what made it was there before the run, as a server of a fixture is, which replay answers for: "
+        "start it in the run, or call it by its test client"
+    )
 
 
 def differing_end(source: ReplaySource, error: BaseException | None) -> list[ReplayDivergence]:
