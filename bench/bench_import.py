@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import copy
 import json
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from secrets import token_hex
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -45,8 +45,8 @@ def figures() -> Iterator[Figure]:
 
 
 def _import(source: Path, out: Path) -> None:
-    shutil.rmtree(out, ignore_errors=True)
-    import_runs(source, out)
+    """Into a folder of its own: to take the one before away is no part of an import."""
+    import_runs(source, out / token_hex(8))
 
 
 def _cassette() -> dict[str, Any]:

@@ -23,6 +23,7 @@ from hypothesis import strategies as st
 
 from reenact import canonical
 from reenact.errors import FormatError
+from reenact.values import codec
 from reenact.values.codec import embed, from_json, from_text, object_text, to_ordered_text, to_text
 
 
@@ -393,3 +394,23 @@ def test_a_malformed_value_is_a_format_error(text: bytes) -> None:
     """A capture that was made up is refused, not stumbled over."""
     with pytest.raises(FormatError):
         from_text(text)
+
+
+@pytest.mark.parametrize("value", ['say "$HOME"', 'a,"$x', '{"$py', "base+1", "$", {"a": '"$b"'}, ["$c"]])
+def test_a_text_that_speaks_of_marks_is_plain(value: object) -> None:
+    """Dollars and signs in strings, as source code has them, are taken for neither marks nor numbers."""
+    text = codec.dump_sorted({"value": value})
+    assert codec.is_plain(text)
+    assert codec.is_canonical(text)
+
+
+@pytest.mark.parametrize("value", [{"$py": "tuple"}, {"a": 1, "$ref": 2}, [{"b": {"$": 0}}]])
+def test_a_name_that_begins_with_a_dollar_is_seen(value: object) -> None:
+    """Wherever it stands in a text that we wrote."""
+    assert not codec.is_plain(codec.dump_sorted(value))
+
+
+@pytest.mark.parametrize("value", [1e16, [1e300], {"a": -2.5e22}])
+def test_a_number_with_an_exponent_is_seen(value: object) -> None:
+    """The other library writes it otherwise."""
+    assert not codec.is_canonical(codec.dump_sorted(value))

@@ -114,6 +114,7 @@ class TextBlock(msgspec.Struct, frozen=True):
     number: int
     offset: int
     text: bytes
+    line_count: int
 
 
 def read_records(
@@ -154,14 +155,15 @@ def read_text_blocks(
         end += len(text) - len(chunk) if end else 0
         if not end:
             skipped = skip_line(stream)
-            yield TextBlock(number, offset, text + b"\n")
+            yield TextBlock(number, offset, text + b"\n", 1)
             rest, rest_bytes, number, offset = [], 0, number + 1, offset + len(text) + skipped
             continue
-        yield TextBlock(number, offset, text[:end])
-        number, offset, rest = number + text.count(b"\n", 0, end), offset + end, [text[end:]]
+        count = text.count(b"\n", 0, end)
+        yield TextBlock(number, offset, text[:end], count)
+        number, offset, rest = number + count, offset + end, [text[end:]]
         rest_bytes = len(rest[0])
     if rest_bytes:
-        yield TextBlock(number, offset, b"".join(rest))
+        yield TextBlock(number, offset, b"".join(rest), 1)
 
 
 def split_block(block: TextBlock, part_bytes: int = _CODEC_BLOCK_BYTES) -> Iterator[TextBlock]:
@@ -169,9 +171,9 @@ def split_block(block: TextBlock, part_bytes: int = _CODEC_BLOCK_BYTES) -> Itera
     text, start, number = block.text, 0, block.number
     while start < len(text):
         end = text.rfind(b"\n", start, start + part_bytes) + 1 or text.find(b"\n", start) + 1 or len(text)
-        part = TextBlock(number, block.offset + start, text[start:end])
-        yield part
-        number, start = number + part.text.count(b"\n"), end
+        count = text.count(b"\n", start, end) or 1
+        yield TextBlock(number, block.offset + start, text[start:end], count)
+        number, start = number + count, end
 
 
 def _lines(block: TextBlock) -> Iterator[Line]:

@@ -198,9 +198,11 @@ class _Reading:
         )
 
     def _said(self, line: int, blocks: list[dict[str, Any]], time_ms: float | None, lane: str) -> None:
+        said = []
         for block in blocks:
             self._run.check_fields("block", block, _BLOCK)
-            if block.get("type") == "tool_result":
+            kind = block.get("type")
+            if kind == "tool_result":
                 self.turns.result(
                     str(block.get("tool_use_id")),
                     block.get("content"),
@@ -209,9 +211,10 @@ class _Reading:
                     line=line,
                     lane=lane,
                 )
-            elif block.get("type") not in _BLOCKS:
-                self._run.unknown("content", [str(block.get("type"))])
-        said = [block for block in blocks if block.get("type") != "tool_result"]
+                continue
+            if kind not in _BLOCKS:
+                self._run.unknown("content", [str(kind)])
+            said.append(block)
         if said:
             texts = all(block.get("type") == "text" for block in said)
             self.turns.say("user", text_of(said) if texts else said, time_ms, lane)

@@ -49,13 +49,13 @@ def read_value(text: bytes, on_odd: Callable[[], None] = lambda: None) -> Any:
         raise ValueError("it is nested too deeply") from None
 
 
-def _decode_block(text: bytes) -> list[dict[str, Any]] | None:
+def _decode_block(block: TextBlock) -> list[dict[str, Any]] | None:
     """The objects of whole lines, in one call; ``None`` where any line needs a closer look."""
     try:
-        values = _decode_lines(text)
+        values = _decode_lines(block.text)
     except (msgspec.DecodeError, ValueError, RecursionError):
         return None
-    return values if len(values) == text.count(b"\n") + (not text.endswith(b"\n")) else None
+    return values if len(values) == block.line_count else None
 
 
 Losses = list[tuple[str, int | None]]
@@ -174,7 +174,7 @@ class ForeignSource:
         """
         self.is_json = True
         for block in self._blocks(below):
-            values = _decode_block(block.text)
+            values = _decode_block(block)
             if values is not None:
                 yield from enumerate(values, block.number)
                 continue

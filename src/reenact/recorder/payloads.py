@@ -101,23 +101,23 @@ class Payloads:
         in a blob or in its own order is made by itself.
         """
         encoded = _encode_reported(events) if is_json else None
-        is_clean = encoded is not None and self._is_clean(b"\n".join([given for _, given in encoded]))
+        is_suspect = self._redactor.is_suspect
+        is_clean = encoded is not None and not is_suspect(b"\n".join([given for _, given in encoded]))
         most_bytes = self._threshold_bytes
         for number, (event_type, data, time_ms) in enumerate(events):
             if encoded is not None:
                 text, given = encoded[number]
                 if (
                     len(text) <= most_bytes
-                    and (is_clean or self._is_clean(given))
+                    and is_canonical(given)
+                    and is_plain(given)
+                    and (is_clean or not is_suspect(given))
                     and not is_deep(text)
                     and (event_type != "llm_response" or is_in_order(data["response"], text))
                 ):
                     yield event_type.encode(), text, time_ms
                     continue
             yield event_type.encode(), self.reported_line(event_type, data, is_json=is_json), time_ms
-
-    def _is_clean(self, text: bytes) -> bool:
-        return is_canonical(text) and is_plain(text) and not self._redactor.is_suspect(text)
 
     def reported_line(self, event_type: str, data: dict[str, object], *, is_json: bool) -> bytes:
         """The same of one event: without secrets, what is large in a blob."""

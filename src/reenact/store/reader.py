@@ -13,6 +13,7 @@ from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
+from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, BinaryIO, Final, TypeAlias
@@ -213,21 +214,24 @@ class EventReader:
         with run.open_events() as stream:
             is_empty = stream.seek(0, 2) == 0
             self._bytes = b"" if is_empty else mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
-        self._starts = _line_starts(self._bytes)
         self._calls: dict[str, int] = {}
         self._indexed = 0
         self.resolve = References(self._find_call, self.blob, file=self.events_file).resolve
         """A value that was read from an event, with every stored-elsewhere payload in its place."""
 
+    @cached_property
+    def _starts(self) -> array[int]:
+        return _line_starts(self._bytes)
+
     @property
     def torn_bytes(self) -> int:
         """What stands behind the last whole line: half an event."""
-        return len(self._bytes) - self._starts[-1]
+        return len(self._bytes) - self.size_bytes
 
     @property
     def size_bytes(self) -> int:
         """The size of all whole events."""
-        return self._starts[-1]
+        return self._bytes.rfind(b"\n") + 1
 
     def __len__(self) -> int:
         return len(self._starts) - 1
@@ -245,8 +249,11 @@ class EventReader:
         return memoryview(self._bytes)[: self._starts[last]]
 
     def lines(self) -> Iterator[bytes]:
-        """All events' texts, in order."""
-        return map(self.line, range(1, len(self._starts)))
+        """All events' texts, in order; read as they are asked for."""
+        start = 0
+        while (end := self._bytes.find(b"\n", start)) >= 0:
+            yield self._bytes[start:end]
+            start = end + 1
 
     def event(self, seq: int) -> CaptureEvent:
         """The event *seq*, typed, with its payloads as stored."""

@@ -258,8 +258,8 @@ def _parts(block: TextBlock) -> Iterator[TextBlock]:
     """What is read at once; the first line of a log, its header, is read by itself."""
     head_bytes = block.text.find(b"\n") + 1 if block.number == 1 else 0
     if head_bytes:
-        yield TextBlock(1, block.offset, block.text[:head_bytes])
-        block = TextBlock(2, block.offset + head_bytes, block.text[head_bytes:])
+        yield TextBlock(1, block.offset, block.text[:head_bytes], 1)
+        block = TextBlock(2, block.offset + head_bytes, block.text[head_bytes:], block.line_count - 1)
     yield from split_block(block)
 
 
