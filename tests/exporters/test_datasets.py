@@ -12,6 +12,7 @@ from typing import Any
 
 import anthropic
 import openai
+import pyarrow
 import pytest
 from pyarrow import parquet
 
@@ -253,7 +254,7 @@ def test_each_split_is_a_file_and_forks_are_in_that_of_their_parent(tmp_path):
     assert report.dataset is not None
     assert sorted(report.dataset.files.values()) == [0, 4]
     assert sorted(file.name for file in (tmp_path / "data").iterdir()) == [
-        "README.md", "test.jsonl", "train.jsonl",
+        "README.md", "dataset.manifest.json", "test.jsonl", "train.jsonl",
     ]  # fmt: skip
     assert reenact.verify(tmp_path / "data").facts["rows"] == 4
 
@@ -376,11 +377,86 @@ def test_no_file_of_a_dataset_is_passed_over(two_runs, tmp_path, change):
     reenact.export_runs(two_runs / "runs", "sft", data, split={"train": 0.5, "test": 0.5})
     [file] = [each for each in data.glob("*.jsonl") if each.read_bytes()][:1]
     shutil.copy(file, data / "more.jsonl")
+    (data / "dataset.manifest.json").unlink()
     changed(file, change)
-    findings = reenact.verify(data).findings
-    assert {(each.code, each.file, each.line) for each in findings if each.severity == "error"} == {
+    errors = [each for each in reenact.verify(data).findings if each.severity == "error"]
+    assert {(each.code, each.file, each.line) for each in errors if each.code != "row_twice"} == {
         ("row_without_source", file.name, 1)
     }
+
+
+@pytest.fixture(scope="module")
+def three_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    home = tmp_path_factory.mktemp("three")
+    for number in range(3):
+        record(home / "runs" / f"run-{number}", f"It is {number} degrees.", delta=number)
+    return home / "runs"
+
+
+LINES: dict[str, tuple[Any, str]] = {
+    "dropped": (lambda rows: rows[:1] + rows[2:], "rows_missing"),
+    "cut off": (lambda rows: rows[:-1], "rows_missing"),
+    "doubled": (lambda rows: [*rows, rows[0]], "row_twice"),
+    "doubled in place of another": (lambda rows: [*rows[:-1], rows[0]], "row_twice"),
+    "moved": (lambda rows: rows[::-1], "rows_moved"),
+    "all gone": (lambda rows: [], "rows_missing"),
+}
+
+
+@pytest.mark.parametrize("to", ["sft", "parquet"])
+@pytest.mark.parametrize("change", LINES)
+def test_rows_that_are_gone_or_there_twice_or_moved_are_found(tmp_path, three_runs, to, change):
+    """Though each row that is there is as its run has it."""
+    data = tmp_path / ("data.parquet" if to == "parquet" else "data.jsonl")
+    reenact.export_runs(three_runs, to, data)
+    assert reenact.verify(data).findings == []
+    change_rows, code = LINES[change]
+    if to == "parquet":
+        table = parquet.read_table(data)
+        chosen = pyarrow.array(change_rows(list(range(table.num_rows))), pyarrow.int64())
+        parquet.write_table(table.take(chosen), data)
+    else:
+        data.write_text("".join(change_rows(data.read_text().splitlines(keepends=True))))
+    found = {finding.code for finding in reenact.verify(data).findings if finding.severity == "error"}
+    assert code in found
+
+
+def test_a_file_of_a_dataset_that_is_gone_is_found(tmp_path, three_runs):
+    """And a row that went over to another file, though its run has it."""
+    data = tmp_path / "data"
+    reenact.export_runs(three_runs, "sft", data, split={"train": 0.5, "test": 0.5})
+    full = [file for file in sorted(data.glob("*.jsonl")) if file.stat().st_size]
+    assert reenact.verify(full[0]).findings == []
+    with (data / "train.jsonl").open("ab") as train:
+        train.write(full[0].read_bytes())
+    found = {each.code for each in reenact.verify(data).findings if each.severity == "error"}
+    assert found == {"row_twice", "rows_added"}
+    (data / "train.jsonl").unlink()
+    assert "rows_missing" in {each.code for each in reenact.verify(data).findings}
+
+
+def test_a_dataset_without_its_manifest_is_told(tmp_path, three_runs):
+    """Nobody can tell then whether rows are missing; a damaged one is an error."""
+    data, manifest = tmp_path / "data.jsonl", tmp_path / "data.jsonl.manifest.json"
+    reenact.export_runs(three_runs, "sft", data)
+    done = run_command("verify", "data.jsonl.manifest.json", cwd=tmp_path)
+    assert (done.returncode, "name the file or the folder of its rows" in done.stderr) == (2, True)
+    manifest.write_text(manifest.read_text().replace("reenact.dataset-manifest.v1", "v2"))
+    assert [(each.code, each.severity) for each in reenact.verify(data).findings] == [
+        ("manifest_unreadable", "error")
+    ]
+    manifest.unlink()
+    report = reenact.verify(data)
+    assert [(each.code, each.severity) for each in report.findings] == [("no_manifest", "warning")]
+    assert report.is_good
+
+
+def test_rows_that_go_to_a_stream_leave_nothing_beside_it(tmp_path, three_runs):
+    """A manifest stands beside a file alone."""
+    done = run_command("export", str(three_runs), "--to", "sft", "-o", "/dev/stdout", cwd=tmp_path)
+    assert done.returncode == 0
+    assert list(tmp_path.iterdir()) == []
+    assert not Path("/dev/stdout.manifest.json").exists()
 
 
 def test_runs_that_changed_or_are_gone_are_found(tmp_path):

@@ -10,15 +10,17 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from functools import cached_property
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from reenact.canonical import JsonValue
+from reenact.canonical import JsonValue, encode_clean
 from reenact.check.findings import Finding, VerifyReport
 from reenact.check.kinds import DATASET_SCHEMA, PARQUET_MAGIC, dataset_files
 from reenact.errors import FormatError, ReenactError, StoreError, UsageError
+from reenact.formats.dataset import DatasetFile, RowsDigest, manifest_codec, manifest_place
 from reenact.formats.lines import read_lines
 from reenact.progress import Progress
 from reenact.store.paths import open_inside
@@ -74,12 +76,22 @@ def check_dataset(path: Path, *, runs: Path | None = None, progress: Progress | 
     """Trace every row back to its run, which is where the row says, or in the folder *runs*."""
     checking = _Checking(runs)
     files = dataset_files(path)
+    written = _written_files(path, checking.findings)
     with checking.copies:
         for file in files:
+            found, known = RowsDigest(), len(checking.findings)
             for number, row in _rows(file, checking.findings):
+                found.add(row.value)
                 checking.check(file, number, row)
                 if progress is not None:
-                    progress(0 if row is None else row.size_bytes)
+                    progress(row.size_bytes)
+            if written is not None:
+                is_each_good = len(checking.findings) == known
+                checking.findings += _whole_findings(file.name, found, written, is_each_good=is_each_good)
+    if written is not None and path.is_dir():
+        for name in written.keys() - {file.name for file in files}:
+            reason = f"the file {name} is missing; {written[name].rows} rows were written to it"
+            checking.findings.append(Finding("rows_missing", reason, path.name))
     facts: dict[str, object] = {
         "rows": sum(checking.rows.values()),
         "kinds": sorted(checking.rows),
@@ -92,12 +104,48 @@ def check_dataset(path: Path, *, runs: Path | None = None, progress: Progress | 
     return VerifyReport("dataset", str(path), checking.findings, facts)
 
 
+def _written_files(path: Path, findings: list[Finding]) -> dict[str, DatasetFile] | None:
+    """What was written to each file, by the manifest of the dataset; ``None`` where there is none to read."""
+    places = [manifest_place(path, is_folder=path.is_dir())]
+    if not path.is_dir():
+        places.append(manifest_place(path.parent, is_folder=True))  # one file of several
+    place = next((each for each in places if each.is_file()), None)
+    if place is None:
+        reason = f"there is no {places[0].name}, so nobody can tell whether rows are missing; export again"
+        findings.append(Finding("no_manifest", reason, path.name, severity="warning"))
+        return None
+    try:
+        manifest = manifest_codec.from_bytes(place.read_bytes())
+    except FormatError as error:
+        findings.append(Finding.of("manifest_unreadable", error, file=place.name))
+        return None
+    except OSError as error:
+        findings.append(Finding("manifest_unreadable", f"cannot be read: {error.strerror}", place.name))
+        return None
+    return {file.name: file for file in manifest.files}
+
+
+def _whole_findings(
+    name: str, found: RowsDigest, written: dict[str, DatasetFile], *, is_each_good: bool
+) -> Iterator[Finding]:
+    """Whether the rows of a file are those that were written, all of them, once, and in their order."""
+    file = written.get(name)
+    if file is None:
+        yield Finding("rows_added", "was not written with the other files of the dataset", name)
+    elif found.count < file.rows:
+        yield Finding("rows_missing", f"has {found.count} rows; {file.rows} were written", name)
+    elif found.count > file.rows:
+        yield Finding("rows_added", f"has {found.count} rows; {file.rows} were written", name)
+    elif is_each_good and found.digest != file.digest:
+        yield Finding("rows_moved", "the rows are in another order, or others than were written", name)
+
+
 class _Row(NamedTuple):
     value: dict[str, Any]
     size_bytes: int
 
 
-def _rows(file: Path, findings: list[Finding]) -> Iterator[tuple[int, _Row | None]]:
+def _rows(file: Path, findings: list[Finding]) -> Iterator[tuple[int, _Row]]:
     if _is_parquet(file):
         yield from enumerate(_parquet_rows(file), 1)
         return
@@ -167,14 +215,15 @@ class _Checking:
         self.captures: dict[str, bool] = {}
         """By capture id: whether the run was sealed."""
         self.redactions: set[str] = set()
+        self._places: dict[bytes, str] = {}
+        """By the digest of where a row comes from: where it stands."""
         self._runs = runs
         self._kept: dict[str, _Run | _Problem] = {}
 
-    def check(self, file: Path, number: int, row: _Row | None) -> None:
-        if row is None:
-            return
+    def check(self, file: Path, number: int, row: _Row) -> None:
         try:
             self._check(file.parent, row.value)
+            self._refuse_second(file, number, row.value["provenance"])
         except _Problem as problem:
             self.findings.append(
                 Finding(problem.code, str(problem), file.name, line=number, json_path=problem.json_path)
@@ -198,6 +247,14 @@ class _Checking:
             raise _Problem(
                 "row_without_source", f"its provenance is damaged: {error}", "$.provenance"
             ) from None
+
+    def _refuse_second(self, file: Path, number: int, provenance: JsonValue) -> None:
+        """A conversation, a pair and a call are one row each, in whichever file."""
+        digest = blake2b(encode_clean(provenance), digest_size=16).digest()
+        place = f"{file.name}:{number}"
+        first = self._places.setdefault(digest, place)
+        if first is not place:
+            raise _Problem("row_twice", f"the row stands at {first} already")
 
     def _check_conversation(self, folder: Path, row: dict[str, JsonValue], provenance: SftProvenance) -> None:
         found = self._conversation(

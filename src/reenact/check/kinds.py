@@ -10,6 +10,7 @@ from typing import Any, Final, Literal, TypeAlias
 from reenact.canonical import JsonValue, read_json
 from reenact.errors import FormatError, StoreError
 from reenact.formats.bundle import ADAPTER
+from reenact.formats.dataset import manifest_place
 from reenact.formats.lines import MAX_LINE_BYTES
 from reenact.store.remote import find_local, is_folder_of_remote_runs, list_remote, remote_name
 from reenact.store.rundir import EVENTS, RunDir
@@ -56,11 +57,12 @@ def size_bytes(path: Path) -> int:
 
 
 def dataset_files(path: Path) -> list[Path]:
-    """The files of a dataset: *path* itself, or all of a folder in which any holds rows of ours."""
+    """The files of a dataset: *path* itself, or all of a folder that has a manifest, or rows of ours."""
     if not path.is_dir():
         return [path]
     found = sorted(file for file in path.iterdir() if file.suffix in _DATASET_SUFFIXES and file.is_file())
-    return found if any(map(_begins_with_row, found)) else []
+    is_dataset = manifest_place(path, is_folder=True).is_file() or any(map(_begins_with_row, found))
+    return found if is_dataset else []
 
 
 def _begins_with_row(file: Path) -> bool:
@@ -85,6 +87,8 @@ def kind_or_events(path: Path) -> ArtifactKind | Literal["events"]:
     """
     if path.is_dir():
         return "dataset" if not RunDir(path).is_capture and dataset_files(path) else "capture"
+    if manifest_place(path, is_folder=False).is_file():
+        return "dataset"
     if path.suffix in _YAML_SUFFIXES:
         from reenact.formats.yaml_text import read_yaml  # PyYAML is slow to import
 
@@ -126,6 +130,8 @@ def _kind(value: JsonValue, *, has_lines: bool, file: str) -> ArtifactKind | Lit
         return "pack" if has_lines else "record"
     if "captureId" in value and "seq" in value:
         return "events"
+    if _schema(value).startswith("reenact.dataset-manifest."):
+        raise FormatError("is the manifest of a dataset; name the file or the folder of its rows", file=file)
     for kind, is_kind in _SIGNS.items():
         if is_kind(value):
             return kind

@@ -6,7 +6,6 @@ gives is told by functions of one path, so that other processes may work on many
 
 from __future__ import annotations
 
-import shutil
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -18,12 +17,21 @@ from typing import Any, BinaryIO, Final, Literal, NamedTuple, TypeAlias
 import msgspec
 import yaml
 
+from reenact._version import __version__
 from reenact.check.datasets import PairProvenance, ParquetProvenance, SftProvenance
 from reenact.check.kinds import DATASET_SCHEMA
 from reenact.errors import ReenactError, UsageError
+from reenact.formats.dataset import (
+    DATASET_MANIFEST_SCHEMA,
+    DatasetFile,
+    DatasetManifest,
+    RowsDigest,
+    manifest_codec,
+    manifest_place,
+)
 from reenact.formats.dialects.turn import Loss
 from reenact.formats.record import ABSENT
-from reenact.store.outfile import open_output
+from reenact.store.outfile import is_written_through, open_output, write_output
 from reenact.store.paths import folder_name
 from reenact.store.reader import CaptureReader
 from reenact.store.remote import local_run
@@ -466,11 +474,17 @@ class RowWriter:
     """Takes rows and puts each into its file, unless it was there before."""
 
     def __init__(
-        self, splits: Splits | None, dedupe: Dedupe, write: Mapping[str, Callable[[DatasetRow], None]]
+        self,
+        splits: Splits | None,
+        dedupe: Dedupe,
+        write: Mapping[str, Callable[[DatasetRow], None]],
+        written: Mapping[str, RowsDigest],
     ) -> None:
         self._splits = splits
         self._duplicates = Duplicates(dedupe)
         self._write = write
+        self.written = written
+        """By split, the rows as they stand in its file; known when that is closed."""
         self.counts: Counter[str] = Counter(dict.fromkeys(write, 0))
         self.duplicates = 0
 
@@ -488,14 +502,15 @@ class RowWriter:
 def open_rows(out: Path, to: DatasetFormat, splits: Splits | None, dedupe: Dedupe) -> Iterator[RowWriter]:
     """Writes to *out*, or to one file for each split in it; nothing is there unless all went well."""
     with ExitStack() as stack:
-        writers = {}
+        writers, written = {}, {}
         for name in [""] if splits is None else splits.names:
             file = split_file(out, name, to)
             file.parent.mkdir(parents=True, exist_ok=True)
             stream = stack.enter_context(open_output(file, replace=True))
             make = _parquet_writer if to == "parquet" else _line_writer
-            writers[name] = stack.enter_context(make(stream))
-        yield RowWriter(splits, dedupe, writers)
+            written[name] = RowsDigest()
+            writers[name] = stack.enter_context(make(stream, written[name]))
+        yield RowWriter(splits, dedupe, writers, written)
 
 
 def split_file(out: Path, name: str, to: DatasetFormat) -> Path:
@@ -504,7 +519,7 @@ def split_file(out: Path, name: str, to: DatasetFormat) -> Path:
 
 
 @contextmanager
-def _line_writer(stream: BinaryIO) -> Iterator[Callable[[DatasetRow], None]]:
+def _line_writer(stream: BinaryIO, written: RowsDigest) -> Iterator[Callable[[DatasetRow], None]]:
     """Rows with members that no row before had go first, all others behind them.
 
     Readers such as Hugging Face's take the types of a file from its first megabytes, and fail at what comes
@@ -521,10 +536,13 @@ def _line_writer(stream: BinaryIO) -> Iterator[Callable[[DatasetRow], None]]:
             else:
                 seen.update(shapes)
                 stream.write(text)
+                written.add(row.value)
 
         yield write
         others.seek(0)
-        shutil.copyfileobj(others, stream)
+        for text in others:
+            stream.write(text)
+            written.add(msgspec.json.decode(text))
 
 
 def _shapes(row: Mapping[str, Any]) -> Iterator[object]:
@@ -536,7 +554,7 @@ def _shapes(row: Mapping[str, Any]) -> Iterator[object]:
 
 
 @contextmanager
-def _parquet_writer(stream: BinaryIO) -> Iterator[Callable[[DatasetRow], None]]:
+def _parquet_writer(stream: BinaryIO, written: RowsDigest) -> Iterator[Callable[[DatasetRow], None]]:
     try:
         import pyarrow
         from pyarrow import parquet
@@ -555,7 +573,10 @@ def _parquet_writer(stream: BinaryIO) -> Iterator[Callable[[DatasetRow], None]]:
     with parquet.ParquetWriter(stream, schema, compression="zstd") as file:
 
         def flush() -> None:
-            file.write_table(pyarrow.Table.from_pylist(held, schema=schema))
+            table = pyarrow.Table.from_pylist(held, schema=schema)
+            file.write_table(table)
+            for row in table.to_pylist():
+                written.add(row)
             held.clear()
 
         def write(row: DatasetRow) -> None:
@@ -565,6 +586,24 @@ def _parquet_writer(stream: BinaryIO) -> Iterator[Callable[[DatasetRow], None]]:
 
         yield write
         flush()
+
+
+def write_manifest(out: Path, plan: DatasetPlan, splits: Splits | None, writer: RowWriter) -> None:
+    """Put beside the rows how many there are and in which order; nothing stands beside a device or a pipe."""
+    if splits is None and is_written_through(out):
+        return
+    manifest = DatasetManifest(
+        schema=DATASET_MANIFEST_SCHEMA,
+        to=plan.to,
+        producer=f"reenact {__version__}",
+        exportRedaction=plan.options.redact,
+        files=[
+            DatasetFile(name=split_file(out, name, plan.to).name, rows=rows.count, digest=rows.digest)
+            for name, rows in writer.written.items()
+        ],
+    )
+    text = msgspec.json.format(manifest_codec.to_bytes(manifest), indent=1)
+    write_output(manifest_place(out, is_folder=splits is not None), text + b"\n")
 
 
 def dataset_card(

@@ -36,6 +36,7 @@ from reenact.exporters.datasets import (
     reason_against,
     rows_of_run,
     split_file,
+    write_manifest,
 )
 from reenact.formats.capture import RedactionProfile, RunStatus
 from reenact.formats.dialects.turn import Loss
@@ -285,6 +286,7 @@ def _export_dataset(
         if splits is not None and plan.to != "parquet":
             card = dataset_card(plan, writer.counts, dedupe, writer.duplicates, exported.left_out)
             write_output(out / "README.md", card.encode())
+    write_manifest(out, plan, splits, writer)
     files = {str(split_file(out, name, plan.to)): rows for name, rows in writer.counts.items()}
     dataset = ExportedDataset(files, writer.duplicates, plan.options.redact)
     return ExportReport(plan.to, exported.runs(), exported.failed, dict(exported.left_out), dataset)

@@ -48,6 +48,7 @@ SCHEMAS: Final[dict[str, Format]] = {
     "bundle": Format("bundle", "Bundle", "A replay bundle: what happened in one run, for tests."),
     "capture-event": Format("capture", "CaptureEvent", "One line of a capture's events.jsonl."),
     "capture-manifest": Format("capture", "CaptureManifest", "The manifest.json of a finished capture."),
+    "dataset-manifest": Format("dataset", "DatasetManifest", "What stands beside the rows of a dataset."),
     "disclosure": Format("seal", "Disclosure", "One event of a sealed run, with proof."),
     "policy": Format("policy", "PolicyFile", "What an agent's actions may do.", closed=_POLICY_TYPES),
     "receipt": Format("receipt", "Receipt", "What a session claims it did (RECEIPT.json)."),

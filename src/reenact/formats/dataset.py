@@ -1,0 +1,60 @@
+"""The manifest beside a dataset: how many rows its files have, and in which order.
+
+A row says where it comes from; that one is missing, there twice or at another place, only the whole can say.
+"""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from reenact.canonical import digest_of_bytes, encode_clean
+from reenact.formats.record import Codec, Count, Record
+
+DATASET_MANIFEST_SCHEMA: Final = "reenact.dataset-manifest.v1"
+_BESIDE_FILE: Final = ".manifest.json"
+_IN_FOLDER: Final = "dataset.manifest.json"
+
+
+class DatasetFile(Record, frozen=True):
+    """One file of rows."""
+
+    name: str
+    rows: Count
+    digest: str
+    """Over the digests of all rows, in their order."""
+
+
+class DatasetManifest(Record, frozen=True):
+    """Written with the rows."""
+
+    schema: Literal["reenact.dataset-manifest.v1"]
+    to: Literal["sft", "preference", "parquet"]
+    producer: str
+    exportRedaction: str  # noqa: N815 — the wire's own name
+    files: list[DatasetFile]
+
+
+manifest_codec: Final[Codec[DatasetManifest]] = Codec(DatasetManifest)
+
+
+def manifest_place(dataset: Path, *, is_folder: bool) -> Path:
+    """Where the manifest of a *dataset* is: in a folder of files, or beside the one file."""
+    return dataset / _IN_FOLDER if is_folder else dataset.with_name(dataset.name + _BESIDE_FILE)
+
+
+class RowsDigest:
+    """Counts rows, and takes the digest of all of them in their order."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._hash = sha256()
+
+    def add(self, row: dict[str, Any]) -> None:
+        self.count += 1
+        self._hash.update(digest_of_bytes(encode_clean(row)).encode() + b"\n")
+
+    @property
+    def digest(self) -> str:
+        return f"sha256:{self._hash.hexdigest()}"
