@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import json
+from hashlib import sha256
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from random import Random
 from threading import Thread
 from typing import Any, ClassVar
 
 import atif
 import httpx
+import msgspec
 import openai
 import pytest
 
 import reenact
+from reenact.canonical import encode_clean
+from reenact.exporters.exporting import EXPORT_FORMATS
+from reenact.formats.capture import Integrity, read_manifest, with_own_digest, write_manifest
 from reenact.testing import Reply, ScriptedProvider, ToolCall
 from tests.cli.commands import run as run_command
 from tests.importers.test_transcripts import SOURCES, counted, source_of
@@ -209,3 +215,74 @@ def test_spans_are_sent_to_a_collector(recorded, answer, said):
     assert [failed.reason.partition(": the collector ")[2] for failed in report.failed] == (
         [] if said is None else [said]
     )
+
+
+def write_events(run: Path, events: list[Any]) -> None:
+    """Put *events* into a capture, and into its manifest that it has these."""
+    text = b"".join(encode_clean(event) + b"\n" for event in events)
+    (run / "events.jsonl").write_bytes(text)
+    manifest = read_manifest((run / "manifest.json").read_bytes(), file="manifest.json")
+    hashed = Integrity(algorithm="sha256", eventsHash=f"sha256:{sha256(text).hexdigest()}")
+    changed = msgspec.structs.replace(manifest, integrity=hashed, eventCount=len(events))
+    (run / "manifest.json").write_bytes(write_manifest(with_own_digest(changed)))
+
+
+ODD: list[Any] = [
+    None,
+    -5,
+    10**17,
+    "x",
+    [],
+    {},
+    [1],
+    {"a": 1},
+    1.5,
+    {"$py": "tuple", "value": [1]},
+    {"$json": "{"},
+]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_run_whose_events_say_something_else_is_told(tmp_path, recorded, seed):
+    """Whatever stands in an event, under digests that are right: exported, or told in one line."""
+    run, chance = recorded[0], Random(seed)
+    events = [json.loads(line) for line in (run / "events.jsonl").read_bytes().splitlines()]
+    for _ in range(4):
+        place = chance.choice(events)["data"]
+        while isinstance(place, dict) and place:
+            inner, name = place, chance.choice(sorted(place))
+            place = place[name]
+            if chance.random() < 0.4:
+                break
+        inner[name] = chance.choice(ODD)
+    write_events(run, events)
+    for to in EXPORT_FORMATS:
+        report = reenact.export_runs(run, to, tmp_path / to)
+        assert len(report.runs) + len(report.failed) == 1
+
+
+def test_an_archive_tells_cookies_and_where_an_answer_leads(tmp_path, recorded):
+    """Tools read them from their own members; what is no HTTP is told and left out."""
+    run = recorded[0]
+    events = [json.loads(line) for line in (run / "events.jsonl").read_bytes().splitlines()]
+    answers = [event["data"]["value"] for event in events if "status" in (event["data"].get("value") or {})]
+    answers[0]["headers"] = [{"Set-Cookie": "a=1; Path=/"}, {"Location": "/next"}]
+    answers[1]["headers"] = 5
+    write_events(run, events)
+    report = reenact.export_runs(run, "har", tmp_path / "it.har")
+    entries = json.loads((tmp_path / "it.har").read_text())["log"]["entries"]
+    (form,) = [entry["response"] for entry in entries if entry["request"]["url"].endswith("/form")]
+    assert (form["cookies"], form["redirectURL"]) == ([{"name": "a", "value": "1"}], "/next")
+    assert [loss.reason for loss in report.runs[0].losses] == ["it is no HTTP as clients speak it"]
+
+
+def test_a_run_that_is_named_twice_is_exported_once(tmp_path, recorded):
+    """By itself and with its folder; a row would be there twice else."""
+    run = recorded[0]
+    report = reenact.export_runs(
+        [run, run.parent, str(run) + "/../run"], "sft", tmp_path / "x", dedupe="none"
+    )
+    assert (len(report.runs), report.runs[0].rows) == (1, 1)
+    assert reenact.verify(tmp_path / "x").findings == []
+    with pytest.raises(reenact.UsageError, match="no number"):
+        reenact.export_runs(run, "sft", tmp_path / "x", min_utility=float("nan"))

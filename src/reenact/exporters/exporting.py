@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from math import isnan
+from os.path import realpath
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, TypeVar, get_args
 
@@ -64,6 +66,11 @@ _EXPORTERS: Final[dict[DocumentFormat, _Exporter]] = {
     "otlp": otlp.document_of,
 }
 _SUFFIXES: Final[dict[DocumentFormat, str]] = {"atif": ".json", "har": ".har", "otlp": ".json"}
+_UNREADABLE: Final = (
+    ReenactError, OSError, LookupError, TypeError, ValueError, AttributeError, ArithmeticError,
+    RecursionError,
+)  # fmt: skip
+"""What reading a run raises: its digests may be right, and its events say something else than events do."""
 _BATCH: Final = 16
 """So many runs go to a worker at once."""
 _ENDPOINTS: Final = ("http://", "https://")
@@ -130,8 +137,12 @@ def export_runs(
         raise UsageError(f"{to!r} is no format to export to; use one of {', '.join(EXPORT_FORMATS)}")
     if odd := sorted(set(status) - set(get_args(RunStatus))):
         raise UsageError(f"runs do not end with {odd[0]!r}; select by: {', '.join(get_args(RunStatus))}")
+    if min_utility is not None and isnan(min_utility):
+        raise UsageError("the least step utility is no number; give one, such as 0.5")
     given = [paths] if isinstance(paths, str | Path) else list(paths)
-    found = [run for path in given for run in _captures_in(path)]
+    # A run that is named twice, by itself and with its folder, is exported once.
+    named = (run for path in given for run in _captures_in(path))
+    found = [*{path if is_remote(path) else realpath(path): (path, name) for path, name in named}.values()]
     if not found:
         raise UsageError(f"{given[0] if given else out}: there is no capture in it; name captures or folders")
     if test is not None:
@@ -214,13 +225,18 @@ def _document_of(path: str, plan: _DocumentPlan) -> RunDocument:
             document = msgspec.json.encode(_EXPORTERS[plan.to](reader, losses.add))
             if plan.redact != "none":
                 document = redactor_of(reader, plan.redact).redact_ordered_json(document)
-    except (ReenactError, OSError) as error:
+    except _UNREADABLE as error:
         return RunDocument(b"", [], None, _describe_error(path, error))
     return RunDocument(document, losses.found())
 
 
 def _describe_error(path: str, error: Exception) -> str:
-    return f"{error.filename or path}: {error.strerror}" if isinstance(error, OSError) else str(error)
+    if isinstance(error, ReenactError):
+        return str(error)
+    if isinstance(error, OSError):
+        return f"{error.filename or path}: {error.strerror or error}"
+    told = f"{type(error).__name__}: {error}"
+    return f"{path}: an event says something else than events do ({told}); look at it with: reenact verify"
 
 
 def _export_documents(
@@ -299,7 +315,7 @@ def row_batch(paths: Sequence[str], plan: DatasetPlan) -> list[RunRows | RunCont
     for path in paths:
         try:
             made.append(read(path, plan))
-        except (ReenactError, OSError) as error:
+        except _UNREADABLE as error:
             made.append(_describe_error(path, error))
     return made
 

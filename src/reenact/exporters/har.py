@@ -34,7 +34,12 @@ def document_of(reader: CaptureReader, lose: Callable[[Loss], None]) -> dict[str
             isinstance(event, capture.LlmResponse | capture.Nondeterministic) and event.data.callId in waiting
         ):
             asked = waiting.pop(str(event.data.callId))
-            entry = _entry_of(reader, asked, event, lose)
+            try:
+                entry = _entry_of(reader, asked, event, lose)
+            except (LookupError, TypeError, AttributeError):
+                tag = str(type(asked).__struct_config__.tag)
+                lose(Loss(asked.seq, tag, None, "it is no HTTP as clients speak it"))
+                continue
             if entry is not None:
                 entries.append(entry)
         elif isinstance(event, capture.ToolCall | capture.StateMutation | capture.Nondeterministic):
@@ -85,7 +90,7 @@ def _entry_of(
         "method": request["method"],
         "url": request["url"],
         "httpVersion": answer["httpVersion"],
-        "cookies": [],
+        "cookies": _cookies_in(headers, "cookie"),
         "headers": headers,
         "queryString": _query_of(request["url"]),
         "headersSize": -1,
@@ -133,12 +138,27 @@ def _body_of(answer: dict[str, Any], pieces: Any) -> bytes:
     )
 
 
+def _value_of(headers: list[dict[str, str]], name: str) -> str:
+    return next((each["value"] for each in headers if each["name"].lower() == name), "")
+
+
+def _cookies_in(headers: list[dict[str, str]], name: str) -> list[dict[str, str]]:
+    """The cookies of these headers; behind one that is set stand its attributes."""
+    cookies = []
+    for header in headers:
+        if header["name"].lower() == name:
+            pairs = header["value"].split(";")
+            for pair in pairs[:1] if name == "set-cookie" else pairs:
+                key, _, value = pair.strip().partition("=")
+                cookies.append({"name": key, "value": value})
+    return cookies
+
+
 def _response_of(answer: dict[str, Any], body: bytes) -> dict[str, Any]:
     headers = [
         {"name": name, "value": value} for header in answer["headers"] for name, value in header.items()
     ]
-    media_type = next((each["value"] for each in headers if each["name"].lower() == "content-type"), "")
-    content: dict[str, Any] = {"size": len(body), "mimeType": media_type}
+    content: dict[str, Any] = {"size": len(body), "mimeType": _value_of(headers, "content-type")}
     try:
         content["text"] = body.decode()
     except UnicodeDecodeError:
@@ -147,10 +167,10 @@ def _response_of(answer: dict[str, Any], body: bytes) -> dict[str, Any]:
         "status": answer["status"],
         "statusText": answer["reason"],
         "httpVersion": answer["httpVersion"],
-        "cookies": [],
+        "cookies": _cookies_in(headers, "set-cookie"),
         "headers": headers,
         "content": content,
-        "redirectURL": "",
+        "redirectURL": _value_of(headers, "location"),
         "headersSize": -1,
         "bodySize": -1,
     }
