@@ -197,6 +197,7 @@ class Collector(BaseHTTPRequestHandler):
     ("answer", "said"),
     [
         ((200, b"{}"), None),
+        ((200, b'{"partialSuccess": {"rejectedSpans": "some"}}'), None),
         ((503, b""), "refused the spans with status 503"),
         ((200, b'{"partialSuccess": {"rejectedSpans": "2", "errorMessage": "no"}}'), "rejected 2 spans: no"),
     ],

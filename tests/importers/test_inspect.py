@@ -124,3 +124,13 @@ def test_without_the_package_the_message_names_the_extra(tmp_path, monkeypatch):
     report = reenact.import_runs(LOG, tmp_path / "runs")
     assert report.verdict == "nothing"
     assert "pip install 'reenact[inspect]'" in report.failed[0].reason
+
+
+def test_a_log_of_an_early_version_is_recognised(tmp_path, monkeypatch):
+    """Before there were ids of evaluations, when logs were JSON."""
+    monkeypatch.setitem(sys.modules, "inspect_ai", None)
+    monkeypatch.setitem(sys.modules, "inspect_ai.log", None)
+    log = {"version": 2, "status": "success", "eval": {"task": "t", "task_id": "x", "run_id": "r"}}
+    (tmp_path / "log.json").write_text(json.dumps(log | {"samples": []}))
+    (failed,) = reenact.import_runs(tmp_path / "log.json", tmp_path / "runs").failed
+    assert "pip install 'reenact[inspect]'" in failed.reason

@@ -202,3 +202,36 @@ def test_a_field_of_tomorrow_in_protobuf_is_named(tmp_path):
     (tmp_path / "it.pb").write_bytes(data + strange)
     [run] = reenact.import_runs(tmp_path / "it.pb", tmp_path / "runs", format="otlp").runs
     assert run.unknown["request.field 31"] == 1
+
+
+def test_what_langfuse_puts_into_a_bucket_can_be_judged(tmp_path):
+    """Its tables have names with underscores, inputs and outputs as texts, and times without a zone."""
+    asked = {
+        "id": "o1", "trace_id": "t1", "type": "GENERATION", "name": "g", "provided_model_name": "gpt",
+        "start_time": "2026-01-01 00:00:00.000", "end_time": "2026-01-01 00:00:01", "status_message": "",
+        "input": '[{"role": "user", "content": "How warm?"}]',
+        "output": '{"role": "assistant", "content": "Warm."}', "usage_details": {"input": 3, "output": 2},
+        "parent_observation_id": None, "project_id": "p", "of_tomorrow": 1,
+    }  # fmt: skip
+    used = asked | {"id": "o2", "type": "TOOL", "name": "look", "input": '{"a": 1}', "output": "21"}
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in (asked, used)))
+    (run,) = reenact.import_runs(tmp_path / "rows.jsonl", tmp_path / "runs").runs
+    assert (run.format, counted(run), run.losses) == ("langfuse", (1, 1, 1), [])
+    assert run.unknown == {"attribute.of_tomorrow": 2}
+    assert "Warm." in Path(run.path, "events.jsonl").read_text()
+
+
+def test_a_tool_that_traceloop_tells_of_is_one(tmp_path):
+    """Its instrumentations have names of their own for what a tool was given and gave."""
+    told = {
+        "traceloop.span.kind": "tool", "traceloop.entity.name": "look", "traceloop.entity.input": '{"a": 1}',
+        "traceloop.entity.output": "21", "traceloop.workflow.name": "w", "traceloop.entity.path": "p",
+    }  # fmt: skip
+    attributes = [{"key": key, "value": {"stringValue": value}} for key, value in told.items()]
+    span = {
+        "traceId": "5b" * 16, "spanId": "5b" * 8, "name": "look.tool", "kind": 1, "attributes": attributes,
+        "startTimeUnixNano": "1770000000000000000", "endTimeUnixNano": "1770000001000000000",
+    }  # fmt: skip
+    (tmp_path / "t.json").write_text(json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]}))
+    (run,) = reenact.import_runs(tmp_path / "t.json", tmp_path / "runs").runs
+    assert (counted(run), run.unknown) == ((0, 1, 1), {})

@@ -80,9 +80,10 @@ def send(endpoint: str, document: bytes) -> None:
         raise StoreError(f"{endpoint}: the collector refused the spans with status {answer.status_code}")
     try:
         refused = (msgspec.json.decode(answer.content) if answer.content else {}).get("partialSuccess") or {}
-    except (msgspec.DecodeError, AttributeError):
+        count = int(refused.get("rejectedSpans") or 0)
+    except (ValueError, TypeError, AttributeError):  # whatever else it says, it has taken them
         return
-    if count := int(refused.get("rejectedSpans") or 0):
+    if count:
         reason = refused.get("errorMessage") or "it does not say why"
         raise StoreError(f"{endpoint}: the collector rejected {count} spans: {reason}")
 

@@ -58,7 +58,7 @@ _USAGE: Final = {
 def _recognises(source: ForeignSource) -> bool:
     if source.head.startswith(_ZIP):
         return b"_journal/start.json" in source.head or source.path.suffix == ".eval"
-    return source.head.lstrip().startswith(b"{") and source.has("status", "eval", "eval_id", "task_id")
+    return source.head.lstrip().startswith(b"{") and source.has("status", "eval", "run_id", "task_id")
 
 
 def _read(source: ForeignSource, runs: Runs) -> None:

@@ -23,8 +23,8 @@ _KINDS: Final = (
     "GUARDRAIL",
 )
 _KNOWN: Final = frozenset({
-    "id", "traceId", "trace_id", "type", "name", "startTime", "start_time", "endTime", "end_time", "input",
-    "output", "model", "modelId", "modelParameters", "usage", "usageDetails", "costDetails", "level",
+    "id", "traceId", "type", "name", "startTime", "endTime", "input", "output",
+    "model", "modelId", "modelParameters", "usage", "usageDetails", "costDetails", "level",
     "statusMessage", "parentObservationId", "metadata", "completionStartTime", "promptId", "promptName",
     "promptVersion", "version", "environment", "projectId", "createdAt", "updatedAt", "inputPrice",
     "outputPrice", "totalPrice", "calculatedInputCost", "calculatedOutputCost", "calculatedTotalCost",
@@ -51,7 +51,8 @@ def _recognises(source: ForeignSource) -> bool:
     if not source.head.lstrip().startswith((b"{", b"[")):
         return False
     is_trace = source.has("observations") and (source.has("timestamp") or source.has("startTime"))
-    return is_trace or (source.has("traceId", "type") and any(source.has(kind) for kind in _KINDS[:4]))
+    names_trace = source.has("traceId", "type") or source.has("trace_id", "type", "start_time")
+    return is_trace or (names_trace and any(source.has(kind) for kind in _KINDS[:4]))
 
 
 def _read(source: ForeignSource, runs: Runs) -> None:
@@ -92,18 +93,25 @@ def _spans_of(told: dict[str, Any]) -> list[Span]:
     return [root, *(_span_of(each, trace) for each in told["observations"] if isinstance(each, dict))]
 
 
-def _span_of(told: dict[str, Any], trace: str | None) -> Span:
+def _api_name(column: str) -> str:
+    """What the API calls a column of the tables that go to a bucket: ``traceId`` for ``trace_id``."""
+    first, *rest = column.split("_")
+    return first + "".join(part.capitalize() for part in rest)
+
+
+def _span_of(observation: dict[str, Any], trace: str | None) -> Span:
+    told = {_api_name(name): value for name, value in observation.items()}
     kind = str(told.get("type")).upper()
     is_error = told.get("level") == "ERROR"
     span = Span(
-        trace_id=trace or str(first_of(told, "traceId", "trace_id") or "trace"),
+        trace_id=trace or str(told.get("traceId") or "trace"),
         span_id=str(told["id"]),
         name=str(told.get("name")),
         kind="model" if kind == "GENERATION" else "tool" if kind == "TOOL" else "other",
-        started_ms=iso_ms(first_of(told, "startTime", "start_time")),
-        ended_ms=iso_ms(first_of(told, "endTime", "end_time")),
+        started_ms=iso_ms(told.get("startTime")),
+        ended_ms=iso_ms(told.get("endTime")),
         error=str(told.get("statusMessage") or "error") if is_error else None,
-        unknown=[f"attribute.{name}" for name in sorted(told.keys() - _KNOWN)],
+        unknown=[f"attribute.{name}" for name in sorted(observation) if _api_name(name) not in _KNOWN],
     )
     if span.kind == "model":
         span.model = str(first_of(told, "model", "providedModelName") or "unknown")

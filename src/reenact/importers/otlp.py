@@ -60,11 +60,19 @@ _KNOWN: Final = frozenset({
     "llm.invocation_parameters", "llm.finish_reason", "llm.request.type", "llm.usage.total_tokens",
     "llm.token_count.total", "llm.is_streaming", "llm.tools", "tool.name", "tool.parameters",
     "tool.description", "tool.id", "tool_call.id", "input.value", "input.mime_type", "output.value",
-    "output.mime_type", "session.id", "user.id", "metadata", "tag.tags",
+    "output.mime_type", "session.id", "user.id", "metadata", "tag.tags", "traceloop.span.kind",
+    "traceloop.entity.name", "traceloop.entity.input", "traceloop.entity.output", "traceloop.entity.path",
+    "traceloop.entity.version", "traceloop.workflow.name",
     *(name for names in _USAGE.values() for name in names),
 })  # fmt: skip
 
 
+# What conventions call a tool, what it was given, and what it gave: GenAI, OpenInference, Traceloop.
+_TOOL_NAMES: Final = ("gen_ai.tool.name", "tool.name", "traceloop.entity.name")
+_TOOL_INPUTS: Final = (
+    "gen_ai.tool.call.arguments", "tool.parameters", "input.value", "traceloop.entity.input",
+)  # fmt: skip
+_TOOL_OUTPUTS: Final = ("gen_ai.tool.call.result", "output.value", "traceloop.entity.output")
 _NUMBER: Final = re.compile(r"\.\d+\.")
 _ATTRIBUTE: Final = frozenset({"key", "value"})
 _EVENT: Final = frozenset({"timeunixnano", "name", "attributes", "droppedattributescount"})
@@ -228,11 +236,9 @@ def _span_of(told: dict[str, Any]) -> Span:
     if kind == "model":
         _fill_model(span, attributes)
     elif kind == "tool":
-        span.name = str(first_of(attributes, "gen_ai.tool.name", "tool.name") or span.name)
-        span.arguments = value_of(
-            first_of(attributes, "gen_ai.tool.call.arguments", "tool.parameters", "input.value")
-        )
-        span.result = value_of(first_of(attributes, "gen_ai.tool.call.result", "output.value"))
+        span.name = str(first_of(attributes, *_TOOL_NAMES) or span.name)
+        span.arguments = value_of(first_of(attributes, *_TOOL_INPUTS))
+        span.result = value_of(first_of(attributes, *_TOOL_OUTPUTS))
     else:
         span.details = attributes
         span.unknown = odd
@@ -257,6 +263,7 @@ def _kind_of(attributes: dict[str, Any], name: str) -> SpanKind:
     if (
         operation == "execute_tool"
         or inference == "TOOL"
+        or attributes.get("traceloop.span.kind") == "tool"
         or (operation is None and "gen_ai.tool.name" in attributes)
     ):
         return "tool"
