@@ -380,8 +380,20 @@ def test_a_project_of_pytest_recording_moves_with_one_command(tmp_path):
     done = run_command("import", "cassettes", "-o", "captures", cwd=project)
     assert (done.returncode, done.stderr) == (0, "")
     shutil.rmtree(project / "cassettes")
+    # In names of cassettes pytest-recording writes a dash for some signs.
+    (project / "captures/test_agent/test_it_knows[rome]").rename(
+        project / "captures/test_agent/test_it_knows[r-o-me]"
+    )
     tests = project / "test_agent.py"
-    tests.write_text(tests.read_text().replace("mark.vcr", "mark.reenact"))
+    tests.write_text(
+        tests.read_text()
+        .replace("mark.vcr", "mark.reenact")
+        .replace('["rome", "Oslo"]', '["r/o:me", "Oslo"]')
+        .replace(
+            "def test_it_knows(city: str) -> None:",
+            "def test_it_knows(city: str) -> None:\n    city = city.replace('/', '').replace(':', '')",
+        )
+    )
     words = [PYTHON, "-m", "pytest", "-q", "-p", "no:xdist", "-p", "no:cacheprovider", "-c", os.devnull]
     tested = subprocess.run(
         [*words, "--rootdir=.", "."],

@@ -7,11 +7,13 @@ of the project, and a folder for the time of the session has copies.
 from __future__ import annotations
 
 import os
+import re
 import shlex
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+import msgspec
 import pytest
 
 from reenact.pytest_plugin.marker import is_used_by, path_of
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
 CAPTURES: Final = "captures"
 STORED: Final = pytest.StashKey["StoredCaptures"]()
 """There where captures are at an address; what that takes is loaded for nobody else."""
+_NO_CASSETTE_SIGN: Final = re.compile(r"[<>?%*:|\"'/\\]")
+"""What pytest-recording writes as ``-`` in the name of a cassette."""
 _SHARED: Final = pytest.StashKey[frozenset[str]]()
 
 
@@ -47,7 +51,18 @@ def place_of(item: pytest.Item) -> Path:
         place = _home(item) / path
         return place if stored_captures(item.config) is None else Path(os.path.normpath(place))
     folder = _home(item) / CAPTURES / folder_name(item.path.stem)
-    return folder / folder_name(".".join(_names(item)))
+    name = ".".join(_names(item))
+    place, imported = folder / folder_name(name), folder / folder_name(_NO_CASSETTE_SIGN.sub("-", name))
+    return imported if imported != place and is_vacant(place) and _is_of_cassette(imported) else place
+
+
+def _is_of_cassette(place: Path) -> bool:
+    """Whether the capture at *place* was imported, and is called as its cassette was."""
+    try:
+        manifest = msgspec.json.decode((place / "manifest.json").read_bytes())
+        return bool(manifest["imported"]["format"] == "vcr")
+    except (OSError, ValueError, LookupError, TypeError):
+        return False
 
 
 def parent_of(item: pytest.Item, name: str) -> Path:
