@@ -249,7 +249,10 @@ class EventReader:
         return memoryview(self._bytes)[: self._starts[last]]
 
     def lines(self) -> Iterator[bytes]:
-        """All events' texts, in order; read as they are asked for."""
+        """All events' texts, in order; no index is made of them for that."""
+        if "_starts" in self.__dict__:
+            yield from map(self.line, range(1, len(self) + 1))
+            return
         start = 0
         while (end := self._bytes.find(b"\n", start)) >= 0:
             yield self._bytes[start:end]
