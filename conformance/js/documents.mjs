@@ -89,6 +89,63 @@ export const summary = document("suite-summary", (value) => {
   return wrong ? invalid(`$.${wrong}`) : [];
 });
 
+function rate(count, total) {
+  if (!total) return { count: 0, total: 0, low: 0, high: 1 };
+  const z = 1.959963984540054;
+  const share = count / total;
+  const spread = (z * z) / total;
+  const middle = (share + spread / 2) / (1 + spread);
+  const half = (z / (1 + spread)) * Math.sqrt((share * (1 - share)) / total + spread / total / 4);
+  const low = count === 0 ? 0 : Math.max(0, middle - half);
+  return { count, total, low, high: count === total ? 1 : Math.min(1, middle + half) };
+}
+
+const rateFigures = (path, stated, count, total) =>
+  Object.entries(rate(count, total)).map(([name, follows]) => [`${path}.${name}`, stated[name], follows]);
+
+// Figures are compared as numbers, however they are written.
+function falseFigure(figures) {
+  const wrong = figures.find(([, stated, follows]) => !(Math.abs(Number(stated) - follows) <= 1e-9));
+  return wrong ? invalid(wrong[0]) : [];
+}
+
+export const shadow = document("shadow", (value) => {
+  const counted = value.runs.filter((run) => !run.setApart);
+  const passed = (outcome) => outcome.passed ?? true;
+  const pairs = counted.map((run) => {
+    const candidates = run.candidates ?? [];
+    return { recorded: passed(run.recorded), passed: candidates.filter(passed).length, samples: candidates.length };
+  });
+  const sum = (number) => pairs.reduce((total, pair) => total + number(pair), 0);
+  const gain = (pair) => pair.passed - (pair.recorded ? pair.samples : 0);
+  const stated = value.comparison;
+  const path = "$.comparison";
+  return falseFigure([
+    ["$.setApart", value.setApart, value.runs.length - counted.length],
+    ...["same", "words", "tools", "failed"].map((name) => [
+      `$.counts.${name}`,
+      value.counts[name] ?? -1,
+      counted.filter((run) => (run.difference ?? "same") === name).length,
+    ]),
+    [`${path}.runs`, stated.runs, pairs.length],
+    ...rateFigures(`${path}.recorded`, stated.recorded, sum((pair) => Number(pair.recorded)), pairs.length),
+    ...rateFigures(`${path}.candidate`, stated.candidate, sum((pair) => pair.passed), sum((pair) => pair.samples)),
+    [`${path}.better`, stated.better, pairs.filter((pair) => gain(pair) > 0).length],
+    [`${path}.worse`, stated.worse, pairs.filter((pair) => gain(pair) < 0).length],
+  ]);
+});
+
+export const shadowSteps = document("shadow-steps", (value) => {
+  const answered = value.steps.filter((step) => !step.problem);
+  const same = { tools: "sameTools", arguments: "sameArguments", words: "sameWords" };
+  return falseFigure([
+    ["$.failed", value.failed, value.steps.length - answered.length],
+    ...Object.entries(same).flatMap(([name, member]) =>
+      rateFigures(`$.${name}`, value[name], answered.filter((step) => step[member]).length, answered.length),
+    ),
+  ]);
+});
+
 export function bundle(file) {
   const value = parse(readFileSync(file));
   const findings = [];

@@ -26,6 +26,7 @@ from conformance.make.replay_receipt import replay_receipt_cases
 from conformance.make.result import result_cases, summary_cases
 from conformance.make.seal import seal_cases
 from conformance.make.sealed import disclosure_cases, published_cases
+from conformance.make.shadow import shadow_cases, shadow_steps_cases
 from conformance.make.test_case import test_case_cases
 from conformance.make.trace import trace_cases
 from conformance.make.workspace import fork_cases, workspace_cases
@@ -53,6 +54,8 @@ FORMATS: dict[str, Callable[[], Iterator[Case]]] = {
     "test-case": test_case_cases,
     "result": result_cases,
     "suite-summary": summary_cases,
+    "shadow": shadow_cases,
+    "shadow-steps": shadow_steps_cases,
     "policy": policy_cases,
 }
 VECTORS: dict[str, Callable[[], Any]] = {

@@ -17,6 +17,7 @@ import pytest
 import reenact
 from reenact.boundary import Call, crossing
 from reenact.check.integrity.capture import check_capture
+from reenact.forks.change import set_at
 from reenact.run import update
 from reenact.store.pruning import Retention, plan_prune
 from reenact.store.reader import CaptureReader
@@ -239,6 +240,9 @@ def test_a_fork_of_itself_comes_to_an_end(parent: Path) -> None:
         (4, {"set": {"$.order.x": 1}}, r"there is no \$\.order\.x; \$\.order is a plain value"),
         (4, {"set": {"$..": 1}}, "is no path"),
         (4, {"error": "NoSuchError"}, "is no exception of Python's own"),
+        (4, {"error": ""}, "'': names no exception"),
+        (4, {"error": "os.system"}, "os.system: is no exception"),
+        (4, {"set": {'$["\\x"]': 1}}, "is no text of JSON"),
         (4, {"error": "500"}, "event 5 is no HTTP answer"),
         (4, {"set": {"$.due": 1}, "replace": 1}, "choose one of set, replace and error"),
         (4, {"sat": {}}, "'sat' is unknown; choose from set, replace"),
@@ -475,3 +479,9 @@ def test_what_cannot_be_recorded_is_no_fork(parent: Path, monkeypatch: pytest.Mo
     with pytest.raises(reenact.ReenactError, match=r"^recording failed: the disk is full; there is no fork$"):
         forked(parent, **options)
     assert [file.name for file in parent.parent.iterdir()] == ["parent"]
+
+
+@pytest.mark.parametrize("path", ["$['a \\'key\\'']", "$[\"a 'key'\"]"])
+def test_keys_may_stand_in_either_quotes(path: str) -> None:
+    """As JSONPath has them, the empty one too."""
+    assert set_at({"a 'key'": {"": 1}}, f"{path}['']", 2) == {"a 'key'": {"": 2}}

@@ -23,6 +23,7 @@ from reenact.formats.record import ABSENT
 from reenact.formats.replay_receipt import read_replay_receipt
 from reenact.formats.result import read_result, read_summary
 from reenact.formats.seal import payload_of, read_disclosure, read_envelope, read_seal
+from reenact.formats.shadow import ShadowReport, read_shadow_report
 from reenact.formats.testcase import check_test_case
 from reenact.formats.trace import read_trace
 
@@ -146,6 +147,16 @@ def _summary(stream: BufferedReader, file: str) -> _Checked:
     return [], {name: getattr(summary, name) for name in names}
 
 
+def _shadow_report(stream: BufferedReader, file: str) -> _Checked:
+    try:
+        report = read_shadow_report(stream.read(), file=file)
+    except FormatError as error:
+        return [Finding.of("invalid", error, file=file)], {}
+    if isinstance(report, ShadowReport):
+        return [], {"runs": len(report.runs), "verdict": report.verdict}
+    return [], {"steps": len(report.steps), "sameTools": report.tools.count}
+
+
 def _policy(stream: BufferedReader, file: str) -> _Checked:
     try:
         policy = read_policy(stream.read(), file)
@@ -238,5 +249,6 @@ _CHECKS: Final[Mapping[ArtifactKind, Callable[[BufferedReader, str], _Checked]]]
     "test case": _test_case,
     "test result": _result,
     "suite summary": _summary,
+    "shadow report": _shadow_report,
     "policy": _policy,
 }

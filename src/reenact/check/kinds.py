@@ -30,6 +30,7 @@ ArtifactKind: TypeAlias = Literal[
     "test case",
     "test result",
     "suite summary",
+    "shadow report",
     "policy",
     "dataset",
 ]
@@ -158,6 +159,7 @@ _SIGNS: Final[Mapping[ArtifactKind, Callable[[dict[str, Any]], bool]]] = {
         _schema(value).startswith("openagents.receipt.") or {"session_id", "final_confidence"} <= value.keys()
     ),
     "replay receipt": lambda value: _schema(value).startswith("reenact.replay-receipt."),
+    "shadow report": lambda value: _schema(value).startswith("reenact.shadow"),
     "trace": lambda value: {"trace_id", "events"} <= value.keys(),
     "bundle": lambda value: (
         "script" in value or {"scenario", "input_messages"} <= value.keys() or value.get("adapter") == ADAPTER
@@ -178,7 +180,7 @@ _SIGNS: Final[Mapping[ArtifactKind, Callable[[dict[str, Any]], bool]]] = {
 def _unknown(file: str) -> FormatError:
     known = (
         "a capture, REPLAY.jsonl, receipt, bundle, trace, action, record, seal, disclosure, test case, "
-        "test result, policy or dataset"
+        "test result, shadow report, policy or dataset"
     )
     return FormatError(f"is no artifact that reenact knows; name {known}", file=file)
 

@@ -17,7 +17,7 @@ from reenact.cli.terminal import A_PATH, DIFFERS, INTERRUPTED, printable, progre
 from reenact.cli.volatile import volatile_option
 from reenact.commands.fork import ForkReport, fork_command, new_place
 from reenact.errors import FormatError, StoreError, UsageError
-from reenact.forks.change import ForkChange, OnMiss
+from reenact.forks.change import ForkChange, OnMiss, error_type
 from reenact.formats.volatile import VolatileRule
 from reenact.gateway.upstreams import upstreams_of
 from reenact.providers import RequestChange
@@ -136,6 +136,8 @@ def command(
     a call is missing, no model answers, or COMMAND is another one before the point already. With -n it is 0,
     or 1 where no sample came about.
     """
+    if error is not None:
+        error_type(error)
     change = ForkChange(
         set=dict(map(_read_setting, settings)),
         replace=() if replace is None else (_read_replacement(replace),),

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import builtins
 import re
+import sys
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
+from importlib import import_module
 from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
@@ -32,7 +34,9 @@ FROM_START: Final = 0
 ChangeFunction: TypeAlias = Callable[[Any], Any]
 """Gets the recorded outcome, returns the one to answer with, or raises."""
 
-_STEP: Final = re.compile(r"\.([A-Za-z_][\w-]*)|\[(-?\d+)\]|\[(\"(?:[^\"\\]|\\.)*\")\]")
+_STEP: Final = re.compile(
+    r"\.([A-Za-z_][\w-]*)|\[(-?\d+)\]|\[(\"(?:[^\"\\]|\\.)*\")\]|\['((?:[^'\\]|\\['\\])*)'\]"
+)
 _ANSWERS: Final = {"tool_result": "result", "llm_response": "response"}
 _OF_THE_ANSWER: Final = frozenset(
     ("cancelled", "closed", "error", "exact", "modelError", "opened", "opening", "pieces", "valueHash")
@@ -127,6 +131,8 @@ def read_change(
             )
         except msgspec.ValidationError as error:
             raise UsageError(f"change: {error}; see docs/howto/fork.md") from None
+        if "error" in members:
+            error_type(change.error)
         if unknown:
             known = ", ".join(name for name in ForkChange.__struct_fields__ if name != "function")
             raise UsageError(f"change: {unknown[0]!r} is unknown; choose from {known}, or give a function")
@@ -154,12 +160,22 @@ def read_path(path: str) -> list[str | int]:
         found = _STEP.match(rest, position)
         if found is None:
             raise UsageError(f"{path}: is no path; write one as $.orders[0].due")
-        name, index, quoted = found.groups()
-        steps.append(
-            name if name is not None else int(index) if index is not None else msgspec.json.decode(quoted)
-        )
+        steps.append(_read_step(path, *found.groups()))
         position = found.end()
     return steps
+
+
+def _read_step(
+    path: str, name: str | None, index: str | None, quoted: str | None, single_quoted: str | None
+) -> str | int:
+    if index is not None:
+        return int(index)
+    if quoted is None:
+        return name if name is not None else re.sub(r"\\(.)", r"\1", single_quoted or "")
+    try:
+        return msgspec.json.decode(quoted, type=str)
+    except msgspec.DecodeError:
+        raise UsageError(f'{path}: {quoted} is no text of JSON; write one as ["a key"]') from None
 
 
 def set_at(value: Any, path: str, new: Any) -> Any:
@@ -190,6 +206,16 @@ def _set(value: Any, steps: list[str | int], new: Any, path: str, here: str) -> 
     raise UsageError(f"{path}: there is no {there}; {here} is {kind}")
 
 
+def _refuse_no_exception(name: str, module: str, short: str) -> None:
+    """Of Python's own modules it can be told; other ones may be the agent's alone."""
+    try:
+        kind = getattr(import_module(module), short, None)
+    except ImportError:
+        kind = None
+    if not (isinstance(kind, type) and issubclass(kind, Exception)):
+        raise UsageError(f"{name}: is no exception; write TimeoutError, a module's as pkg.Error, or 429")
+
+
 def error_type(error: str) -> tuple[str | int, str]:
     """The exception's name as recorded, or the HTTP status, and the message."""
     name, _, message = (part.strip() for part in error.partition(":"))
@@ -199,8 +225,12 @@ def error_type(error: str) -> tuple[str | int, str]:
             raise UsageError(f"{name}: is no HTTP status of an error; choose one from 400 to 599")
         return status, message or _phrase(status)
     if not re.fullmatch(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", name):
-        raise UsageError(f"{error}: names no exception; write TimeoutError, a module's as pkg.Error, or 429")
+        raise UsageError(
+            f"{error!r}: names no exception; write TimeoutError, a module's as pkg.Error, or 429"
+        )
     module, _, short = name.rpartition(".")
+    if module.partition(".")[0] in sys.stdlib_module_names:
+        _refuse_no_exception(name, module, short)
     if not module:
         kind = getattr(builtins, short, None)
         if not (isinstance(kind, type) and issubclass(kind, Exception)):

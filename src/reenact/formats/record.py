@@ -103,7 +103,7 @@ class Codec(Generic[R]):
         try:
             record: R = msgspec.convert(_fold_extras(_info(self.kind), value), self.kind)
         except msgspec.ValidationError as error:
-            raise _format_error(error) from None
+            raise format_error(error) from None
         return record
 
     @cached_property
@@ -237,7 +237,7 @@ _PLACED = re.compile(r"(?P<reason>.*?)(?: - at `(?P<path>\$.*)`)?\Z", re.DOTALL)
 _MISSING = re.compile(r"Object missing required field `(?P<name>.*)`")
 
 
-def _format_error(error: msgspec.ValidationError) -> FormatError:
+def format_error(error: msgspec.ValidationError) -> FormatError:
     """msgspec names the place at the end of its message; ours has it as an attribute."""
     placed = _PLACED.match(str(error))
     assert placed is not None

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 
 from reenact.errors import FormatError
+from reenact.formats.record import format_error
 
 SURE: Final = 0.95
 Z: Final = 1.959963984540054
 """The normal distribution has 95 % of its weight between minus and plus this."""
 _SHOWN: Final = 160
+_ROUNDED: Final = 1e-9
+"""How far apart figures may be that are the same."""
 Difference: TypeAlias = Literal["same", "words", "tools", "failed"]
 """The same; other words with the same tools; other tools; failed."""
 DIFFERENCES: Final[tuple[Difference, ...]] = ("same", "words", "tools", "failed")
@@ -227,16 +231,65 @@ class StepsReport(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
 
 
 def read_shadow_report(data: bytes, *, file: str | None = None) -> ShadowReport | StepsReport:
-    """The report that ``reenact shadow --json`` wrote; :class:`FormatError` for anything else."""
+    """The report that ``reenact shadow --json`` wrote; :class:`FormatError` for anything else.
+
+    One whose figures do not follow from its runs, or its steps, is refused.
+    """
+    report: ShadowReport | StepsReport
     try:
         schema = msgspec.json.decode(data, type=_Named).schema
         if schema == "reenact.shadow.v1":
-            return msgspec.json.decode(data, type=ShadowReport)
-        if schema == "reenact.shadow-steps.v1":
-            return msgspec.json.decode(data, type=StepsReport)
+            report = msgspec.json.decode(data, type=ShadowReport)
+        elif schema == "reenact.shadow-steps.v1":
+            report = msgspec.json.decode(data, type=StepsReport)
+        else:
+            reason = "is no shadow report; reenact shadow --json writes one"
+            raise FormatError(reason, file=file, json_path="$.schema")
+    except msgspec.ValidationError as error:
+        found = format_error(error)
+        reason = f"is no shadow report: {found.reason}"
+        raise FormatError(reason, file=file, json_path=found.json_path) from None
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise FormatError(f"is no shadow report: {error}", file=file) from None
-    raise FormatError("is no shadow report; reenact shadow --json writes one", file=file)
+    figures = _figures_of_runs(report) if isinstance(report, ShadowReport) else _figures_of_steps(report)
+    for path, stated, follows in figures:
+        if not math.isclose(stated, follows, rel_tol=_ROUNDED, abs_tol=_ROUNDED):
+            reason = f"is {stated:g}, but {follows:g} follows from what the report lists"
+            raise FormatError(reason, file=file, json_path=path)
+    return report
+
+
+def _figures_of_runs(report: ShadowReport) -> Iterator[tuple[str, float, float]]:
+    """Where figures stand, what they are, and what follows from the runs."""
+    pairs = [run.pair for run in report.counted]
+    comparison = report.comparison
+    yield "$.setApart", report.set_apart, len(report.runs) - len(pairs)
+    for name in DIFFERENCES:
+        count = sum(run.difference == name for run in report.counted)
+        yield f"$.counts.{name}", report.counts.get(name, -1), count
+    yield "$.comparison.runs", comparison.runs, len(pairs)
+    passed, samples = sum(pair.passed for pair in pairs), sum(pair.samples for pair in pairs)
+    yield from _figures_of_rate(
+        "$.comparison.recorded", comparison.recorded, sum(pair.recorded for pair in pairs), len(pairs)
+    )
+    yield from _figures_of_rate("$.comparison.candidate", comparison.candidate, passed, samples)
+    gains = [pair.passed - pair.recorded * pair.samples for pair in pairs]
+    yield "$.comparison.better", comparison.better, sum(gain > 0 for gain in gains)
+    yield "$.comparison.worse", comparison.worse, sum(gain < 0 for gain in gains)
+
+
+def _figures_of_steps(report: StepsReport) -> Iterator[tuple[str, float, float]]:
+    answered = [step for step in report.steps if not step.problem]
+    yield "$.failed", report.failed, len(report.steps) - len(answered)
+    for name in ("tools", "arguments", "words"):
+        count = sum(getattr(step, f"same_{name}") for step in answered)
+        yield from _figures_of_rate(f"$.{name}", getattr(report, name), count, len(answered))
+
+
+def _figures_of_rate(path: str, rate: Rate, count: int, total: int) -> Iterator[tuple[str, float, float]]:
+    follows = Rate.of(count, total)
+    for name in ("count", "total", "low", "high"):
+        yield f"{path}.{name}", getattr(rate, name), getattr(follows, name)
 
 
 def is_shadow_report(text: bytes) -> bool:
