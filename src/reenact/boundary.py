@@ -178,14 +178,17 @@ class Context(Protocol):
     def task_ended(self, lane: Lane, how: str) -> None:
         """The task of an event loop in *lane* is over."""
 
-    def wait_to_put(self, lane: Lane) -> None:
-        """*lane* is about to put an item into a queue; replay lets it when its turn has come."""
+    def wait_to_act(self, lane: Lane, act: str) -> None:
+        """*lane* is about to put an item into a queue, or to take a lock.
 
-    async def turn_to_put(self, lane: Lane) -> None:
+        *act* is the mark that this has in a recorded order. Replay lets it when its turn has come.
+        """
+
+    async def turn_to_act(self, lane: Lane, act: str) -> None:
         """The same without blocking the event loop."""
 
-    def has_put(self, lane: Lane) -> None:
-        """*lane* has put it there."""
+    def has_acted(self, lane: Lane, act: str) -> None:
+        """*lane* has done it."""
 
     def hold_timer(self, lane: Lane, name: str, timer: HeldTimer) -> bool:
         """Whether replay decides when the timer *name*, set by *lane* on an event loop, goes off."""

@@ -24,6 +24,7 @@ from reenact.formats.capture import (
     JOINED,
     NO_MODEL,
     PUT,
+    TOOK,
     CaptureManifest,
     CaptureSeed,
     Fork,
@@ -448,7 +449,7 @@ def _without_acts(line: bytes, acts: Sequence[str]) -> bytes:
 def _one_by_one(told: str) -> list[str]:
     what = _what_was_done(told)
     count = told.removeprefix(what)
-    return [what] * int(count) if what.endswith(PUT) and count else [told]
+    return [what] * int(count) if what.endswith((PUT, TOOK)) and count else [told]
 
 
 def _what_was_done(told: str) -> str:
@@ -457,7 +458,7 @@ def _what_was_done(told: str) -> str:
     if not mark and FIRED in told:
         return told.partition(JOINED)[0]
     if not mark:
-        lane, mark, _ = told.partition(PUT)
+        lane, mark, _ = told.partition(TOOK if TOOK in told else PUT)
     return lane + mark
 
 

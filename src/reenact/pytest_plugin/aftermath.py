@@ -80,13 +80,13 @@ class Aftermath:
     def task_ended(self, lane: Lane, how: str) -> None:
         """Nor in which order."""
 
-    def wait_to_put(self, lane: Lane) -> None:
+    def wait_to_act(self, lane: Lane, act: str) -> None:
         """Nor in which order."""
 
-    async def turn_to_put(self, lane: Lane) -> None:
+    async def turn_to_act(self, lane: Lane, act: str) -> None:
         """Nor in which order."""
 
-    def has_put(self, lane: Lane) -> None:
+    def has_acted(self, lane: Lane, act: str) -> None:
         """Nor in which order."""
 
     def hold_timer(self, lane: Lane, name: str, timer: HeldTimer) -> bool:  # noqa: ARG002

@@ -34,7 +34,6 @@ from reenact.formats.capture import (
     FIRED,
     JOINED,
     NO_MODEL,
-    PUT,
     RECORDING_FAILED,
     STILL_RUNNING,
     CaptureManifest,
@@ -287,14 +286,14 @@ class CaptureContext:
         if lane in self._order.running:  # it never began
             self._order.note_end(lane, how)
 
-    def wait_to_put(self, lane: Lane) -> None:
-        """Whoever comes first puts first."""
+    def wait_to_act(self, lane: Lane, act: str) -> None:
+        """Whoever comes first acts first."""
 
-    async def turn_to_put(self, lane: Lane) -> None:
+    async def turn_to_act(self, lane: Lane, act: str) -> None:
         """Likewise."""
 
-    def has_put(self, lane: Lane) -> None:
-        self._order.note(lane, PUT)
+    def has_acted(self, lane: Lane, act: str) -> None:
+        self._order.note(lane, act)
 
     def hold_timer(self, lane: Lane, name: str, timer: HeldTimer) -> bool:  # noqa: ARG002
         """What is recorded happens in its own time."""

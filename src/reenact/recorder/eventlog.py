@@ -13,7 +13,7 @@ import msgspec
 
 from reenact.boundary import Lane
 from reenact.canonical import encode_clean
-from reenact.formats.capture import PUT, CaptureSeed, event_codec
+from reenact.formats.capture import PUT, TOOK, CaptureSeed, event_codec
 from reenact.lane_name import ROOT
 from reenact.recorder.sink import CaptureSink
 
@@ -39,6 +39,14 @@ class ProcessNames(msgspec.Struct, frozen=True):
     def lane(self, lane: Lane) -> str:
         # Not asked of the lane in the first process: this is on the path of every call.
         return lane.name if self.root is ROOT else lane.name_under(self.root)
+
+
+class _Acts(msgspec.Struct):
+    """What a lane did between two events, and how often in a row."""
+
+    lane: Lane
+    act: str
+    count: int = 1
 
 
 class EventLog:
@@ -72,7 +80,7 @@ class EventLog:
         self._is_writing = False
         self._interrupting: deque[tuple[bytes, bytes]] = deque()
         """What a signal handler or a collected generator recorded in the middle of an append."""
-        self._order: list[tuple[Lane, str]] = []
+        self._order: list[_Acts] = []
         """What is to be written with the next event."""
         self._deferred: deque[Callable[[], None]] = deque()
         """How to write what comes before any other event, in its order."""
@@ -151,17 +159,20 @@ class EventLog:
 
     def note_order(self, lane: Lane, act: str) -> None:
         """Write with the next event that *lane* did *act* before it; of very many the first ones."""
-        if len(self._order) < MOST_ACTS:
-            self._order.append((lane, act))
+        order = self._order
+        if order and order[-1].lane is lane and order[-1].act == act:
+            order[-1].count += 1
+        elif len(order) < MOST_ACTS:
+            order.append(_Acts(lane, act))
 
     def _take_order(self) -> bytes:
         acts, self._order = self._order, []
-        placed = ((self._place(lane), act) for lane, act in acts)
-        told = count_acts(f"{name}{act}" for name, act in placed if name is not None)
-        return b',"order":%b' % encode_clean(told) if told else b""
+        rows = ((self._place(row.lane), row.act, row.count) for row in acts)
+        named = [f"{name}{act}{count if count > 1 else ''}" for name, act, count in rows if name is not None]
+        return b',"order":%b' % encode_clean(named) if named else b""
 
 
 def count_acts(acts: Iterable[str]) -> list[str]:
-    """What tasks did, as an event tells it: what was put several times in a row is told once."""
+    """What tasks did, as an event tells it: what was done several times in a row is told once."""
     rows = ((act, len(list(row))) for act, row in groupby(acts))
-    return [f"{act}{count if count > 1 and act.endswith(PUT) else ''}" for act, count in rows]
+    return [f"{act}{count if count > 1 and act.endswith((PUT, TOOK)) else ''}" for act, count in rows]

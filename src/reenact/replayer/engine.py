@@ -33,7 +33,7 @@ from reenact.boundary import (
 )
 from reenact.canonical import digest_of_bytes, encode_clean
 from reenact.errors import Diverged
-from reenact.formats.capture import ENDED, FIRED, PUT
+from reenact.formats.capture import ENDED, FIRED
 from reenact.formats.divergence import ReplayDivergence
 from reenact.formats.record import ABSENT, Absent
 from reenact.formats.replay_receipt import AcrossTasks
@@ -127,6 +127,8 @@ class ReplayEngine:
         self._stall_s = stall_s
         self._is_causal = is_causal
         self._find_root = find_root
+        self.is_placed_by_order: Callable[[], bool] = lambda: False
+        """Whether it is known before the first call which process of the recorded run this one is."""
         self._evidence = evidence or Unknown()
         self._left_behind = left_behind
         self._root = Lane(self, ROOT)
@@ -187,7 +189,7 @@ class ReplayEngine:
                 self._read(ReplaySource(self.source.reader.path, lanes_of(root), root, hosts, runs))
             acts, self._early_acts = self._early_acts, []
             for act, lane in acts:
-                self._has_done(act, lane)
+                self.has_acted(lane, act)
 
     # The boundary's side
 
@@ -341,7 +343,7 @@ class ReplayEngine:
 
     def lane_ending(self, lane: Lane, how: str) -> None:
         self._note_end(lane, how)
-        self._wait_to(ENDED, lane)
+        self.wait_to_act(lane, ENDED)
 
     def lane_end_seen(self, lane: Lane) -> None:
         """The next one may end when everybody has been told."""
@@ -349,7 +351,7 @@ class ReplayEngine:
     def lane_ended(self, lane: Lane) -> None:
         self._running.discard(lane)
         self._threads.discard(lane)
-        self._has_done(ENDED, lane)
+        self.has_acted(lane, ENDED)
         self.turns.lane_ended(lane)
 
     def task_body(self, lane: Lane, coro: Any, describe: DescribeEnd) -> object:
@@ -358,7 +360,7 @@ class ReplayEngine:
             return coro
         return EndingInTurn(
             coro,
-            lambda: self._turn_to(ENDED, lane),
+            lambda: self.turn_to_act(lane, ENDED),
             lambda answer, error: self.task_ended(lane, describe(answer, error)),
         )
 
@@ -366,7 +368,7 @@ class ReplayEngine:
         if lane in self._running:
             self._running.discard(lane)
             self._note_end(lane, how)
-            self._has_done(ENDED, lane)
+            self.has_acted(lane, ENDED)
 
     def differing_tasks(self) -> list[ReplayDivergence]:
         """Where tasks came to something else than the recorded ones."""
@@ -386,15 +388,6 @@ class ReplayEngine:
         if how and lane.has_order and not self._is_over:
             self._ends.append((self._lanes.name_of(lane), how))
 
-    def wait_to_put(self, lane: Lane) -> None:
-        self._wait_to(PUT, lane)
-
-    async def turn_to_put(self, lane: Lane) -> None:
-        await self._turn_to(PUT, lane)
-
-    def has_put(self, lane: Lane) -> None:
-        self._has_done(PUT, lane)
-
     def hold_timer(self, lane: Lane, name: str, timer: HeldTimer) -> bool:
         return self._keeps_time(lane) and self.turns.hold_timer(self._timer(lane, name), timer)
 
@@ -402,7 +395,7 @@ class ReplayEngine:
         self.turns.drop_timer(self._timer(lane, name))
 
     def timer_fired(self, lane: Lane, name: str) -> None:
-        self._has_done(FIRED + name, lane)
+        self.has_acted(lane, FIRED + name)
 
     def deadline(self, lane: Lane, name: str) -> WaitFor:
         return self.turns.deadline(self._timer(lane, name)) if self._keeps_time(lane) else "its time"
@@ -418,21 +411,27 @@ class ReplayEngine:
 
     def _keeps_time(self, lane: Lane) -> bool:
         """Whether the recording says when the timers of *lane* went off."""
-        is_known = self.source.has_deadlines and self._find_root is None and lane.has_order
+        is_known = lane.has_order and self._is_placed() and self.source.has_deadlines
         return is_known and not self._is_over and not self.is_live(lane)
 
-    def _wait_to(self, act: str, lane: Lane) -> None:
-        if self._find_root is None and self.source.acts and lane.has_order:
+    def _is_placed(self) -> bool:
+        """Whether it is known which recorded process this one is; its tasks may act before its first call."""
+        if self._find_root is not None and self.is_placed_by_order():
+            self.settle()
+        return self._find_root is None
+
+    def wait_to_act(self, lane: Lane, act: str) -> None:
+        if lane.has_order and self._is_placed() and self.source.acts:
             self.turns.wait_to_act(self._lanes.name_of(lane) + act, lane)
 
-    async def _turn_to(self, act: str, lane: Lane) -> None:
-        if self._find_root is None and self.source.acts and lane.has_order:
+    async def turn_to_act(self, lane: Lane, act: str) -> None:
+        if lane.has_order and self._is_placed() and self.source.acts:
             await self.turns.turn_to_act(self._lanes.name_of(lane) + act)
 
-    def _has_done(self, act: str, lane: Lane) -> None:
+    def has_acted(self, lane: Lane, act: str) -> None:
         if not lane.has_order:
             return
-        if self._find_root is not None:
+        if not self._is_placed():
             self._early_acts.append((act, lane))
         elif self.source.acts:
             self.turns.has_acted(self._lanes.name_of(lane) + act)

@@ -25,6 +25,7 @@ from reenact.formats.capture import (
     JOINED,
     PUT,
     STILL_RUNNING,
+    TOOK,
     VERSION,
     CaptureEvent,
     CaptureManifest,
@@ -44,7 +45,7 @@ _NOT_MATCHED: Final = ("callId", "error", "lane", "parent", "value", "valueHash"
 
 
 class Act:
-    """What a task did between two events: it ended, put items into queues, or a timer of its own went off."""
+    """What a task did between two events: ended, put items into queues, took locks, or its timer went off."""
 
     __slots__ = ("is_cancelled", "joined", "left", "seq", "what")
 
@@ -345,10 +346,10 @@ class ReplaySource:
                 joined=int(rounds[:9] or 0) if mark and rounds.isdecimal() else 0 if mark else None,
             )
         else:
-            lane, mark, count = told.partition(PUT)
+            lane, mark, count = told.partition(TOOK if TOOK in told else PUT)
             if not mark or not self.is_ours(lane):
                 return None
-            return Act(seq, lane + PUT, _number(count, 1))
+            return Act(seq, lane + mark, _number(count, 1))
         is_cancelled = bool(mark) and outcome == CANCELLED
         if not self.is_ours(lane):
             return None

@@ -1,7 +1,8 @@
 """The recorded order of a run, and how far its replay has come in it.
 
 Events come in the order of the log. Before an event stands what the agent's own tasks did among themselves:
-ending, putting items into queues, timers that went off. Nobody waits here; see :mod:`turns` for that.
+ending, putting items into queues, taking locks, timers that went off. Nobody waits here; see :mod:`turns`
+for that.
 """
 
 from __future__ import annotations

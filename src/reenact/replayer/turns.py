@@ -2,9 +2,10 @@
 
 An outcome's turn has come when every event recorded before it has happened and what the last delivery
 set in motion has come to rest: event loops have run dry, threads have reached their next call or their
-end. What the agent's own tasks do among themselves, ending and putting items into queues, is part of that
-order: a thread does it when its turn has come. So is time: a timer that went off in the recording goes off
-in its turn, and at once; one that did not go off does not, as long as anything recorded is still to come.
+end. What the agent's own tasks do among themselves, ending, putting items into queues, taking locks, is part
+of that order: a thread does it when its turn has come. So is time: a timer that went off in the recording
+goes off in its turn, and at once; one that did not go off does not, as long as anything recorded is still to
+come.
 
 What came in on an event loop before it was at rest again comes in as many rounds of the loop later as then.
 

@@ -27,6 +27,7 @@ from typing import Any, Final
 from weakref import WeakKeyDictionary
 
 from reenact.boundary import HANDED, Lane, current_lane, lane_var, outside
+from reenact.formats.capture import PUT
 from reenact.library import is_library
 from reenact.seams.patches import Patch
 
@@ -308,6 +309,11 @@ def wait_with_deadline(
         _now.is_waiting = False
 
 
+def is_in_wait() -> bool:
+    """Whether this thread waits with a deadline: what locks it takes meanwhile are part of that."""
+    return _now.is_waiting
+
+
 @contextmanager
 def _waiting() -> Iterator[None]:
     """What takes place now is part of a wait, and no wait of its own."""
@@ -431,7 +437,7 @@ def put_in_turn(original: Callable[..., None]) -> Callable[..., None]:
 
         def put_now(block: bool, seconds: float | None) -> None:
             if lane is not None:
-                lane.context.wait_to_put(lane)
+                lane.context.wait_to_act(lane, PUT)
             original(self, item, block, seconds)
 
         def attempt(seconds: float) -> object:

@@ -37,7 +37,7 @@ from reenact.boundary import (
     set_lane,
     share,
 )
-from reenact.formats.capture import CANCELLED, HIDDEN
+from reenact.formats.capture import CANCELLED, HIDDEN, PUT
 from reenact.library import is_library
 from reenact.seams import entered
 from reenact.seams.deadlines import get_in_turn, lane_of_job, put_in_turn, tell_for
@@ -272,7 +272,7 @@ def _put_by_task(
     async def put(self: object, item: object) -> None:
         lane = current_lane()
         if lane is not None:
-            await lane.context.turn_to_put(lane)
+            await lane.context.turn_to_act(lane, PUT)
         await original(self, item)
 
     return put
@@ -284,7 +284,7 @@ def _store(original: Callable[[object, object], None]) -> Callable[[object, obje
         original(self, item)
         lane = current_lane()
         if lane is not None:
-            lane.context.has_put(lane)
+            lane.context.has_acted(lane, PUT)
 
     return put
 
@@ -305,10 +305,10 @@ class _SimpleQueue(queue.SimpleQueue[Any]):
         if lane is None:
             super().put(item, block, timeout)
             return
-        lane.context.wait_to_put(lane)
+        lane.context.wait_to_act(lane, PUT)
         with self._putting:
             super().put(item, block, timeout)
-            lane.context.has_put(lane)
+            lane.context.has_acted(lane, PUT)
 
     def put_nowait(self, item: object) -> None:
         self.put(item)

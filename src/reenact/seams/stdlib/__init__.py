@@ -15,7 +15,7 @@ from reenact.errors import UsageError
 from reenact.formats.capture import StandIns
 from reenact.formats.record import ABSENT
 from reenact.seams.patches import attach, detach
-from reenact.seams.stdlib import clock, cwd, environ, files, process, rng
+from reenact.seams.stdlib import clock, cwd, environ, files, locks, process, rng
 from reenact.seams.stdlib.chosen import Source, choose, forget
 from reenact.seams.stdlib.exchange import Exchanged, close_exchange, exchanged, open_exchange
 
@@ -29,6 +29,8 @@ _NAMES: Final[dict[str, tuple[Exchanged, ...]]] = {
     "cwd": exchanged(cwd.STAND_INS, gives_way=True),
     "environ": exchanged(environ.STAND_INS, gives_way=True),
 }
+_LOCKS: Final = exchanged(locks.STAND_INS, gives_way=True)
+"""No source of its own: they are exchanged with any other."""
 DEFAULT_SOURCES: Final[tuple[Source, ...]] = tuple(
     source for source in get_args(Source) if source != "environ"
 )
@@ -69,6 +71,7 @@ def attached(stand_ins: StandIns, context: Context) -> Iterator[None]:
         yield
         return
     names = [name for source in stand_ins.sources for name in _NAMES.get(source, ())]
+    names += _LOCKS
     patterns = tuple(stand_ins.modules)
     patches = files.PATCHES if "files" in stand_ins.sources else []
     if stand_ins.everywhere:
