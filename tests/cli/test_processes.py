@@ -216,3 +216,36 @@ def test_children_of_a_tool_come_with_the_tool(tmp_path):
     assert "0/1:0" in lanes
     again = run("replay", "a", "--", PYTHON, "tooled.py", cwd=tmp_path)
     assert again.returncode == 0, again.stderr
+
+
+EARLY_THREADS = """
+import os, select, sys, threading
+import httpx2
+
+found, lock = [], threading.Lock()
+def work(name, delay_ms):
+    select.select([], [], [], int(delay_ms) / 1000)  # unseen, unlike a sleep
+    with lock:
+        found.append(name)
+threads = [threading.Thread(target=work, args=pair) for pair in zip("abcd", os.environ["PACE"].split())]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+body = {"model": "m", "messages": [{"role": "user", "content": " ".join(found)}]}
+answer = httpx2.post(f"{os.environ['OPENAI_BASE_URL']}/chat/completions", json=body).json()
+print(answer["choices"][0]["message"]["content"])
+"""
+
+
+def test_threads_that_act_before_the_first_call_do_so_in_recorded_order(tmp_path):
+    """The only process of a run knows which one it is before it asks anything."""
+    (tmp_path / "agent.py").write_text(EARLY_THREADS)
+    with ScriptedProvider(lambda request: Reply(request.user_text)) as provider:
+        given = {"OPENAI_BASE_URL": provider.base_url("openai")}
+        words = ("--", PYTHON, "agent.py")
+        recorded = run("record", "-o", "run", *words, cwd=tmp_path, **given, PACE="0 30 60 90")
+        replayed = run("replay", "run", *words, cwd=tmp_path, **given, PACE="90 60 30 0")
+    assert recorded.returncode == 0, recorded.stderr
+    assert replayed.returncode == 0, replayed.stderr
+    assert replayed.stdout == recorded.stdout

@@ -14,7 +14,7 @@ import random
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from functools import partial
+from functools import cached_property, partial
 from hashlib import sha256
 from pathlib import Path
 from threading import Lock
@@ -25,7 +25,7 @@ import msgspec
 
 from reenact.boundary import Lane, forget_runs
 from reenact.errors import Diverged, StoreError
-from reenact.formats.capture import BLOB_THRESHOLD_BYTES
+from reenact.formats.capture import BLOB_THRESHOLD_BYTES, ProcessData
 from reenact.gateway.lane import BELOW
 from reenact.gateway.upstreams import lead_below, variables
 from reenact.injected.children import Born, Parent, follow, is_bearing
@@ -333,16 +333,35 @@ class _Again(_Process):
                 self._note_start()  # not before: a child that asks nothing need not live to report it
         return root
 
+    def _begin(self) -> None:
+        self._run.__enter__()
+        self._run.context.is_placed_by_order = lambda: self._is_certain
+        if self._born is None:
+            self._note_start()
+
+    @cached_property
+    def _processes(self) -> dict[str, ProcessData]:
+        return recorded_processes(beginning(self._run.context.source.reader))
+
+    @cached_property
+    def _is_certain(self) -> bool:
+        """Whether no other recorded process can be meant, as long as this one has asked nothing."""
+        if self._born is not None:
+            return self._born.root in self._processes
+        own = [root for root in self._processes if ":" not in root]
+        return len(own) == 1 and self._has_same_words(own[0])
+
+    def _has_same_words(self, root: str) -> bool:
+        """Which Python it is does not matter."""
+        return without_places(self._processes[root].argv or [])[1:] == self._run.arguments()[1:]
+
     def _note_start(self) -> None:
         self._handover.note("started", subject(sys.orig_argv))
 
     def _choose(self, taken: list[str]) -> str:
         """The first recorded process that was begun with the same words, else the first that is left."""
-        recorded = recorded_processes(beginning(self._run.context.source.reader))
-        left = [root for root in recorded if root not in taken and ":" not in root]
-        words = self._run.arguments()[1:]  # which Python it is does not matter
-        same = [root for root in left if without_places(recorded[root].argv or [])[1:] == words]
-        return next(iter([*same, *left]), str(len(taken)))
+        left = [root for root in self._processes if root not in taken and ":" not in root]
+        return next(iter([*filter(self._has_same_words, left), *left]), str(len(taken)))
 
 
 class _Replayed(_Again):
@@ -368,10 +387,8 @@ class _Replayed(_Again):
             repository=Path(orders.repository) if orders.repository is not None else None,
             runs_programs=True,
         )
-        self._run.__enter__()
+        self._begin()
         self.runs_programs = bool(self._run.context.source.programs)
-        if born is None:
-            self._note_start()
 
     def end(self, error: BaseException | None) -> None:
         # Threads that nobody waits for go on until the interpreter is gone.
@@ -405,9 +422,7 @@ class _Updated(_Again):
             workspace=Path(orders.workspace) if orders.workspace is not None else None,
             repository=Path(orders.repository) if orders.repository is not None else None,
         )
-        self._run.__enter__()
-        if born is None:
-            self._note_start()
+        self._begin()
 
     def end(self, error: BaseException | None) -> None:
         _leave(self._run, error)
@@ -452,9 +467,7 @@ class _Forked(_Again):
             workspace=Path(orders.workspace) if orders.workspace is not None else None,
             repository=Path(orders.repository) if orders.repository is not None else None,
         )
-        self._run.__enter__()
-        if born is None:
-            self._note_start()
+        self._begin()
 
     def end(self, error: BaseException | None) -> None:
         if self._is_hermetic:
