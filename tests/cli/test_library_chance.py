@@ -20,6 +20,10 @@ def route(models):
 
 def share():
     return round(random.gauss(1, 2), 6)
+
+def share_of_numpy():
+    import numpy
+    return [round(numpy.random.rand(), 6), round(numpy.random.default_rng().random(), 6)]
 """
 ONE = """
 import random
@@ -77,10 +81,24 @@ def test_a_library_chooses_the_same_again(agent):
 
 
 @pytest.mark.parametrize("how", ["fork", "spawn"])
-def test_so_it_does_in_each_process(agent, how):
+@pytest.mark.parametrize("source", ["share", "share_of_numpy"])
+def test_so_it_does_in_each_process(agent, how, source):
     """And no two of them draw alike."""
-    asked = agent(FORKED.replace("@HOW@", how))
-    assert len({body["seed"] for body in asked}) == 3
+    asked = agent(FORKED.replace("@HOW@", how).replace("share", source))
+    assert len({str(body["seed"]) for body in asked}) == 3
+
+
+def test_what_the_agent_draws_by_numpy_is_the_same(agent):
+    """In its own modules, and where it says itself what follows."""
+    asked = agent("""
+import numpy, framework
+from numpy.random import default_rng
+own = default_rng()
+framework.ask(model="m", seed=[own.integers(0, 1000, 3).tolist(), numpy.random.default_rng(7).random()])
+numpy.random.seed(3)
+framework.ask(model="m", seed=numpy.random.rand())
+""")
+    assert asked[1]["seed"] == 0.5507979025745755
 
 
 def test_two_recordings_draw_differently(agent, tmp_path):

@@ -18,6 +18,7 @@ from functools import cached_property, partial
 from hashlib import sha256
 from pathlib import Path
 from threading import Lock
+from types import ModuleType
 from typing import TYPE_CHECKING, NoReturn, Protocol
 from urllib.parse import urlsplit
 
@@ -62,6 +63,8 @@ from reenact.run.provenance import origin_of_run
 from reenact.run.updating import UpdatePart
 from reenact.seams import stdlib
 from reenact.seams.http.request import left_to_gateway
+from reenact.seams.imports import watched
+from reenact.seams.patches import Patch
 from reenact.seams.stdlib.draws import Draws
 from reenact.seams.stdlib.process import end_programs, lead_programs
 from reenact.store.blobs import BlobStore
@@ -164,6 +167,7 @@ def begin_spawned(folder: str, root: str, within: str | None, seed: str) -> None
 
 def _begin(handover: Handover, born: Born | None) -> None:
     _seed_chance(handover, born)
+    _seed_numpy()
     orders = handover.orders()
     part = _part(orders, handover, born)
     left_to_gateway(orders.diverted.address)
@@ -187,9 +191,26 @@ def _seed_chance(handover: Handover, born: Born | None) -> None:
         shared: random.Random = random.random.__self__  # type: ignore[attr-defined]  # of a bound method
         _random.Random.seed(shared, int.from_bytes(sha256(f"{_seed} {which}".encode()).digest()))
         shared.gauss_next = None  # type: ignore[attr-defined]  # what an earlier draw left
+        _numpy_seeds.seed(int.from_bytes(sha256(f"{_seed} {which} numpy".encode()).digest()))
+
+
+def _seed_numpy() -> None:
+    """Do the same for numpy's generators that nobody seeds: each begins with so many bits of the system's."""
+
+    def draw_seed(k: int) -> int:
+        return _numpy_seeds.getrandbits(k)
+
+    def patches(module: ModuleType) -> list[Patch]:
+        return [Patch(module, "randbits", lambda _: draw_seed)]
+
+    if _seed:
+        watching = watched({"numpy.random.bit_generator": patches})
+        watching.__enter__()
+        atexit.register(watching.__exit__, None, None, None)
 
 
 _seed = ""
+_numpy_seeds = _random.Random()
 
 
 def _part(orders: Orders, handover: Handover, born: Born | None) -> _Part:
