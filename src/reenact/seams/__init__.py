@@ -21,9 +21,11 @@ from reenact.seams import (
 )
 from reenact.seams.imports import Libraries, watched
 from reenact.seams.patches import attach, detach
+from reenact.seams.stdlib import locks
 
 _LIBRARIES: Final[Libraries] = {
     **http.LIBRARIES,
+    **locks.LIBRARIES,
     **mcp.LIBRARIES,
     **pools.LIBRARIES,
     **telemetry.LIBRARIES,

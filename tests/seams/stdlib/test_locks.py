@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import json
+import logging
+import logging.handlers
 import pickle
 import queue
 import threading
@@ -126,7 +128,22 @@ def who_finds_it_free(delays_ms: tuple[int, ...]) -> list[int]:
     return found
 
 
+def into_a_log(delays_ms: tuple[int, ...]) -> list[int]:
+    """The handler has a lock around its queue."""
+    records: queue.Queue[logging.LogRecord] = queue.Queue()
+    log = logging.Logger("agent")
+    log.addHandler(logging.handlers.QueueHandler(records))
+
+    def work(worker: int) -> None:
+        time.sleep(delays_ms[worker] / 1000)
+        log.warning("%s", worker)
+
+    run_all(work)
+    return [int(records.get().message) for _ in WORKERS]
+
+
 AGENTS = [
+    into_a_log,
     under_a_lock,
     under_a_lock_taken_twice,
     under_a_condition,

@@ -8,12 +8,15 @@ barriers are made of such locks. What a library locks for itself is left alone.
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from types import ModuleType, TracebackType
 from typing import Any, Final
 
 from reenact.boundary import Lane, current_lane
 from reenact.formats.capture import TOOK
 from reenact.seams.deadlines import RAN_OUT, is_in_wait, wait_with_deadline
+from reenact.seams.imports import Libraries
+from reenact.seams.patches import Patch
 from reenact.seams.stdlib.standing import Standing
 
 _NO_LIMIT: Final = -1
@@ -145,6 +148,27 @@ class BarrierInTurn(threading.Barrier, metaclass=Standing):
         self._cond = ConditionInTurn(LockInTurn())
 
 
+def _acquire_handler(original: Callable[[object], None]) -> Callable[[object], None]:
+    """Take the lock of a log's handler in turn, under which the handler puts records into a queue in turn.
+
+    Otherwise who has the lock would wait for who is to put first, and that one for the lock.
+    """
+
+    def acquire(self: object) -> None:
+        lane = current_lane()
+        if lane is None or not lane.has_order:
+            original(self)
+            return
+        lane.context.wait_to_act(lane, TOOK)
+        original(self)
+        lane.context.has_acted(lane, TOOK)
+
+    return acquire
+
+
+LIBRARIES: Final[Libraries] = {
+    "logging.handlers": lambda module: [Patch(module.QueueHandler, "acquire", _acquire_handler)]
+}
 STAND_INS: Final[dict[ModuleType, dict[str, object]]] = {
     threading: {
         "Lock": LockInTurn,
