@@ -108,9 +108,21 @@ def test_rules_have_words_for_all_calls() -> None:
 
 
 @pytest.mark.parametrize(
-    "rule", ["$", "llm $", "$..*", "$[*]", "tool search $.*", "$ =~ (?s).+", "llm $.a =~ (?s).*x?.+"]
+    "rule",
+    [
+        *("$", "llm $", "$..*", "$[*]", "tool search $.*", "$ =~ (?s).+", "llm $.a =~ (?s).*x?.+"),
+        *("$ =~ .+", r"$ =~ \w+", r"llm $..* =~ \S+", r"$.* =~ \b[a-z]+", "$[*] =~ [A-Za-z]"),
+    ],
 )
 def test_a_rule_as_wide_as_everything_is_refused(rule):
     """A replay under it would prove nothing."""
     with pytest.raises(FormatError, match="name the part that may differ"):
         VolatileRule.parse(rule)
+
+
+@pytest.mark.parametrize(
+    "rule", [r"$ =~ \d+", r"$..* =~ [0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", r"$.user =~ \w+"]
+)
+def test_a_mask_of_numbers_may_stand_everywhere(rule):
+    """The words around them are compared."""
+    assert str(VolatileRule.parse(rule)) == rule

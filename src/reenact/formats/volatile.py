@@ -89,9 +89,14 @@ def check_rule(rule: VolatileRule) -> VolatileRule:
     """*rule*, if it can be applied; :class:`FormatError` says why not."""
     for name in rule.extra:  # it may say that the rule covers less
         raise FormatError(f"{name!r} is unknown; a rule has path, mask and call")
-    if rule.mask is ABSENT and all(isinstance(step, Wild) for step in PathPattern.parse(rule.path).steps):
+    is_everywhere = all(isinstance(step, Wild) for step in PathPattern.parse(rule.path).steps)
+    if is_everywhere and rule.mask is ABSENT:
         raise FormatError(f"{rule.path} is everything that was asked; name the part that may differ")
-    PathPattern.parse(rule.path)
+    if is_everywhere and rule.mask is not ABSENT and _takes_words(rule.mask):
+        raise FormatError(
+            f"the mask {rule.mask!r} finds every word, and {rule.path} is everything that was asked; "
+            "name the part that may differ"
+        )
     if rule.mask is not ABSENT and _takes_all(rule.mask):
         raise FormatError(f"the mask {rule.mask!r} finds every text whole; name the part that may differ")
     if rule.mask is not ABSENT and Pattern(rule.mask).search([""]) != [False]:
@@ -104,6 +109,10 @@ def check_rule(rule: VolatileRule) -> VolatileRule:
 def _takes_all(mask: str) -> bool:
     pattern = Pattern(mask)
     return all(not pattern.replace(text, "") for text in _ANY_TEXTS)
+
+
+def _takes_words(mask: str) -> bool:
+    return not any(map(str.isalpha, Pattern(mask).replace("first\nsecond line", "")))
 
 
 def rules_in(project: Mapping[str, object], *, file: str) -> tuple[VolatileRule, ...]:
