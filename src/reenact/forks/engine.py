@@ -28,7 +28,7 @@ from reenact.forks.recorder import (
     NewEvents,
     NumbersBehind,
 )
-from reenact.formats.capture import JOINED, PUT, TOOK, CaptureSeed
+from reenact.formats.capture import JOINED, CaptureSeed
 from reenact.formats.divergence import ReplayDivergence
 from reenact.providers import ask_otherwise
 from reenact.recorder.eventlog import ProcessNames
@@ -232,8 +232,7 @@ class ForkEngine(ReplayEngine):
         super().task_ended(lane, how)
 
     def has_acted(self, lane: Lane, act: str) -> None:
-        if act in (PUT, TOOK):  # what else tasks do is told by itself
-            self.recorder.has_acted(lane, act)
+        self.recorder.has_acted(lane, act)
         super().has_acted(lane, act)
 
     def timer_fired(self, lane: Lane, name: str) -> None:

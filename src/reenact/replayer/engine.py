@@ -189,7 +189,7 @@ class ReplayEngine:
                 self._read(ReplaySource(self.source.reader.path, lanes_of(root), root, hosts, runs))
             acts, self._early_acts = self._early_acts, []
             for act, lane in acts:
-                self.has_acted(lane, act)
+                self._has_done(lane, act)
 
     # The boundary's side
 
@@ -351,7 +351,7 @@ class ReplayEngine:
     def lane_ended(self, lane: Lane) -> None:
         self._running.discard(lane)
         self._threads.discard(lane)
-        self.has_acted(lane, ENDED)
+        self._has_done(lane, ENDED)
         self.turns.lane_ended(lane)
 
     def task_body(self, lane: Lane, coro: Any, describe: DescribeEnd) -> object:
@@ -368,7 +368,7 @@ class ReplayEngine:
         if lane in self._running:
             self._running.discard(lane)
             self._note_end(lane, how)
-            self.has_acted(lane, ENDED)
+            self._has_done(lane, ENDED)
 
     def differing_tasks(self) -> list[ReplayDivergence]:
         """Where tasks came to something else than the recorded ones."""
@@ -395,7 +395,7 @@ class ReplayEngine:
         self.turns.drop_timer(self._timer(lane, name))
 
     def timer_fired(self, lane: Lane, name: str) -> None:
-        self.has_acted(lane, FIRED + name)
+        self._has_done(lane, FIRED + name)
 
     def deadline(self, lane: Lane, name: str) -> WaitFor:
         return self.turns.deadline(self._timer(lane, name)) if self._keeps_time(lane) else "its time"
@@ -429,6 +429,9 @@ class ReplayEngine:
             await self.turns.turn_to_act(self._lanes.name_of(lane) + act)
 
     def has_acted(self, lane: Lane, act: str) -> None:
+        self._has_done(lane, act)
+
+    def _has_done(self, lane: Lane, act: str) -> None:
         if not lane.has_order:
             return
         if not self._is_placed():
