@@ -24,7 +24,10 @@ SALT = b"salt of one capture"
 REDACTORS = {profile: Redactor(profile, salt=SALT) for profile in ("default", "strict")}
 profiles = pytest.mark.parametrize("profile", REDACTORS)
 
-WORDS = ("correct-horse-battery", "hunter2", "letmein", "Tr0ub4dor&3", "pa/ss+wo=rd9", "geheim42")
+WORDS = (
+    *("correct-horse-battery", "hunter2", "letmein", "Tr0ub4dor&3", "pa/ss+wo=rd9", "geheim42"),
+    *("bb=aZX~aaa.Y", "-.abcXYZ01909"),
+)
 """Passwords without any shape: their names alone tell."""
 
 UNQUOTED = (

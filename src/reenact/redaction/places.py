@@ -148,12 +148,13 @@ def header_line_edits(text: str, placeholders: Placeholders) -> Iterator[Edit]:
 
 # Command lines
 
+_OPTION: Final = LazyRegex(r"(?:--?[A-Za-z][\w.\-]*(?:=.*)?|--?)\Z")
 _USER_OPTION: Final = frozenset({"-u", "--user", "--proxy-user", "-U"})
 _HEADER_OPTION: Final = frozenset({"-H", "--header", "--proxy-header"})
 _HTTP_CLIENT: Final = LazyRegex(r"(?:\A|[\s/;|&(])(?:curl|wget|https?|xh)(?=\s)")
 _OPTION_VALUE: Final = LazyRegex(
     r"(?:[ \t]+|[\"'],\s*)(?:(?P<quote>[\"'])(?P<quoted>[^\"'\n]{1,4096})(?P=quote)"
-    r"|(?P<bare>(?!-)[^\s\"'`\\;&<>(){}|]{1,1024}+))"
+    r"|(?P<bare>(?!--?(?:[A-Za-z]|\s|\Z))[^\s\"'`\\;&<>(){}|]{1,1024}+))"
 )
 _GOES_ON: Final = LazyRegex(r"\s*(?:\Z|[-|&;>\n]|\S*[/.=\d])")
 _USER_IN_TEXT: Final = LazyRegex(
@@ -163,7 +164,7 @@ _USER_IN_TEXT: Final = LazyRegex(
 
 def argument_name(before: str | None, argument: str) -> tuple[str | None, bool]:
     """The name that the argument *before* gives to *argument*, and whether a header follows."""
-    if before is None or argument.startswith("-") or not before.startswith("-"):
+    if before is None or _OPTION.match(argument) or not before.startswith("-"):
         return None, False
     return before.lstrip("-"), before in _HEADER_OPTION
 
@@ -317,7 +318,7 @@ _ASSIGNED: Final = LazyRegex(
     (?:(?:[bru]{0,2}|(?:\w{0,20}Secret\w{0,20}|Some|Just|String|str|bytes)\(b?)
         (?P<quote>(?P<mark>\\*["'`])(?P<triple>(?P=mark){2})?)
         (?P<quoted>(?(triple)[\s\S]{0,4096}?|.{0,4096}?))(?:(?<!\\)(?P=quote)|\Z)
-      |(?P<bare>(?!-)[^\s"'`\\,;&<>(){}\[\]|]{1,1024}+)(?![(\[{]))""",
+      |(?P<bare>(?!-(?:-|\s|\Z))[^\s"'`\\,;&<>(){}\[\]|]{1,1024}+)(?![(\[{]))""",
     re.VERBOSE,
 )
 _BARE_REST: Final = LazyRegex(r"[^\s\"'`\\,;&<>(){}\[\]|]*+")
@@ -515,7 +516,8 @@ def is_lone_value(value: str) -> bool:
 
 def _is_word(value: str) -> bool:
     """Whether a word without digits is a value: no reference to something that has a secret name."""
-    return len(value) >= 4 and not re.search(rf"(?i:{CORES})|[./]", value)
+    is_reference = re.fullmatch(r"[\w\-]*(?:[./][\w\-]*)+", value) is not None
+    return len(value) >= 4 and not is_reference and not re.search(rf"(?i:{CORES})", value)
 
 
 def _plain(value: str) -> str:

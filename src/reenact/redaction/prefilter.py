@@ -341,7 +341,11 @@ _PLACES: Final[tuple[Trigger, ...]] = (
     _place(rb".asic(?: +|%20)[A-Za-z0-9+/][a-z]*[A-Z0-9+/]", b"Basic", b"basic"),
     _place(rb".key=[^&#\s]{16}", b"?key=", b"&key=", b"#key=", b";key="),
     _place(rb"form-data;", b"form-data", lowered=True),
-    _place(rb"(?<!-)--" + _OPTION_NAME + rb"(?:" + _QUOTE + rb"\s*,|[ \t]+[^\s\-]|=)", b"--", lowered=True),
+    _place(
+        rb"(?<!-)--" + _OPTION_NAME + rb"(?:" + _QUOTE + rb"\s*,|[ \t]+(?!--?(?:[a-z]|\s|$))\S|=)",
+        b"--",
+        lowered=True,
+    ),
     _place(rb"\"-" + _OPTION_NAME + _QUOTE + rb"\s*,", b'"-', lowered=True),
     _place(rb"basic_?auth\(", b"basicauth", b"basic_auth", lowered=True),
     _place(rb"identified%b++(?:with\b|by\b)" % _SPACE, b"identified", lowered=True),
