@@ -35,7 +35,7 @@ _BREAK: Final = r"(?:\\r)?\\n|\r?\n"
 _RUN: Final = LazyRegex(rf"[A-Za-z0-9+/_\-]{{{MIN_RUN},}}(?:(?:{_BREAK})[A-Za-z0-9+/_\-]{{4,}})*+={{0,2}}")
 _BREAKS: Final = LazyRegex(_BREAK)
 _BYTES_RUN: Final = LazyRegex(rb"[A-Za-z0-9+/_\-]*+")
-_BYTES_URLSAFE: Final = bytes.maketrans(b"-_", b"+/")
+BYTES_URLSAFE: Final = bytes.maketrans(b"-_", b"+/")
 _BYTES_TAIL: Final = LazyRegex(rb"[A-Za-z0-9+/_\-]*\Z")
 _LOOKED_AT: Final = 16384
 _LOOKED_BACK: Final = 64
@@ -59,9 +59,6 @@ _CODE: Final = (
 )
 _CODES: Final = LazyRegex(_CODE)
 _COLOURS: Final = LazyRegex(_COLOUR)
-_CODED_PERCENT: Final = re.compile(rb"%(?:2[5DEde]|3[0-9]|[46][1-9A-Fa-f]|[57][0-9Aa]|5[Ff]|7[Ee])")
-"""What nobody has to escape, and what is escaped again; other escapes are in every second URL."""
-_CODED_SIGN: Final = re.compile(rb"&(?:amp;)*+(?:#|(?!(?:amp|nbsp);)[A-Za-z]{2,16};)")
 _UNRESERVED: Final = frozenset(ascii_letters + digits + "-._~")
 """RFC 3986: written as an escape they mean the same as without."""
 _SYNTAX: Final = frozenset("&<>\"'\\`")
@@ -131,11 +128,6 @@ def views(text: str) -> Iterator[Callable[[str], View]]:
         yield lambda text: View(text, with_syntax=True)
 
 
-def holds_codes(text: bytes) -> bool:
-    """Whether :func:`undo_codes` may change *text*, but for escapes of literals."""
-    return bool(_CODED_PERCENT.search(text) or _CODED_SIGN.search(text) or b"\x1b[" in text)
-
-
 def undo_codes(text: bytes) -> Iterator[bytes]:
     """*text* with all its codes undone, however often coded, in each way to read it."""
     plain = text.decode("latin-1")
@@ -145,32 +137,7 @@ def undo_codes(text: bytes) -> Iterator[bytes]:
             yield undone.encode("latin-1")
 
 
-def _sextets(is_possible: Callable[[int], bool]) -> str:
-    alphabet = [*(ascii_letters[26:] + ascii_letters[:26] + digits), "+-", "/_"]
-    return "[" + "".join(re.escape(signs) for value, signs in enumerate(alphabet) if is_possible(value)) + "]"
-
-
-_READABLE: Final = re.compile(
-    # Bytes of ASCII: none has its highest bit, and the first of three is no control character.
-    (
-        "(?:"
-        + _sextets(lambda value: 8 <= value < 32 or value == 2)
-        + _sextets(lambda value: not value & 8)
-        + _sextets(lambda value: not value & 2)
-        + r"[A-Za-z0-9+/_\-]){5}"
-    ).encode()
-)
 _READABLE_CHARS: Final = 24
-
-
-def readable(run: bytes) -> bytes | None:
-    """The text that a *run* of base64 stands for from its beginning; None if it is no text."""
-    if not _READABLE.match(run):
-        return None
-    body = run.translate(_BYTES_URLSAFE)
-    body = body[: len(body) - (len(body) % 4 == 1)]
-    plain = b64decode(body + b"=" * (-len(body) % 4))
-    return plain if is_readable(plain) else None
 
 
 def is_readable(data: bytes) -> bool:
@@ -206,7 +173,7 @@ def decoded_around(text: bytes, start: int, before: int) -> tuple[bytes, int]:
         return b"", 0
     known = len(head[0]) // 4 * 4
     body = text[group - known : run.end()]
-    body = body[: len(body) - (len(body) % 4 == 1)].translate(_BYTES_URLSAFE)
+    body = body[: len(body) - (len(body) % 4 == 1)].translate(BYTES_URLSAFE)
     return b64decode(body + b"=" * (-len(body) % 4)), known // 4 * 3 + before
 
 

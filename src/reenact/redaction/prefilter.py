@@ -9,19 +9,21 @@ the tests compare the rules with and without the prefilter.
 from __future__ import annotations
 
 import re
+from base64 import b64decode
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from string import ascii_letters, digits
 from typing import Final, Literal, TypeAlias
 
 from reenact.lazy_regex import LazyRegex
 from reenact.redaction.coded import (
+    BYTES_URLSAFE,
     MAX_DEPTH,
     MIN_RUN,
     Registered,
     decoded_around,
-    holds_codes,
-    readable,
+    is_readable,
     shifted_forms,
     undo_codes,
 )
@@ -115,7 +117,7 @@ class Prefilter:
             if (needed is None or needed in text) and may_hold(text):
                 return True
         has_marks = _PERCENT in text or _AMPERSAND in text or _ESCAPE in text
-        return (is_coded or (has_marks and holds_codes(text))) and any(
+        return (is_coded or (has_marks and _holds_codes(text))) and any(
             self._may_hold_coded(undone, depth) for undone in undo_codes(text)
         )
 
@@ -301,6 +303,16 @@ def _is_behind_login(text: bytes, start: int) -> bool:
 
 # Some writers escape & < > = ' in JSON; nothing can be said before that is undone.
 _ESCAPED_ASCII: Final = _place(rb"\\u00[2-7]", b"\\u00")
+_CODED_PERCENT: Final = re.compile(rb"%(?:2[5DEde]|3[0-9]|[46][1-9A-Fa-f]|[57][0-9Aa]|5[Ff]|7[Ee])")
+"""What nobody has to escape, and what is escaped again; other escapes are in every second URL."""
+_CODED_SIGN: Final = re.compile(rb"&(?:amp;)*+(?:#|(?!(?:amp|nbsp);)[A-Za-z]{2,16};)")
+
+
+def _holds_codes(text: bytes) -> bool:
+    """Whether undoing codes may change *text*, but for escapes of literals."""
+    return bool(_CODED_PERCENT.search(text) or _CODED_SIGN.search(text) or b"\x1b[" in text)
+
+
 _CODED_IN_LITERAL: Final = Trigger(
     (*(b"\\x%d" % digit for digit in range(1, 8)), b"\\u001b[", b"\\u001B[", b"\\033[", b"\\e["),
     lambda text, start: _CODED,  # noqa: ARG005
@@ -366,6 +378,33 @@ _MAX_RUNS: Final = 32
 """In a text with more runs one search of the whole is faster than one of each."""
 
 
+def _sextets(is_possible: Callable[[int], bool]) -> str:
+    alphabet = [*(ascii_letters[26:] + ascii_letters[:26] + digits), "+-", "/_"]
+    return "[" + "".join(re.escape(signs) for value, signs in enumerate(alphabet) if is_possible(value)) + "]"
+
+
+_READABLE: Final = re.compile(
+    # Bytes of ASCII: none has its highest bit, and the first of three is no control character.
+    (
+        "(?:"
+        + _sextets(lambda value: 8 <= value < 32 or value == 2)
+        + _sextets(lambda value: not value & 8)
+        + _sextets(lambda value: not value & 2)
+        + r"[A-Za-z0-9+/_\-]){5}"
+    ).encode()
+)
+
+
+def _readable(run: bytes) -> bytes | None:
+    """The text that a *run* of base64 stands for from its beginning; None if it is no text."""
+    if not _READABLE.match(run):
+        return None
+    body = run.translate(BYTES_URLSAFE)
+    body = body[: len(body) - (len(body) % 4 == 1)]
+    plain = b64decode(body + b"=" * (-len(body) % 4))
+    return plain if is_readable(plain) else None
+
+
 class _Runs:
     """Looks into runs of base64 characters: for what base64 hides, and for rules without an anchor."""
 
@@ -397,7 +436,7 @@ class _Runs:
             run = text[start : end if end >= 0 else len(text)]
             if text[start - 1] == _DOT and self._behind_dot and self._behind_dot.match(text, start - 1):
                 return True
-            if (plain := readable(run)) is not None and may_hold_secret(plain):
+            if (plain := _readable(run)) is not None and may_hold_secret(plain):
                 return True
             runs.append(run)
             start = marked.find(_RUN, end) if end >= 0 else -1
@@ -476,5 +515,5 @@ def compiled(
         Shapes(rules),
         Shapes((*extra_rules, *SHAPES, *STRICT_SHAPES)),
         may_hold_secret,
-        lambda run: in_base64(run) or runs.may_hide(run) or may_hold_secret(readable(run) or b""),
+        lambda run: in_base64(run) or runs.may_hide(run) or may_hold_secret(_readable(run) or b""),
     )
