@@ -49,13 +49,15 @@ MAX_DEPTH: Final = 4
 _ENTITIES: Final = {
     name: sign for name, sign in html5.items() if name[-1] == ";" and len(sign) == 1 and sign.isascii()
 }
-_COLOUR: Final = r"(?:\x1b|\\{1,8}(?:u001[bB]|x1[bB]|033|e))\[[0-9;:]{0,20}[mK]"
+_COLOUR_END: Final = r"\[[0-9;:]{0,20}[mK]"
+_COLOUR: Final = rf"\x1b{_COLOUR_END}|\\\\{{0,7}}(?:u001[bB]|x1[bB]|033|e){_COLOUR_END}"
+# Each way begins with a character of its own, so that the search passes over all others at once.
 _CODE: Final = (
     rf"%(?:25){{0,{MAX_DEPTH}}}(?P<percent>[0-7][0-9A-Fa-f])"
     rf"|&(?:amp;){{0,{MAX_DEPTH}}}(?:#(?P<decimal>[0-9]{{1,7}})|#[xX](?P<hex>[0-9A-Fa-f]{{1,6}})"
     rf"|(?P<entity>{'|'.join(name[:-1] for name in _ENTITIES)}));"
     rf"|{_COLOUR}"
-    r"|\\{1,8}(?:u00|x)(?P<escape>[2-7][0-9A-Fa-f])"
+    r"|\\\\{0,7}(?:u00|x)(?P<escape>[2-7][0-9A-Fa-f])"
 )
 _CODES: Final = LazyRegex(_CODE)
 _COLOURS: Final = LazyRegex(_COLOUR)
