@@ -5,6 +5,7 @@ The event log is scanned in segments, on one core or on several, and the segment
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial, reduce
 from hashlib import sha256
@@ -414,7 +415,8 @@ class _CaptureCheck:
         with open_inside(self._run.path, TRANSCRIPT) as stream:
             found = stream.read()
         if not is_transcript_of(EventReader(self._run), found.replace(b"\r\n", b"\n")):
-            reason = "is not what the events say; make it anew with: reenact recover"
+            remedy = f"make it anew with: reenact recover {shlex.quote(str(self._run.path))}"
+            reason = f"is not what the events say; {remedy}"
             self.find("transcript", reason, TRANSCRIPT)
 
     def read_blobs(self) -> None:
