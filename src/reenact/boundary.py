@@ -19,7 +19,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar, copy_context
 from sys import modules
-from threading import Lock, get_ident
+from threading import RLock, get_ident
 from types import TracebackType
 from typing import Any, Final, Literal, Protocol, TypeAlias, TypeVar
 
@@ -310,7 +310,7 @@ _owned: dict[int, Lane] = {}
 # By the context itself: id() is an audit event, and our hooks hear of every one.
 open_runs: dict[Context, Lane] = {}
 """Root lanes of the open runs."""
-_lock = Lock()
+_lock = RLock()  # what is collected while it is held may run code of the agent, which asks for its lane
 
 
 def set_lane(lane: Lane | None) -> None:
@@ -451,7 +451,7 @@ def forget_runs() -> None:
 def _renew_lock() -> None:
     """In a forked child: another thread of the parent's may have held it, and is not there to let go."""
     global _lock
-    _lock = Lock()
+    _lock = RLock()
 
 
 os.register_at_fork(after_in_child=_renew_lock)

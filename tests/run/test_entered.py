@@ -16,7 +16,7 @@ import httpx
 import pytest
 
 import reenact
-from reenact.seams.entered import _ByProfiling
+from reenact.seams.entered import Entered, _ByProfiling
 
 APP = """
 def answer(path):
@@ -126,7 +126,8 @@ def test_a_long_recording_is_not_listened_to_all_the_time(
     tmp_path: Path, app: ModuleType, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is again from the next call on, once that is cheap as measured by how long the run takes."""
-    monkeypatch.setattr(_ByProfiling, "_FREE_CALLS", 20)
+    monkeypatch.setattr(Entered, "free_calls", 20)
+    monkeypatch.setattr(_ByProfiling, "_STRIDE", 0)
     monkeypatch.setattr(_ByProfiling, "_CALLS_PER_S", 0)
 
     def nothing() -> None:
@@ -142,6 +143,52 @@ def test_a_long_recording_is_not_listened_to_all_the_time(
         httpx.get(url)
         app.answer("x")
     assert b'"entered":["shop_app.py"' in (tmp_path / "run" / "events.jsonl").read_bytes()
+
+
+@profiled
+@pytest.mark.parametrize("is_test", [True, False])
+def test_a_replay_outside_of_tests_is_not_listened_to_for_ever(
+    tmp_path: Path, app: ModuleType, monkeypatch: pytest.MonkeyPatch, is_test: bool
+) -> None:
+    """What was not heard cannot be said to be missing."""
+    with reenact.capture(tmp_path / "run"):
+        app.answer("x")
+    monkeypatch.setattr(Entered, "free_calls", 20)
+    monkeypatch.setattr(_ByProfiling, "_CALLS_PER_S", 0)
+    monkeypatch.setattr(_ByProfiling, "_STRIDE", 0)
+
+    def nothing() -> None:
+        """A call."""
+
+    run = reenact.replay(tmp_path / "run")
+    run.is_test = is_test
+    with run:
+        for _ in range(30):
+            nothing()
+        assert (sys.getprofile() is not None) == is_test
+    assert run.notes == ([NOT_RUN] if is_test else [])
+
+
+@profiled
+def test_nobody_listens_after_a_divergence(
+    tmp_path: Path, app: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is said then of code that never ran."""
+    monkeypatch.setattr(_ByProfiling, "_STRIDE", 0)
+
+    @reenact.tool
+    def look_up(word: str) -> str:
+        return word
+
+    with reenact.capture(tmp_path / "run"):
+        app.answer("x")
+        look_up("lamp")
+    with reenact.replay(tmp_path / "run", policy="lenient") as run:
+        look_up("chair")
+        len(Path("x").parts)  # runs Python code of a library
+        assert sys.getprofile() is None
+    assert run.divergences
+    assert NOT_RUN not in run.notes
 
 
 @profiled

@@ -466,6 +466,10 @@ class ReplayEngine:
         with self._lock:
             return list(self._divergences)
 
+    @property
+    def has_diverged(self) -> bool:
+        return bool(self._divergences)
+
     def across_tasks(self) -> AcrossTasks | Absent:
         """The calls that were recorded in another task than the one that made them."""
         with self._lock:

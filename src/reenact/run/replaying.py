@@ -227,7 +227,8 @@ class ReplayRun(Run):
         """Look for the files that were entered in the recording."""
         source = self._engine.source
         recorded = source.data(len(source.reader)).get("entered", ()) if source.is_ours(ROOT) else ()
-        return self._entered.among(recorded)
+        self._entered.is_whole = self.is_test
+        return self._entered.among(recorded, lambda: self._engine.has_diverged)
 
     def _is_asked_whether_reachable(self, host: str, port: int) -> bool:
         probed = self._engine.source.probed

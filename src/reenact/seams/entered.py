@@ -2,15 +2,15 @@
 
 A replay that answers the test's own client from the recording makes the same calls and runs none of the app.
 Python 3.12 and newer tell of each function once, for next to nothing. Python 3.11 tells of every call, to the
-hook for profilers; so a replay listens until all recorded files have run, and a recording that is not a
-test's until that has cost a fiftieth of its time.
+hook for profilers; so a replay listens until all recorded files have run, and outside of tests nobody
+listens for more than a moment and a fiftieth of the run's time.
 """
 
 from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from threading import Lock
 from time import perf_counter
@@ -33,16 +33,16 @@ class Entered:
         """As a capture tells them, by their full names."""
         self.missing: set[str] = set()
         """What was not entered of that which alone is looked for."""
-        self._is_search = False
+        self._is_moot: Callable[[], bool] | None = None
         self.is_whole = False
         """Whether it is looked for as long as the run is open, whatever that costs."""
         self.is_known = False
         """Whether nothing was missed that was looked for."""
 
-    def among(self, files: Iterable[str]) -> Self:
-        """Look for these *files* alone, until each was entered."""
+    def among(self, files: Iterable[str], is_moot: Callable[[], bool]) -> Self:
+        """Look for these *files* alone, until each was entered or nobody wants to know any more."""
         self.missing.update(files)
-        self.is_whole = self._is_search = True
+        self._is_moot = is_moot
         return self
 
     def __enter__(self) -> Self:
@@ -51,7 +51,7 @@ class Entered:
             return self
         with _changing:
             before, _open = _open, (*_open, self)
-            if not _listener.start():
+            if not listener.start():
                 _open = before
         return self
 
@@ -60,15 +60,20 @@ class Entered:
         with _changing:
             if self not in _open:
                 return
-            self.is_known = self.is_over or _listener.is_listening()
+            self.is_known = self.is_over or listener.is_listening()
             _open = tuple(one for one in _open if one is not self)
             if not _open:
-                _listener.stop()
+                listener.stop()
 
     @property
     def is_over(self) -> bool:
-        """Whether all was entered that is looked for."""
-        return self._is_search and not self.missing
+        """Whether all was entered that is looked for, or nobody wants to know."""
+        return self._is_moot is not None and (not self.missing or self._is_moot())
+
+    @property
+    def free_calls(self) -> int:
+        """So many calls of functions may always be listened to; a recording need not hear of all."""
+        return 5_000 if self._is_moot is None else 50_000
 
     @property
     def files(self) -> list[str]:
@@ -88,8 +93,8 @@ class Entered:
 
 def listen() -> None:
     """Something of a run begins in this thread, of which nobody may be told yet."""
-    if _listener.is_wanted:
-        _listener.listen()
+    if listener.is_wanted:
+        listener.listen()
 
 
 def _is_entered(code: CodeType) -> bool:
@@ -112,7 +117,7 @@ class _ByMonitoring:
     """Not those that debuggers, coverage and profilers are given."""
     _MOST_ASKED: Final = 1000
     """So often a function that runs inside calls alone is looked at."""
-    is_wanted = False
+    is_wanted = is_paused = False
 
     def __init__(self, monitoring: Any) -> None:
         self._monitoring = monitoring
@@ -154,15 +159,18 @@ class _ByMonitoring:
 class _ByProfiling:
     """Before Python 3.12: told of each call in the threads that listen, until nothing more is looked for."""
 
-    _FREE_CALLS: Final = 5_000
     _CALLS_PER_S: Final = 8_000
-    """Each takes some 2.5 µs more than else; so many are a fiftieth of a second."""
+    """Each takes up to 2.5 µs more than else; so many are a fiftieth of a second."""
+    _STRIDE: Final = 1_000
+    """So often is looked whether there is still something to look for."""
 
     def __init__(self) -> None:
         self.is_wanted = False
         """Whether some run still looks for files."""
-        self._is_displaced = False
-        """A profiler has the hook, of this thread or another one."""
+        self.is_paused = False
+        """Whether some thread has stopped to listen, because of what that costs."""
+        self._is_deaf = False
+        """Whether it ever has, or a profiler has the hook, of this thread or another one."""
         self._known: set[str] = set()
         """Files: libraries, and those that every open run has entered; begun anew with each run."""
         self._calls = 0
@@ -171,15 +179,15 @@ class _ByProfiling:
 
     def start(self) -> bool:
         if not self.is_wanted:
-            self._calls, self._most_calls, self._began_s = 0, self._FREE_CALLS, perf_counter()
-            self._is_displaced = False
+            self._calls, self._most_calls, self._began_s = 0, 0, perf_counter()
+            self.is_paused = self._is_deaf = False
         self.is_wanted = True
         self._known.clear()
         self.listen()
         return self.is_listening()
 
     def is_listening(self) -> bool:
-        return not self._is_displaced and (sys.getprofile() == self._called or self._has_had_enough())
+        return not self._is_deaf and sys.getprofile() == self._called
 
     def stop(self) -> None:
         self.is_wanted = False
@@ -189,8 +197,9 @@ class _ByProfiling:
     def listen(self) -> None:
         hook = sys.getprofile()
         if hook is not None:
-            self._is_displaced |= hook != self._called
+            self._is_deaf |= hook != self._called
         elif not self._has_had_enough():
+            self.is_paused = False
             sys.setprofile(self._called)
 
     def _leave(self) -> None:
@@ -206,21 +215,26 @@ class _ByProfiling:
             not _is_of_project(code) or (code.co_flags & _IS_FUNCTION and _is_entered(code))
         ):
             self._known.add(code.co_filename)
-            self.is_wanted &= not all(one.is_over for one in _open)
+            self._most_calls = 0
         if (self._calls > self._most_calls or not self.is_wanted) and self._has_had_enough():
             self._leave()
 
     def _has_had_enough(self) -> bool:
+        looking = [one for one in _open if not one.is_over]
+        self.is_wanted &= bool(looking)
         if not self.is_wanted:
             return True
-        if any(one.is_whole for one in _open):
-            self._most_calls = self._calls + self._FREE_CALLS
+        self._most_calls = self._calls + self._STRIDE
+        if any(one.is_whole for one in looking):
             return False
-        self._most_calls = self._FREE_CALLS + int((perf_counter() - self._began_s) * self._CALLS_PER_S)
-        return self._calls > self._most_calls
+        allowed = (perf_counter() - self._began_s) * self._CALLS_PER_S
+        if self._calls <= max(one.free_calls for one in looking) + allowed:
+            return False
+        self.is_paused = self._is_deaf = True
+        return True
 
 
 _open: tuple[Entered, ...] = ()
 _changing = Lock()
 _monitoring: Final[Any] = getattr(sys, "monitoring", None)
-_listener: Final = _ByProfiling() if _monitoring is None else _ByMonitoring(_monitoring)
+listener: Final = _ByProfiling() if _monitoring is None else _ByMonitoring(_monitoring)

@@ -128,7 +128,8 @@ class Exchange(crossing):
         assert self.lane is not None
         self._identity = self.lane.context, self.step.call_id
         _under_way.add(self._identity)
-        entered.listen()
+        if entered.listener.is_paused:
+            entered.listen()
 
     # What a live exchange is told
 
