@@ -7,16 +7,27 @@ import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import redirect_stdout
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeVar
 
 import httpx
 import pytest
 
 import reenact
+from reenact.run.run import Run
 from reenact.seams.entered import Entered, _ByProfiling
+
+AnyRun = TypeVar("AnyRun", bound=Run)
+
+
+def of_test(run: AnyRun) -> AnyRun:
+    """*run* as the pytest plugin opens it: before Python 3.12 others hear only as much as is cheap."""
+    run.is_test = True
+    return run
+
 
 APP = """
 def answer(path):
@@ -58,9 +69,9 @@ def url(app: ModuleType) -> Iterator[str]:
 
 def test_an_app_that_a_replay_never_entered_is_named(tmp_path: Path, url: str) -> None:
     """Driven over a real port, its answer comes from the recording."""
-    with reenact.capture(tmp_path / "run"):
+    with of_test(reenact.capture(tmp_path / "run")):
         assert httpx.get(url).text == "hello /lamp"
-    with reenact.replay(tmp_path / "run") as run:
+    with of_test(reenact.replay(tmp_path / "run")) as run:
         assert httpx.get(url).text == "hello /lamp"
     assert run.notes == ["nothing of shop_app.py ran in this replay, although it did when it was recorded"]
     assert run.receipt is not None
@@ -69,10 +80,10 @@ def test_an_app_that_a_replay_never_entered_is_named(tmp_path: Path, url: str) -
 
 def test_nothing_is_said_where_all_ran(tmp_path: Path, app: ModuleType) -> None:
     """Twice, because functions are told once and must be told again in the next run."""
-    with reenact.capture(tmp_path / "run"):
+    with of_test(reenact.capture(tmp_path / "run")):
         app.answer("x")
     for _ in range(2):
-        with reenact.replay(tmp_path / "run") as run:
+        with of_test(reenact.replay(tmp_path / "run")) as run:
             app.answer("x")
         assert run.notes == []
 
@@ -84,9 +95,9 @@ def test_what_runs_inside_a_tool_is_not_missed(tmp_path: Path, app: ModuleType) 
     def ask() -> str:
         return str(app.answer("x"))
 
-    with reenact.capture(tmp_path / "run"):
+    with of_test(reenact.capture(tmp_path / "run")):
         ask()
-    with reenact.replay(tmp_path / "run") as run:
+    with of_test(reenact.replay(tmp_path / "run")) as run:
         ask()
     assert run.notes == []
 
@@ -98,12 +109,12 @@ profiled = pytest.mark.skipif(sys.version_info >= (3, 12), reason="newer Pythons
 def test_a_thread_that_was_there_before_is_seen(tmp_path: Path, app: ModuleType) -> None:
     """Recorded in a new worker, replayed in one of an earlier test's."""
     with ThreadPoolExecutor(1) as pool:
-        with reenact.capture(tmp_path / "run"):
+        with of_test(reenact.capture(tmp_path / "run")):
             pool.submit(app.answer, "x").result()
-        with reenact.replay(tmp_path / "run") as run:
+        with of_test(reenact.replay(tmp_path / "run")) as run:
             pool.submit(app.answer, "x").result()
         assert run.notes == []
-        with reenact.replay(tmp_path / "run") as run:
+        with of_test(reenact.replay(tmp_path / "run")) as run:
             pool.submit(str, "x").result()
         assert run.notes == [NOT_RUN]
 
@@ -140,6 +151,19 @@ def test_a_long_recording_is_not_listened_to_all_the_time(
         httpx.get(url)
         assert sys.getprofile() is None
         monkeypatch.setattr(_ByProfiling, "_CALLS_PER_S", 10**12)
+        httpx.get(url)
+        app.answer("x")
+    assert b'"entered":["shop_app.py"' in (tmp_path / "run" / "events.jsonl").read_bytes()
+
+
+@profiled
+def test_loading_a_library_is_not_listened_to(tmp_path: Path, app: ModuleType, url: str) -> None:
+    """It takes more calls than all the rest, and the next call that is recorded is heard again."""
+    with reenact.capture(tmp_path / "run"):
+        sys.modules.pop("this", None)
+        with redirect_stdout(None):
+            importlib.import_module("this")
+        assert sys.getprofile() is None
         httpx.get(url)
         app.answer("x")
     assert b'"entered":["shop_app.py"' in (tmp_path / "run" / "events.jsonl").read_bytes()

@@ -71,9 +71,14 @@ class Entered:
         return self._is_moot is not None and (not self.missing or self._is_moot())
 
     @property
+    def may_miss(self) -> bool:
+        """Whether less is known, and nothing wrong, where something was not heard."""
+        return self._is_moot is None and not self.is_whole
+
+    @property
     def free_calls(self) -> int:
         """So many calls of functions may always be listened to; a recording need not hear of all."""
-        return 5_000 if self._is_moot is None else 50_000
+        return 20_000 if self._is_moot is None else 200_000
 
     @property
     def files(self) -> list[str]:
@@ -216,6 +221,10 @@ class _ByProfiling:
         ):
             self._known.add(code.co_filename)
             self._most_calls = 0
+            if code.co_name == "<module>" and all(one.may_miss for one in _open):
+                self.is_paused = True  # a library is loaded, which takes many calls of no interest
+                self._leave()
+                return
         if (self._calls > self._most_calls or not self.is_wanted) and self._has_had_enough():
             self._leave()
 
