@@ -22,6 +22,15 @@ from reenact.seams.stdlib.standing import Standing
 _NO_LIMIT: Final = -1
 
 
+def _lane_with_turns() -> Lane | None:
+    """The current lane; not that of a thread which the run did not start, nor of what such a one starts.
+
+    A server that is no part of the run answers what is recorded, and is not asked in replay.
+    """
+    lane = current_lane()
+    return lane if lane is not None and lane.has_order and "~" not in lane.name else None
+
+
 class LockInTurn:
     """A lock that threads take in their turn."""
 
@@ -53,10 +62,7 @@ class LockInTurn:
 
     def _lane_to_note(self) -> Lane | None:
         """The lane that is to take it in its turn; no one where that means nothing."""
-        if is_in_wait():
-            return None
-        lane = current_lane()
-        return lane if lane is not None and lane.has_order else None
+        return None if is_in_wait() else _lane_with_turns()
 
     def release(self) -> None:
         """Let another thread have it."""
@@ -155,8 +161,8 @@ def _acquire_handler(original: Callable[[object], None]) -> Callable[[object], N
     """
 
     def acquire(self: object) -> None:
-        lane = current_lane()
-        if lane is None or not lane.has_order:
+        lane = _lane_with_turns()
+        if lane is None:
             original(self)
             return
         lane.context.wait_to_act(lane, TOOK)
