@@ -229,3 +229,30 @@ def test_a_library_keeps_its_own(tmp_path: Path) -> None:
         assert isinstance(queue.Queue().not_empty, threading.Condition)
         assert not isinstance(condition, threading.Barrier)
         ask("a")
+
+
+def test_a_server_from_before_the_run_takes_no_turns(tmp_path: Path) -> None:
+    """Nor do the threads that it starts for what it is asked: in replay nobody asks it."""
+    asked: queue.Queue[Any] = queue.Queue()
+    done: queue.Queue[None] = queue.Queue()
+
+    def serve() -> None:
+        for lock in iter(asked.get, None):
+            thread = threading.Thread(target=lambda lock=lock: [lock.acquire(), lock.release()])
+            thread.start()
+            thread.join()
+            done.put(None)
+
+    server = threading.Thread(target=serve)
+    server.start()
+    with reenact.capture(tmp_path / "run"):
+        lock = threading.Lock()
+        asked.put(lock)
+        done.get()
+        with lock:
+            ask("a")
+    asked.put(None)
+    server.join()
+    lines = [json.loads(line) for line in CaptureReader(tmp_path / "run").lines()]
+    acts = [act for line in lines for act in line.get("order", ())]
+    assert [act for act in acts if "<" in act] == ["0<"]
