@@ -255,4 +255,4 @@ def test_a_server_from_before_the_run_takes_no_turns(tmp_path: Path) -> None:
     server.join()
     lines = [json.loads(line) for line in CaptureReader(tmp_path / "run").lines()]
     acts = [act for line in lines for act in line.get("order", ())]
-    assert [act for act in acts if "!" not in act] == ["0<"]
+    assert [act for act in acts if "!" not in act] == ["0>", "0<"]
