@@ -40,6 +40,11 @@ class LaneName(str):
         return self.endswith(_LOOSE)
 
     @property
+    def is_below_loose(self) -> bool:
+        """Whether it, or a lane that it hangs on, is loose."""
+        return _LOOSE in self
+
+    @property
     def parent(self) -> LaneName | None:
         """``0.1/3~`` → ``0.1/3`` → ``0.1`` → ``0``; the first lane of a process has none."""
         if self.endswith(_LOOSE):

@@ -31,7 +31,7 @@ def test_wilson(count: int, total: int, low: float, high: float) -> None:
 
 def test_nothing_is_known_of_no_runs() -> None:
     found = compare_pairs([])
-    assert (found.low, found.high, found.p_value, found.is_told) == (-1, 1, 1, False)
+    assert (found.low, found.high, found.p_value, found.is_conclusive) == (-1, 1, 1, False)
     assert (Rate.of(0, 0).low, Rate.of(0, 0).high) == (0, 1)
 
 
@@ -82,7 +82,7 @@ def test_experiments_without_a_change_report_few_regressions(samples: int) -> No
             passed = [chance.random() < rate for _ in range(samples + 1)]
             runs.append(RunPair(passed[0], sum(passed[1:]), samples))
         found = compare_pairs(runs)
-        told += found.is_told
+        told += found.is_conclusive
         worse += found.is_worse
     assert told <= 50
     assert worse <= 25 + 10  # half of them, and some room for this one draw

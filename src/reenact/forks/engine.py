@@ -30,6 +30,7 @@ from reenact.forks.recorder import (
 )
 from reenact.formats.capture import JOINED, CaptureSeed
 from reenact.formats.divergence import ReplayDivergence
+from reenact.lane_name import LaneName
 from reenact.providers import ask_otherwise
 from reenact.recorder.eventlog import ProcessNames
 from reenact.recorder.step import CaptureStep, leaving
@@ -209,6 +210,8 @@ class ForkEngine(ReplayEngine):
     def _tell_act(self, what: str, told: str) -> None:
         shared = self._shared_acts.get(what)
         told_at = shared.popleft() if shared else 0
+        if told_at and LaneName(what).is_below_loose:
+            return  # which task of a library comes when is chance, and no reason to store events again
         if self._is_free or (not told_at and what in self._rounds):  # a replay minds no other
             self.happenings.append(Happening(time.time_ns(), told_at, act=told))
 

@@ -6,6 +6,7 @@ of the project, and a folder for the time of the session has copies.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
@@ -13,7 +14,6 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-import msgspec
 import pytest
 
 from reenact.pytest_plugin.marker import is_used_by, path_of
@@ -59,7 +59,7 @@ def place_of(item: pytest.Item) -> Path:
 def _is_of_cassette(place: Path) -> bool:
     """Whether the capture at *place* was imported, and is called as its cassette was."""
     try:
-        manifest = msgspec.json.decode((place / "manifest.json").read_bytes())
+        manifest = json.loads((place / "manifest.json").read_bytes())
         return bool(manifest["imported"]["format"] == "vcr")
     except (OSError, ValueError, LookupError, TypeError):
         return False

@@ -47,7 +47,7 @@ class Entered:
 
     def __enter__(self) -> Self:
         global _open
-        if self.is_over:
+        if self.is_over or (listener.is_costly and not self.is_whole):
             return self
         with _changing:
             before, _open = _open, (*_open, self)
@@ -122,7 +122,7 @@ class _ByMonitoring:
     """Not those that debuggers, coverage and profilers are given."""
     _MOST_ASKED: Final = 1000
     """So often a function that runs inside calls alone is looked at."""
-    is_wanted = is_paused = False
+    is_wanted = is_paused = is_costly = False
 
     def __init__(self, monitoring: Any) -> None:
         self._monitoring = monitoring
@@ -168,6 +168,8 @@ class _ByProfiling:
     """Each takes up to 2.5 µs more than else; so many are a fiftieth of a second."""
     _STRIDE: Final = 1_000
     """So often is looked whether there is still something to look for."""
+
+    is_costly = True
 
     def __init__(self) -> None:
         self.is_wanted = False
