@@ -7,7 +7,6 @@ import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import redirect_stdout
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import ModuleType
@@ -18,13 +17,13 @@ import pytest
 
 import reenact
 from reenact.run.run import Run
-from reenact.seams.entered import Entered, _ByProfiling
+from reenact.seams.entered import _ByProfiling
 
 AnyRun = TypeVar("AnyRun", bound=Run)
 
 
 def of_test(run: AnyRun) -> AnyRun:
-    """*run* as the pytest plugin opens it: before Python 3.12 others hear only as much as is cheap."""
+    """*run* as the pytest plugin opens it: before Python 3.12 nobody listens to others."""
     run.is_test = True
     return run
 
@@ -122,75 +121,26 @@ def test_a_thread_that_was_there_before_is_seen(tmp_path: Path, app: ModuleType)
 @profiled
 def test_nobody_listens_when_all_is_known(tmp_path: Path, app: ModuleType) -> None:
     """It costs nothing from there on, nor after the run."""
-    with reenact.capture(tmp_path / "run"):
+    with of_test(reenact.capture(tmp_path / "run")):
         assert sys.getprofile() is not None
         app.answer("x")
     assert sys.getprofile() is None
-    with reenact.replay(tmp_path / "run"):
+    with of_test(reenact.replay(tmp_path / "run")):
         assert sys.getprofile() is not None
         app.answer("x")
         assert sys.getprofile() is None
 
 
 @profiled
-def test_a_long_recording_is_not_listened_to_all_the_time(
-    tmp_path: Path, app: ModuleType, url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It is again from the next call on, once that is cheap as measured by how long the run takes."""
-    monkeypatch.setattr(Entered, "free_calls", 20)
-    monkeypatch.setattr(_ByProfiling, "_STRIDE", 0)
-    monkeypatch.setattr(_ByProfiling, "_CALLS_PER_S", 0)
-
-    def nothing() -> None:
-        """A call."""
-
-    with reenact.capture(tmp_path / "run"):
-        for _ in range(20):
-            nothing()
-        assert sys.getprofile() is None
-        httpx.get(url)
-        assert sys.getprofile() is None
-        monkeypatch.setattr(_ByProfiling, "_CALLS_PER_S", 10**12)
-        httpx.get(url)
-        app.answer("x")
-    assert b'"entered":["shop_app.py"' in (tmp_path / "run" / "events.jsonl").read_bytes()
-
-
-@profiled
-def test_loading_a_library_is_not_listened_to(tmp_path: Path, app: ModuleType, url: str) -> None:
-    """It takes more calls than all the rest, and the next call that is recorded is heard again."""
-    with reenact.capture(tmp_path / "run"):
-        sys.modules.pop("this", None)
-        with redirect_stdout(None):
-            importlib.import_module("this")
-        assert sys.getprofile() is None
-        httpx.get(url)
-        app.answer("x")
-    assert b'"entered":["shop_app.py"' in (tmp_path / "run" / "events.jsonl").read_bytes()
-
-
-@profiled
-@pytest.mark.parametrize("is_test", [True, False])
-def test_a_replay_outside_of_tests_is_not_listened_to_for_ever(
-    tmp_path: Path, app: ModuleType, monkeypatch: pytest.MonkeyPatch, is_test: bool
-) -> None:
+def test_nobody_listens_outside_of_tests(tmp_path: Path, app: ModuleType) -> None:
     """What was not heard cannot be said to be missing."""
     with reenact.capture(tmp_path / "run"):
+        assert sys.getprofile() is None
         app.answer("x")
-    monkeypatch.setattr(Entered, "free_calls", 20)
-    monkeypatch.setattr(_ByProfiling, "_CALLS_PER_S", 0)
-    monkeypatch.setattr(_ByProfiling, "_STRIDE", 0)
-
-    def nothing() -> None:
-        """A call."""
-
-    run = reenact.replay(tmp_path / "run")
-    run.is_test = is_test
-    with run:
-        for _ in range(30):
-            nothing()
-        assert (sys.getprofile() is not None) == is_test
-    assert run.notes == ([NOT_RUN] if is_test else [])
+    assert b'"entered"' not in (tmp_path / "run" / "events.jsonl").read_bytes()
+    with reenact.replay(tmp_path / "run") as run:
+        assert sys.getprofile() is None
+    assert run.notes == []
 
 
 @profiled
@@ -204,10 +154,10 @@ def test_nobody_listens_after_a_divergence(
     def look_up(word: str) -> str:
         return word
 
-    with reenact.capture(tmp_path / "run"):
+    with of_test(reenact.capture(tmp_path / "run")):
         app.answer("x")
         look_up("lamp")
-    with reenact.replay(tmp_path / "run", policy="lenient") as run:
+    with of_test(reenact.replay(tmp_path / "run", policy="lenient")) as run:
         look_up("chair")
         len(Path("x").parts)  # runs Python code of a library
         assert sys.getprofile() is None
@@ -223,12 +173,12 @@ def test_a_profiler_keeps_its_hook(tmp_path: Path, app: ModuleType, is_first: bo
     def profiler(*_: object) -> None:
         """Hears all."""
 
-    with reenact.capture(tmp_path / "run"):
+    with of_test(reenact.capture(tmp_path / "run")):
         app.answer("x")
     try:
         if is_first:
             sys.setprofile(profiler)
-        with reenact.replay(tmp_path / "run") as run:
+        with of_test(reenact.replay(tmp_path / "run")) as run:
             sys.setprofile(profiler)
         assert sys.getprofile() is profiler
     finally:

@@ -2,8 +2,7 @@
 
 A replay that answers the test's own client from the recording makes the same calls and runs none of the app.
 Python 3.12 and newer tell of each function once, for next to nothing. Python 3.11 tells of every call, to the
-hook for profilers; so a replay listens until all recorded files have run, and outside of tests nobody
-listens for more than a moment and a fiftieth of the run's time.
+hook for profilers; so only tests are listened to there, and their replay until all recorded files have run.
 """
 
 from __future__ import annotations
@@ -13,7 +12,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from threading import Lock
-from time import perf_counter
 from types import CodeType, FrameType
 from typing import Any, Final, Self
 
@@ -71,16 +69,6 @@ class Entered:
         return self._is_moot is not None and (not self.missing or self._is_moot())
 
     @property
-    def may_miss(self) -> bool:
-        """Whether less is known, and nothing wrong, where something was not heard."""
-        return self._is_moot is None and not self.is_whole
-
-    @property
-    def free_calls(self) -> int:
-        """So many calls of functions may always be listened to; a recording need not hear of all."""
-        return 20_000 if self._is_moot is None else 200_000
-
-    @property
     def files(self) -> list[str]:
         """As a capture tells them."""
         shown = set(self._files.values())
@@ -122,7 +110,7 @@ class _ByMonitoring:
     """Not those that debuggers, coverage and profilers are given."""
     _MOST_ASKED: Final = 1000
     """So often a function that runs inside calls alone is looked at."""
-    is_wanted = is_paused = is_costly = False
+    is_wanted = is_costly = False
 
     def __init__(self, monitoring: Any) -> None:
         self._monitoring = monitoring
@@ -164,30 +152,25 @@ class _ByMonitoring:
 class _ByProfiling:
     """Before Python 3.12: told of each call in the threads that listen, until nothing more is looked for."""
 
-    _CALLS_PER_S: Final = 8_000
-    """Each takes up to 2.5 µs more than else; so many are a fiftieth of a second."""
     _STRIDE: Final = 1_000
     """So often is looked whether there is still something to look for."""
 
     is_costly = True
+    """Whether only those are listened to who ask for all."""
 
     def __init__(self) -> None:
         self.is_wanted = False
         """Whether some run still looks for files."""
-        self.is_paused = False
-        """Whether some thread has stopped to listen, because of what that costs."""
         self._is_deaf = False
-        """Whether it ever has, or a profiler has the hook, of this thread or another one."""
+        """Whether a profiler has the hook, of this thread or another one."""
         self._known: set[str] = set()
         """Files: libraries, and those that every open run has entered; begun anew with each run."""
         self._calls = 0
         self._most_calls = 0
-        self._began_s = 0.0
 
     def start(self) -> bool:
         if not self.is_wanted:
-            self._calls, self._most_calls, self._began_s = 0, 0, perf_counter()
-            self.is_paused = self._is_deaf = False
+            self._calls, self._most_calls, self._is_deaf = 0, 0, False
         self.is_wanted = True
         self._known.clear()
         self.listen()
@@ -206,7 +189,6 @@ class _ByProfiling:
         if hook is not None:
             self._is_deaf |= hook != self._called
         elif not self._has_had_enough():
-            self.is_paused = False
             sys.setprofile(self._called)
 
     def _leave(self) -> None:
@@ -223,26 +205,13 @@ class _ByProfiling:
         ):
             self._known.add(code.co_filename)
             self._most_calls = 0
-            if code.co_name == "<module>" and all(one.may_miss for one in _open):
-                self.is_paused = True  # a library is loaded, which takes many calls of no interest
-                self._leave()
-                return
         if (self._calls > self._most_calls or not self.is_wanted) and self._has_had_enough():
             self._leave()
 
     def _has_had_enough(self) -> bool:
-        looking = [one for one in _open if not one.is_over]
-        self.is_wanted &= bool(looking)
-        if not self.is_wanted:
-            return True
+        self.is_wanted &= not all(one.is_over for one in _open)
         self._most_calls = self._calls + self._STRIDE
-        if any(one.is_whole for one in looking):
-            return False
-        allowed = (perf_counter() - self._began_s) * self._CALLS_PER_S
-        if self._calls <= max(one.free_calls for one in looking) + allowed:
-            return False
-        self.is_paused = self._is_deaf = True
-        return True
+        return not self.is_wanted
 
 
 _open: tuple[Entered, ...] = ()

@@ -16,7 +16,6 @@ from typing import Any, Final
 from reenact.boundary import Context, OtherCall, crossing, current_lane, running_in
 from reenact.canonical import JsonValue
 from reenact.providers import Provider, RequestChange, read_response, response_fields
-from reenact.seams import entered
 from reenact.seams.http.message import (
     Decode,
     Head,
@@ -128,8 +127,6 @@ class Exchange(crossing):
         assert self.lane is not None
         self._identity = self.lane.context, self.step.call_id
         _under_way.add(self._identity)
-        if entered.listener.is_paused:
-            entered.listen()
 
     # What a live exchange is told
 
