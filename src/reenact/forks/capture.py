@@ -16,15 +16,11 @@ import msgspec
 from reenact.canonical import digest_of_bytes, encode_clean
 from reenact.errors import StoreError
 from reenact.forks.change import ForkChange, ForkPlan
+from reenact.forks.order import moved_acts, without_acts
 from reenact.forks.recorder import Happening
 from reenact.formats.capture import (
     BLOB_THRESHOLD_BYTES,
-    ENDED,
-    FIRED,
-    JOINED,
     NO_MODEL,
-    PUT,
-    TOOK,
     CaptureManifest,
     CaptureSeed,
     Fork,
@@ -135,10 +131,10 @@ class ForkedCapture:
         is_same = self._is_same(source, halves, start, end) and self._has_same_files(halves, workspace_end)
         shared = len(self.reader) if is_same else self._plan.shared
         suffix = [] if is_same else _Suffix(self.reader, self.blobs, halves, shared, end).lines()
-        late = _late_acts(halves)
-        if late:
-            again = range(min(late), shared + 1)
-            suffix = [*(_without_acts(self.reader.line(seq), late.get(seq, [])) for seq in again), *suffix]
+        moved = moved_acts(happening for half in halves for happening in half.happenings)
+        if moved:
+            again = range(min(moved), shared + 1)
+            suffix = [*(without_acts(self.reader.line(seq), moved.get(seq, [])) for seq in again), *suffix]
             shared = again[0] - 1
         is_whole = self._is_standalone or start != self.reader.line(1)
         suffix = list(map(ids_changer(was, ids), suffix))
@@ -425,41 +421,6 @@ def _placed(data: dict[str, Any], lane: str, within: str) -> dict[str, Any]:
     """What is told of a call, made in *lane* and inside the call of that id, if any."""
     told = {name: value for name, value in data.items() if name != "parent"} | {"lane": lane}
     return told | {"parent": within} if within else told
-
-
-def _late_acts(halves: Sequence[ForkHalf]) -> dict[int, list[str]]:
-    """What tasks did behind the point although shared events tell it, by the numbers of these."""
-    late: dict[int, list[str]] = {}
-    for happening in (each for half in halves for each in half.happenings if each.act and each.seq):
-        late.setdefault(happening.seq, []).append(happening.act)
-    return late
-
-
-def _without_acts(line: bytes, acts: Sequence[str]) -> bytes:
-    """The event of *line*, which does not tell *acts*."""
-    if not acts:
-        return line
-    event = _decode(line)
-    order = [act for told in event.pop("order") for act in _one_by_one(told)]
-    for what in map(_what_was_done, acts):
-        order.remove(next(act for act in order if _what_was_done(act) == what))
-    return encode_clean(event | {"order": count_acts(order)} if order else event)
-
-
-def _one_by_one(told: str) -> list[str]:
-    what = _what_was_done(told)
-    count = told.removeprefix(what)
-    return [what] * int(count) if what.endswith((PUT, TOOK)) and count else [told]
-
-
-def _what_was_done(told: str) -> str:
-    """Without what came of it, when, and how often."""
-    lane, mark, _ = told.partition(ENDED)
-    if not mark and FIRED in told:
-        return told.partition(JOINED)[0]
-    if not mark:
-        lane, mark, _ = told.partition(TOOK if TOOK in told else PUT)
-    return lane + mark
 
 
 def _tree_in(happening: Happening) -> str | None:

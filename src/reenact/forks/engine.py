@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
 
@@ -20,6 +19,7 @@ from reenact.boundary import Call, DescribeEnd, Instant, Lane, Step
 from reenact.canonical import digest_of_bytes, encode_clean
 from reenact.errors import Diverged, StoreError, UsageError
 from reenact.forks.change import FROM_START, ChangeFunction, ForkPlan, change_outcome
+from reenact.forks.order import ForkOrder
 from reenact.forks.recorder import (
     DerivingRecorder,
     ForkNames,
@@ -28,25 +28,20 @@ from reenact.forks.recorder import (
     NewEvents,
     NumbersBehind,
 )
+from reenact.forks.step import CallMissed, ForkStep, NearestStep
 from reenact.formats.capture import JOINED, CaptureSeed
 from reenact.formats.divergence import ReplayDivergence
-from reenact.lane_name import LaneName
 from reenact.providers import ask_otherwise
 from reenact.recorder.eventlog import ProcessNames
-from reenact.recorder.step import CaptureStep, leaving
+from reenact.recorder.step import CaptureStep
 from reenact.redaction import Redactor
 from reenact.replayer.engine import CALL_TYPES, ReplayEngine
 from reenact.replayer.lanes import Key, is_task
 from reenact.replayer.source import RecordedCall, ReplaySource
 from reenact.replayer.step import EarlyMatch, ReplayStep
 from reenact.store.blobs import BlobStore
-from reenact.values.codec import from_json, is_plain, rebuild, to_text
+from reenact.values.codec import from_json, rebuild, to_text
 
-_OUTCOMES: Final = {
-    "tool_call": "tool_result",
-    "llm_request": "llm_response",
-    "nondeterministic": "nondeterministic",
-}
 _decode: Final = msgspec.json.Decoder().decode
 
 
@@ -67,14 +62,6 @@ class ForkPart(msgspec.Struct, frozen=True, kw_only=True):
     tree_file: str | None = None
     """The file by which all of them know what was told of the files."""
     is_gateway: bool = False
-
-
-class CallMissed(Exception):
-    """No recorded call that nobody has made equals this one; *asked* would, but is to be asked otherwise."""
-
-    def __init__(self, asked: RecordedCall | None = None) -> None:
-        super().__init__()
-        self.asked = asked
 
 
 class ForkEngine(ReplayEngine):
@@ -185,35 +172,23 @@ class ForkEngine(ReplayEngine):
 
     def _read(self, source: ReplaySource) -> None:
         super()._read(source)
-        self._shared_acts: dict[str, deque[int]] = {}
-        """What the shared events tell of it, as far as it is to come, by the numbers of these events."""
-        self._rounds: dict[str, int | None] = {}
-        """What the others do, and when timers went off there."""
-        for seq, acts in source.acts.items():
-            for act in acts:
-                if seq <= self.shared:
-                    self._shared_acts.setdefault(act.what, deque()).extend([seq] * act.left)
-                else:
-                    self._rounds[act.what] = act.joined
-        self.turns.on_timer = self._tell_timer
+        self._order = ForkOrder(source.acts, self.shared)
+        self.turns.on_timer = self._record_timer
 
     def note_order(self, lane: Lane, act: str) -> None:
-        """*lane* did *act*: it is told with the next event, where the shared ones do not tell it."""
         if self._find_root is None:
             name = self.recorded_name(lane)
-            self._tell_act(name + act.partition(" ")[0], name + act)
+            self._record_act(name + act.partition(" ")[0], name + act)
 
-    def _tell_timer(self, what: str) -> None:
-        rounds = self.recorder.rounds_since_last() if self._is_free else self._rounds.get(what)
-        self._tell_act(what, what if rounds is None else f"{what}{JOINED}{rounds or ''}")
+    def _record_timer(self, what: str) -> None:
+        was = self._order.later_rounds.get(what)
+        rounds = self.recorder.rounds_since_last() if self._is_free else was
+        self._record_act(what, what if rounds is None else f"{what}{JOINED}{rounds or ''}")
 
-    def _tell_act(self, what: str, told: str) -> None:
-        shared = self._shared_acts.get(what)
-        told_at = shared.popleft() if shared else 0
-        if told_at and LaneName(what).is_below_loose:
-            return  # which task of a library comes when is chance, and no reason to store events again
-        if self._is_free or (not told_at and what in self._rounds):  # a replay minds no other
-            self.happenings.append(Happening(time.time_ns(), told_at, act=told))
+    def _record_act(self, what: str, entry: str) -> None:
+        seq = self._order.place(what, is_own_way=self._is_free)
+        if seq is not None:
+            self.happenings.append(Happening(time.time_ns(), seq, act=entry))
 
     def lane_began(self, lane: Lane) -> None:
         super().lane_began(lane)
@@ -239,7 +214,7 @@ class ForkEngine(ReplayEngine):
         super().has_acted(lane, act)
 
     def timer_fired(self, lane: Lane, name: str) -> None:
-        self._tell_timer(self._timer(lane, name))
+        self._record_timer(self._timer(lane, name))
         super().timer_fired(lane, name)
 
     # What comes of calls
@@ -400,10 +375,10 @@ class ForkEngine(ReplayEngine):
         if other is None:
             return call
         text = self._redactor.redact_json(to_text(call.request, is_json=call.is_json))
-        told = {"asked": msgspec.to_builtins(other.undo), "askedHash": digest_of_bytes(text)}
+        as_asked = {"asked": msgspec.to_builtins(other.undo), "askedHash": digest_of_bytes(text)}
         facts = other.call.facts
         return msgspec.structs.replace(
-            other.call, facts=lambda: (facts() if callable(facts) else facts) | told
+            other.call, facts=lambda: (facts() if callable(facts) else facts) | as_asked
         )
 
     def _record(self, call: Call, lane: Lane) -> CaptureStep:
@@ -557,199 +532,3 @@ class ForkEngine(ReplayEngine):
         if isinstance(value, dict):
             return {name: self.resolved_new(child) for name, child in value.items()}
         return [self.resolved_new(child) for child in value] if isinstance(value, list) else value
-
-
-class ForkStep(ReplayStep):
-    """A crossing of a fork: answered from the recording, changed at the point, or made after all."""
-
-    __slots__ = ("_is_awaited", "_is_changed", "_is_given", "_made")
-    _engine: ForkEngine
-
-    def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
-        self._made: Step | None = None
-        """What it is where it turned out to be none of the recorded calls while it waited."""
-        self._is_given = False
-        self._is_changed = False
-        self._is_awaited = False
-        """Whether a task waits for it, not a thread."""
-
-    def wait(self) -> None:
-        try:
-            super().wait()
-            if self._made is not None:
-                self._made.wait()
-                self._take_over()
-        except BaseException as error:
-            self._leave(error)
-            raise
-
-    async def turn(self) -> None:
-        self._is_awaited = True
-        try:
-            await super().turn()
-            if self._made is not None:
-                await self._made.turn()
-                self._take_over()
-        except BaseException as error:
-            self._leave(error)
-            raise
-
-    def _settle(self, early: Any) -> None:
-        try:
-            super()._settle(early)
-        except CallMissed as missed:
-            self._made = self._engine.make(early.call, self._lane, missed.asked)
-            self._is_unmatched = True
-            self.live, self.call_id = self._made.live, self._made.call_id
-
-    def _take_over(self) -> None:
-        assert self._made is not None
-        self.answer, self.exact, self.facts = self._made.answer, self._made.exact, self._made.facts
-
-    def _give(self) -> None:
-        engine, recorded = self._engine, self._recorded
-        self._is_given = True
-        if recorded.seq == engine.plan.at and engine.changes_outcome:
-            self._data, text = engine.changed_outcome(recorded)
-            self._is_plain = is_plain(text)
-            self._is_changed = True
-        if self._is_streamed:
-            engine.happenings.append(Happening(time.time_ns(), began=self.call_id))
-        else:
-            engine.happen(recorded.outcome_seq, self._rounds())
-            self._look_after()
-        if engine.part.is_gateway and recorded.type == "llm_request":
-            resolve = engine.resolved_new if self._is_changed else engine.source.reader.resolve
-            engine.recorder.derive_calls(self.call_id, recorded.lane, from_json(resolve(self._data)))
-        if self._is_changed and "error" in self._data:
-            raise rebuild(engine.resolved_new(self._data["error"]))
-        super()._give()
-
-    def _rounds(self) -> int | None:
-        """When the outcome comes, where that is not as it was recorded."""
-        if not self._engine.is_own_way:
-            return None
-        comes_in = self._is_awaited and not self._recorded.inline and self._lane.has_order
-        rounds = self._engine.recorder.rounds_since_last() if comes_in else None
-        return -1 if rounds is None else rounds
-
-    @property
-    def _is_streamed(self) -> bool:
-        """Whether the outcome is one when its last piece was taken; one that was changed may come whole."""
-        return self._recorded.is_stream and (not self._is_changed or "pieces" in self._data)
-
-    def _payload(self, member: str) -> Any:
-        if self._is_changed and self._data.get(member) is not None:
-            return from_json(self._engine.resolved_new(self._data[member]))
-        return super()._payload(member)
-
-    def _leave(self, error: BaseException) -> None:
-        """The caller went away before there was an outcome."""
-        if self._made is not None or self._is_given or self._is_unmatched or not leaving(error):
-            return
-        recorded = self._recorded
-        self._look_after(is_left=True)
-        if recorded.never_ends and recorded.outcome_seq:
-            self._engine.happen(recorded.outcome_seq)  # as it did when it was recorded
-        elif recorded.outcome_seq > self._engine.plan.shared or not recorded.outcome_seq:
-            data: dict[str, Any] = {"callId": self.call_id, "cancelled": True}
-            if recorded.type == "tool_call":
-                data["ok"] = False
-            elif recorded.type == "llm_request":
-                asked = self._engine.source.data(recorded.seq)
-                known = {name: asked[name] for name in ("provider", "model")}
-                data |= known | {"stopReason": None, "usage": None}
-            else:
-                source, _, key = recorded.name.partition("/")
-                data |= {"source": source, "key": key}
-            self._engine.recorder.append(_OUTCOMES[recorded.type], data)
-
-    def close(self, error: BaseException | None) -> None:
-        if self._made is not None:
-            self._made.answer, self._made.exact, self._made.facts = self.answer, self.exact, self.facts
-            self._made.close(error)
-            return
-        super().close(error)
-        if not self._is_unmatched and self._is_given and self._is_streamed:
-            self._engine.happen(self._recorded.outcome_seq)
-            self._look_after()
-
-    def _look_after(self, *, is_left: bool = False) -> None:
-        """Tell how the files are now; what is shared with the parent tells it already."""
-        engine, recorded = self._engine, self._recorded
-        if not recorded.beside and not 0 < recorded.outcome_seq <= engine.shared:
-            engine.recorder.look_after(self.call_id, may_write=recorded.may_write and not is_left)
-
-    # Of a call that is made after all
-
-    def mark_sent(self) -> None:
-        if self._made is not None:
-            self._made.mark_sent()
-
-    def begin(self, leave: Callable[[], None]) -> None:
-        if self._made is not None:
-            self._made.begin(leave)
-
-    def piece(self, value: Any) -> None:
-        if self._made is not None:
-            self._made.piece(value)
-
-    def give_up(self, error: Exception) -> None:
-        """What came cannot be told; see :class:`CaptureStep`."""
-        if isinstance(self._made, CaptureStep):
-            self._made.give_up(error)
-
-    def pieces(self) -> Iterator[Any]:
-        return super().pieces() if self._made is None else self._made.pieces()
-
-    def async_pieces(self) -> AsyncIterator[Any]:
-        return super().async_pieces() if self._made is None else self._made.async_pieces()
-
-
-class NearestStep(ReplayStep):
-    """A new call that is answered with the outcome of the nearest recorded one."""
-
-    __slots__ = ("_is_inline", "_recording")
-    _engine: ForkEngine
-
-    def __init__(self, engine: ForkEngine, nearest: RecordedCall, lane: Lane, recording: CaptureStep) -> None:
-        super().__init__(engine, nearest, lane)
-        self._recording = recording
-        self._is_inline = False
-        """Whether it is there at once for a task, which does not give way."""
-        self.call_id = recording.call_id
-
-    def wait(self) -> None:
-        line = self._engine.source.reader.line(self._recorded.outcome_seq)
-        self._data = _decode(line)["data"]
-        self._is_plain = is_plain(line)
-        if self._engine.files is not None:
-            self._engine.change_files(self._recorded)
-        self._give()
-
-    async def turn(self) -> None:
-        self._is_inline = True
-        self.wait()
-
-    def _give(self) -> None:
-        if self._recorded.is_stream:
-            self._engine.happenings.append(Happening(time.time_ns(), began=self.call_id))
-        else:
-            self._record_outcome()
-        super()._give()
-
-    def _record_outcome(self) -> None:
-        data = {name: value for name, value in self._data.items() if name not in ("inline", "joined")}
-        data |= {"callId": self.call_id, "answeredAs": self._recorded.call_id}
-        if self._is_inline:
-            data["inline"] = True
-        self._engine.recorder.append(_OUTCOMES[self._recorded.type], data)
-        if self._recorded.type == "llm_request":
-            resolved = from_json(self._engine.source.reader.resolve(self._data))
-            self._engine.recorder.derive_calls(self.call_id, self._recorded.lane, resolved)
-        self._engine.recorder.look_after(self.call_id, may_write=self._recorded.may_write)
-
-    def close(self, error: BaseException | None) -> None:  # noqa: ARG002
-        if self._recorded.is_stream:
-            self._record_outcome()

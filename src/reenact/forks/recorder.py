@@ -31,7 +31,7 @@ class Happening(msgspec.Struct, frozen=True, array_like=True):
 
     at_ns: int
     seq: int = 0
-    """The recorded event that happened again; of an act, the shared one that tells it too early."""
+    """The recorded event that happened again; of an act, the shared one from which it moves."""
     line: str = ""
     """The new event."""
     began: str = ""
@@ -39,7 +39,7 @@ class Happening(msgspec.Struct, frozen=True, array_like=True):
     place: tuple[str, str] | None = None
     """Of a recorded event that happened elsewhere: its lane, and the id of the call inside which it is."""
     act: str = ""
-    """What a task did, as an event tells it in ``order``."""
+    """What a task did, as an event says it in ``order``."""
     rounds: int | None = None
     """Of an outcome: how many rounds of the event loop before it something else came in, -1 if at rest.
 

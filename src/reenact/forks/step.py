@@ -1,0 +1,254 @@
+"""The crossings of a fork: answered from the recording, changed at the point, or made after all."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import Any, Final, Protocol
+
+import msgspec
+
+from reenact.boundary import Call, Lane, Step
+from reenact.forks.change import ForkPlan
+from reenact.forks.recorder import ForkRecorder, Happening
+from reenact.recorder.step import CaptureStep, leaving
+from reenact.replayer.source import RecordedCall
+from reenact.replayer.step import Replayer, ReplayStep
+from reenact.values.codec import from_json, is_plain, rebuild
+
+_OUTCOMES: Final = {
+    "tool_call": "tool_result",
+    "llm_request": "llm_response",
+    "nondeterministic": "nondeterministic",
+}
+_decode: Final = msgspec.json.Decoder().decode
+
+
+class CallMissed(Exception):
+    """No recorded call that nobody has made equals this one; *asked* would, but is to be asked otherwise."""
+
+    def __init__(self, asked: RecordedCall | None = None) -> None:
+        super().__init__()
+        self.asked = asked
+
+
+class Forking(Replayer, Protocol):
+    """What a step needs of the fork that it belongs to."""
+
+    plan: ForkPlan
+    recorder: ForkRecorder
+    happenings: list[Happening]
+    is_gateway: bool
+    changes_outcome: bool
+
+    @property
+    def is_own_way(self) -> bool:
+        """Whether the run is another one than the recorded one."""
+
+    def make(self, call: Call, lane: Lane, asked: RecordedCall | None = None) -> Step:
+        """The step of a call that is none of the recorded ones; *asked* is it as the agent asked it."""
+
+    def happen(self, seq: int, rounds: int | None = None) -> None:
+        """A recorded event has happened again."""
+
+    def changed_outcome(self, recorded: RecordedCall) -> tuple[dict[str, Any], bytes]:
+        """What to answer at the point: data as stored in the fork, and their text."""
+
+    def resolved_new(self, value: Any) -> Any:
+        """*value* of a changed event, whose payloads may be in the fork's own blobs."""
+
+
+class ForkStep(ReplayStep):
+    """A crossing of a fork: answered from the recording, changed at the point, or made after all."""
+
+    __slots__ = ("_is_awaited", "_is_changed", "_is_given", "_made")
+    _engine: Forking
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._made: Step | None = None
+        """What it is where it turned out to be none of the recorded calls while it waited."""
+        self._is_given = False
+        self._is_changed = False
+        self._is_awaited = False
+        """Whether a task waits for it, not a thread."""
+
+    def wait(self) -> None:
+        try:
+            super().wait()
+            if self._made is not None:
+                self._made.wait()
+                self._take_over()
+        except BaseException as error:
+            self._leave(error)
+            raise
+
+    async def turn(self) -> None:
+        self._is_awaited = True
+        try:
+            await super().turn()
+            if self._made is not None:
+                await self._made.turn()
+                self._take_over()
+        except BaseException as error:
+            self._leave(error)
+            raise
+
+    def _settle(self, early: Any) -> None:
+        try:
+            super()._settle(early)
+        except CallMissed as missed:
+            self._made = self._engine.make(early.call, self._lane, missed.asked)
+            self._is_unmatched = True
+            self.live, self.call_id = self._made.live, self._made.call_id
+
+    def _take_over(self) -> None:
+        assert self._made is not None
+        self.answer, self.exact, self.facts = self._made.answer, self._made.exact, self._made.facts
+
+    def _give(self) -> None:
+        engine, recorded = self._engine, self._recorded
+        self._is_given = True
+        if recorded.seq == engine.plan.at and engine.changes_outcome:
+            self._data, text = engine.changed_outcome(recorded)
+            self._is_plain = is_plain(text)
+            self._is_changed = True
+        if self._is_streamed:
+            engine.happenings.append(Happening(time.time_ns(), began=self.call_id))
+        else:
+            engine.happen(recorded.outcome_seq, self._rounds())
+            self._look_after()
+        if engine.is_gateway and recorded.type == "llm_request":
+            resolve = engine.resolved_new if self._is_changed else engine.source.reader.resolve
+            engine.recorder.derive_calls(self.call_id, recorded.lane, from_json(resolve(self._data)))
+        if self._is_changed and "error" in self._data:
+            raise rebuild(engine.resolved_new(self._data["error"]))
+        super()._give()
+
+    def _rounds(self) -> int | None:
+        """When the outcome comes, where that is not as it was recorded."""
+        if not self._engine.is_own_way:
+            return None
+        comes_in = self._is_awaited and not self._recorded.inline and self._lane.has_order
+        rounds = self._engine.recorder.rounds_since_last() if comes_in else None
+        return -1 if rounds is None else rounds
+
+    @property
+    def _is_streamed(self) -> bool:
+        """Whether the outcome is one when its last piece was taken; one that was changed may come whole."""
+        return self._recorded.is_stream and (not self._is_changed or "pieces" in self._data)
+
+    def _payload(self, member: str) -> Any:
+        if self._is_changed and self._data.get(member) is not None:
+            return from_json(self._engine.resolved_new(self._data[member]))
+        return super()._payload(member)
+
+    def _leave(self, error: BaseException) -> None:
+        """The caller went away before there was an outcome."""
+        if self._made is not None or self._is_given or self._is_unmatched or not leaving(error):
+            return
+        recorded = self._recorded
+        self._look_after(is_left=True)
+        if recorded.never_ends and recorded.outcome_seq:
+            self._engine.happen(recorded.outcome_seq)  # as it did when it was recorded
+        elif recorded.outcome_seq > self._engine.plan.shared or not recorded.outcome_seq:
+            data: dict[str, Any] = {"callId": self.call_id, "cancelled": True}
+            if recorded.type == "tool_call":
+                data["ok"] = False
+            elif recorded.type == "llm_request":
+                asked = self._engine.source.data(recorded.seq)
+                known = {name: asked[name] for name in ("provider", "model")}
+                data |= known | {"stopReason": None, "usage": None}
+            else:
+                source, _, key = recorded.name.partition("/")
+                data |= {"source": source, "key": key}
+            self._engine.recorder.append(_OUTCOMES[recorded.type], data)
+
+    def close(self, error: BaseException | None) -> None:
+        if self._made is not None:
+            self._made.answer, self._made.exact, self._made.facts = self.answer, self.exact, self.facts
+            self._made.close(error)
+            return
+        super().close(error)
+        if not self._is_unmatched and self._is_given and self._is_streamed:
+            self._engine.happen(self._recorded.outcome_seq)
+            self._look_after()
+
+    def _look_after(self, *, is_left: bool = False) -> None:
+        """Tell how the files are now; what is shared with the parent tells it already."""
+        engine, recorded = self._engine, self._recorded
+        if not recorded.beside and not 0 < recorded.outcome_seq <= engine.plan.shared:
+            engine.recorder.look_after(self.call_id, may_write=recorded.may_write and not is_left)
+
+    # Of a call that is made after all
+
+    def mark_sent(self) -> None:
+        if self._made is not None:
+            self._made.mark_sent()
+
+    def begin(self, leave: Callable[[], None]) -> None:
+        if self._made is not None:
+            self._made.begin(leave)
+
+    def piece(self, value: Any) -> None:
+        if self._made is not None:
+            self._made.piece(value)
+
+    def give_up(self, error: Exception) -> None:
+        """What came cannot be told; see :class:`CaptureStep`."""
+        if isinstance(self._made, CaptureStep):
+            self._made.give_up(error)
+
+    def pieces(self) -> Iterator[Any]:
+        return super().pieces() if self._made is None else self._made.pieces()
+
+    def async_pieces(self) -> AsyncIterator[Any]:
+        return super().async_pieces() if self._made is None else self._made.async_pieces()
+
+
+class NearestStep(ReplayStep):
+    """A new call that is answered with the outcome of the nearest recorded one."""
+
+    __slots__ = ("_is_inline", "_recording")
+    _engine: Forking
+
+    def __init__(self, engine: Forking, nearest: RecordedCall, lane: Lane, recording: CaptureStep) -> None:
+        super().__init__(engine, nearest, lane)
+        self._recording = recording
+        self._is_inline = False
+        """Whether it is there at once for a task, which does not give way."""
+        self.call_id = recording.call_id
+
+    def wait(self) -> None:
+        line = self._engine.source.reader.line(self._recorded.outcome_seq)
+        self._data = _decode(line)["data"]
+        self._is_plain = is_plain(line)
+        if self._engine.files is not None:
+            self._engine.change_files(self._recorded)
+        self._give()
+
+    async def turn(self) -> None:
+        self._is_inline = True
+        self.wait()
+
+    def _give(self) -> None:
+        if self._recorded.is_stream:
+            self._engine.happenings.append(Happening(time.time_ns(), began=self.call_id))
+        else:
+            self._record_outcome()
+        super()._give()
+
+    def _record_outcome(self) -> None:
+        data = {name: value for name, value in self._data.items() if name not in ("inline", "joined")}
+        data |= {"callId": self.call_id, "answeredAs": self._recorded.call_id}
+        if self._is_inline:
+            data["inline"] = True
+        self._engine.recorder.append(_OUTCOMES[self._recorded.type], data)
+        if self._recorded.type == "llm_request":
+            resolved = from_json(self._engine.source.reader.resolve(self._data))
+            self._engine.recorder.derive_calls(self.call_id, self._recorded.lane, resolved)
+        self._engine.recorder.look_after(self.call_id, may_write=self._recorded.may_write)
+
+    def close(self, error: BaseException | None) -> None:  # noqa: ARG002
+        if self._recorded.is_stream:
+            self._record_outcome()
