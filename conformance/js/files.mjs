@@ -31,6 +31,21 @@ export function eventsOf(directory, manifest, homes) {
   return Buffer.concat([Buffer.from(renamed.join(""), "latin1"), own]);
 }
 
+// What became of the parent since: a fork that has all of its events itself does without.
+export function verifyParent(directory, fork) {
+  const home = join(directory, fork.parent.path);
+  if (!existsSync(join(home, "manifest.json"))) return [];
+  const manifest = parse(readFileSync(join(home, "manifest.json")));
+  if (manifest.captureId !== fork.parent.captureId) return [];
+  const bytes = eventsOf(home, manifest, []);
+  if (bytes === null) return [warned("parent_differs")];
+  const lines = bytes.toString("latin1").split("\n").slice(0, Number(fork.parent.events));
+  const of = (text) => hash(Buffer.from(text, "latin1"));
+  if (of(lines.map((line) => `${line}\n`).join("")) !== fork.parent.eventsHash) return [warned("parent_differs")];
+  if (of(lines.at(-1) ?? "") !== fork.parent.eventHash) return [found("parent_event")];
+  return [undefined, hash(bytes)].includes(fork.parent.logHash) ? [] : [warned("parent_differs")];
+}
+
 export const treesIn = ({ event: { type, data } }) =>
   type === "run_start" && data.workspace
     ? [data.workspace.tree]

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { Refused, canonical, digest, hash, isHash, linesOf, parse } from "./json.mjs";
 import { equal, isObject, schemaProblem } from "./schema.mjs";
-import { blobPath, eventsOf, treesIn, verifyFiles } from "./files.mjs";
+import { blobPath, eventsOf, treesIn, verifyFiles, verifyParent } from "./files.mjs";
 
 export const found = (code, line = null, path = null, severity = "error") => ({ code, line, path, severity });
 export const warned = (code, line = null, path = null) => found(code, line, path, "warning");
@@ -175,6 +175,7 @@ export function verifyCapture(directory, schemas) {
     const told = [manifest.error ?? "", ...(manifest.warnings ?? [])];
     if (told.some((text) => text.startsWith("recording failed"))) find("recording_failed");
     if (existsSync(join(directory, "recovered.json")) && manifest.error !== "interrupted") find("recovered_mark");
+    if (manifest.fork) findings.push(...verifyParent(directory, manifest.fork));
   }
   const trees = new Map(events.toReversed().flatMap((entry) => treesIn(entry).map((tree) => [tree, entry.line])));
   if (manifest?.workspaceEnd && !trees.has(manifest.workspaceEnd)) trees.set(manifest.workspaceEnd, end.line);

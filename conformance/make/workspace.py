@@ -152,6 +152,7 @@ def fork_cases() -> Iterator[Case]:
             "events": SHARED,
             "eventHash": canonical.digest_of_bytes(lines_of(EVENTS[SHARED - 1 : SHARED]).rstrip(b"\n")),
             "eventsHash": canonical.digest_of_bytes(shared),
+            "logHash": canonical.digest_of_bytes(parent),
         },
         "at": 4,
         "change": {"kind": "outcome"},
@@ -170,10 +171,13 @@ def fork_cases() -> Iterator[Case]:
         before: bytes = parent,
         with_parent: bool = True,
         exit_status: int | None = None,
+        told: Event = fork["parent"],
+        stored: str = "suffix",
     ) -> Case:
+        of = fork | {"parent": told, "stored": stored}
         files = {
             "capture/events.jsonl": events,
-            "capture/manifest.json": manifest_of(whole, fork=fork, **FORK_ID),
+            "capture/manifest.json": manifest_of(whole, fork=of, **FORK_ID),
         }
         if with_parent:
             files |= {
@@ -181,6 +185,8 @@ def fork_cases() -> Iterator[Case]:
                 "parent/manifest.json": manifest_of(parent),
                 f"parent/{blob_file}": content,
             }
+        if stored == "whole":
+            files[f"capture/{blob_file}"] = content
         return Case(name, about, "capture", files, found, exit=exit_status)
 
     yield case("good", "2.11: the first events, and a blob, are the parent's.")
@@ -191,14 +197,35 @@ def fork_cases() -> Iterator[Case]:
         events=lines_of(own).replace(b'"sent"', b'"lost"'),
     )
     yield case(
-        "parent-goes-on",
-        "2.11: what comes in the parent behind the shared events is its own.",
+        "parent-changed-later",
+        "2.12: the parent was changed behind the shared events, which the fork does not need.",
+        Found("parent_differs", severity="warning"),
         before=parent.replace(b"tea it is", b"rum it is"),
     )
     yield case(
+        "parent-goes-on",
+        "2.12: a fork that does not say what its parent was like behind the shared events.",
+        before=parent.replace(b"tea it is", b"rum it is"),
+        told={name: value for name, value in fork["parent"].items() if name != "logHash"},
+    )
+    yield case(
+        "parent-event-wrong",
+        "2.12: the digest of the last shared event is that of another.",
+        Found("parent_event"),
+        told=fork["parent"] | {"eventHash": canonical.digest_of_bytes(b"another")},
+    )
+    yield case(
+        "whole-parent-changed",
+        "2.12: all events are the fork's own; its parent was changed.",
+        Found("parent_differs", severity="warning"),
+        events=whole,
+        before=parent.replace(b'"tea"', b'"rum"'),
+        stored="whole",
+    )
+    yield case(
         "parent-changed",
-        "2.11: the parent was changed before they part.",
+        "2.12: the parent was changed before they part.",
         Found("parent_changed"),
         before=parent.replace(b'"tea"', b'"rum"'),
     )
-    yield case("parent-missing", "2.11: the parent is not there.", with_parent=False, exit_status=2)
+    yield case("parent-missing", "2.12: the parent is not there.", with_parent=False, exit_status=2)

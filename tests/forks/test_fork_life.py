@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 import reenact
+from reenact import canonical
+from reenact.formats.capture import read_manifest, write_manifest
 from reenact.formats.seal import write_disclosure
 from reenact.store.reader import CaptureReader
 from tests.cli.commands import run
@@ -96,6 +100,55 @@ def test_a_seal_breaks_with_any_parent(runs: Path) -> None:
     assert done.returncode == 1
     assert "was changed before they part" in done.stdout + done.stderr
     assert reenact.verify(runs / "whole").is_good
+
+
+def change_later(run: Path) -> None:
+    """One of its last events, behind what any fork shares with it."""
+    log = run / "events.jsonl"
+    head, mark, rest = log.read_bytes().rpartition(b'"text":"Thursday"')
+    assert mark
+    log.write_bytes(head + b'"text":"Tuesdays"' + rest)
+
+
+def write_manifest_again(run: Path) -> None:
+    """As somebody would who changes a run and wants nobody to see it."""
+    (run / "transcript.md").unlink()
+    manifest = read_manifest((run / "manifest.json").read_bytes(), file="manifest.json")
+    digest = canonical.digest_of_bytes((run / "events.jsonl").read_bytes())
+    integrity = msgspec.structs.replace(manifest.integrity, eventsHash=digest)
+    (run / "manifest.json").write_bytes(
+        write_manifest(msgspec.structs.replace(manifest, integrity=integrity))
+    )
+
+
+@pytest.mark.parametrize("is_hidden", [False, True], ids=["damaged", "rewritten"])
+def test_a_parent_that_was_changed_behind_the_point_is_noticed(runs: Path, *, is_hidden: bool) -> None:
+    """The fork has all that it needs, so it is good; but it is no fork of what is there now."""
+    change_later(runs / "run")
+    if is_hidden:
+        write_manifest_again(runs / "run")
+    assert reenact.verify(runs / "run").is_good is is_hidden
+    report = reenact.verify(runs / "one")
+    assert [(found.code, found.severity) for found in report.findings] == [("parent_differs", "warning")]
+    done = run("verify", "one", cwd=runs)
+    assert done.returncode == 0
+    assert re.search(r"its parent, capture cap_\w+ in run, was changed .* behind event 2;", done.stdout)
+    for name in ("two", "three", "whole"):
+        assert reenact.verify(runs / name).findings == []
+    replays(runs / "three")
+
+
+def test_a_self_contained_fork_notices_its_parent_where_it_is(runs: Path) -> None:
+    """It needs none: one that is gone, or in whose place another is, is no problem."""
+    log = runs / "two" / "events.jsonl"
+    log.write_bytes(log.read_bytes().replace(b"Sunday", b"Monday"))
+    report = reenact.verify(runs / "whole")
+    assert [(found.code, found.severity) for found in report.findings] == [("parent_differs", "warning")]
+    assert "before they part; the fork has all of its events itself" in report.findings[0].message
+    shutil.rmtree(runs / "two")
+    assert reenact.verify(runs / "whole").findings == []
+    shutil.copytree(runs / "run", runs / "two")
+    assert reenact.verify(runs / "whole").findings == []
 
 
 def test_parents_and_forks_move_together(runs: Path) -> None:

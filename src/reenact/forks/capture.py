@@ -208,6 +208,7 @@ class ForkedCapture:
                 events=shared,
                 eventHash=digest_of_bytes(self.reader.line(shared)),
                 eventsHash=f"sha256:{sha256(self.reader.view(shared)).hexdigest()}",
+                logHash=self.reader.manifest.integrity.eventsHash,
             ),
             at=self._plan.at,
             stored="whole" if is_whole else "suffix",

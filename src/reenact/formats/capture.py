@@ -180,6 +180,8 @@ class ForkParent(Record, frozen=True):
     """Digest of the last of these, as it stands in the parent."""
     eventsHash: str  # noqa: N815
     """Digest over all of them, as they stand in the parent."""
+    logHash: str | Absent = ABSENT  # noqa: N815
+    """Digest over all events of the parent when it was forked; absent in forks of earlier versions."""
 
 
 class ForkShares(Record, frozen=True):

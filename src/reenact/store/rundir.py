@@ -412,8 +412,12 @@ class RunDir:
         behind = self._parent_of(fork).blobs if fork is not None and fork.is_part else None
         return BlobStore(inside(self.path, BLOBS), behind=behind)
 
+    def parent(self) -> RunDir | None:
+        """Of a fork, the parent's directory; :class:`StoreError` where it is gone, or another capture."""
+        fork = self.event_log().fork
+        return None if fork is None else self._parent_of(fork)
+
     def _parent_of(self, fork: ForkedFrom) -> RunDir:
-        """The parent's directory; :class:`StoreError` where it is gone, or another capture."""
         place = Path(os.path.normpath(self.path / fork.parent.path))
         what = f"{self.path}: is a fork of capture {fork.parent.capture_id} in {place}"
         if self._generation >= MAX_GENERATIONS:

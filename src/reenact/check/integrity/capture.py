@@ -16,6 +16,7 @@ from typing import Any, BinaryIO, Final, NamedTuple, get_args
 import msgspec
 import orjson
 
+from reenact.canonical import digest_of_bytes
 from reenact.check.findings import Finding, FindingSeverity, VerifyReport
 from reenact.check.integrity.segments import (
     SEGMENT_BYTES,
@@ -31,6 +32,7 @@ from reenact.formats.capture import (
     RECORDING_FAILED,
     CaptureEvent,
     CaptureManifest,
+    Fork,
     event_codec,
     read_manifest,
 )
@@ -262,6 +264,8 @@ def check_capture(
         return VerifyReport("capture", str(path), check.findings, {"state": state.value})
     if manifest is not None:
         check.compare(manifest)
+        if manifest.fork is not ABSENT:
+            check.compare_parent(manifest.fork)
     check.read_blobs()
     check.read_transcript()
     check.look_around(manifest, is_recovered=state is RunState.RECOVERED)
@@ -400,6 +404,39 @@ class _CaptureCheck:
             self._trees.setdefault(manifest.workspaceEnd, self._end or self.count)
         if manifest.status == "ok" and self._end is None:
             self.find("no_end", "the run ended well, but has no run_end", self._file)
+
+    def compare_parent(self, fork: Fork) -> None:
+        """Hold the parent against what it was when it was forked.
+
+        What they share is held by the fork's own digest; what comes behind it the fork does not need.
+        """
+        known = fork.parent
+        try:
+            parent = self._run.parent()
+        except StoreError:
+            return  # one whose events are all its own does without
+        assert parent is not None
+        whole, shared, last = sha256(), sha256(), b""
+        changed = f"its parent, capture {known.captureId} in {parent.path}, was changed since it was forked"
+        try:
+            with parent.open_events() as stream:
+                for number, line in enumerate(stream, 1):
+                    whole.update(line)
+                    if number <= known.events:
+                        shared.update(line)
+                        last = line
+        except (StoreError, FormatError) as error:
+            self.find("parent_differs", f"{changed}: {error}", MANIFEST, severity="warning")
+            return
+        if f"sha256:{shared.hexdigest()}" != known.eventsHash:
+            reason = f"{changed}, before they part; the fork has all of its events itself"
+            self.find("parent_differs", reason, MANIFEST, severity="warning")
+        elif digest_of_bytes(last.rstrip(b"\n")) != known.eventHash:
+            reason = f"fork.parent.eventHash is not that of the parent's event {known.events}"
+            self.find("parent_event", reason, MANIFEST)
+        elif known.logHash not in (ABSENT, f"sha256:{whole.hexdigest()}"):
+            reason = f"{changed}, behind event {known.events}; the fork does not need what comes there"
+            self.find("parent_differs", reason, MANIFEST, severity="warning")
 
     def _digest_with_plain_ends(self) -> str:
         digest = sha256()
