@@ -236,6 +236,7 @@ plain_secrets = st.text("abcXYZ0189-_.", min_size=6, max_size=40) | st.text(
 @pytest.mark.parametrize("form", FORMS)
 @settings(max_examples=40, deadline=None)
 @given(secret=plain_secrets, before=st.text(max_size=6), after=st.text(max_size=6))
+@example(secret="000000", before="%", after="")
 def test_a_registered_secret_survives_in_no_form(form: str, secret: str, before: str, after: str) -> None:
     """Whatever surrounds it, alone or together with it, no form of the value is left."""
     redactor = Redactor("none", secrets=[secret], salt=SALT)

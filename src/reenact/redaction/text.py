@@ -291,7 +291,10 @@ class TextRules:
                 if edits:
                     text, cuts = _edit(text, cuts, view.in_text(edits))
                     view, spans = make_view(text), moved_spans(spans, edits)
-        return text, cuts
+        # Undoing codes may have cut a form: of "%3132…" the first digits are an escape and a form's too.
+        left = list(self._redact_registered(text))
+        spans = [*json_spans(text), *placeholder_spans(text)] if left else []
+        return _edit(text, cuts, in_order(left, spans))
 
     def _json_edits(self, text: str) -> Iterator[Edit]:
         for start, end in json_spans(text):
