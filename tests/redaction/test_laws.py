@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from reenact import canonical
 from reenact.errors import UsageError
-from reenact.redaction import PLACEHOLDER, Redactor, prefilter
+from reenact.redaction import PLACEHOLDER, Redactor, literals, names
 
 from . import redaction_cases as cases
 
@@ -201,10 +201,24 @@ def test_the_prefilter_misses_nothing_in_streams(stream: bytes) -> None:
 @given(text=texts.map(str.encode))
 def test_both_searches_for_literals_find_the_same(text: bytes) -> None:
     """Without the compiled search the answers are the same, only slower."""
-    literals = [b"pass", b"word", b"token", b"sk-", b"\\", b"data: {"]
-    fast = prefilter.literal_search(literals)
-    slow = prefilter.literal_search_one_by_one(literals)
-    assert sorted(fast(text)) == sorted(slow(text))
+    searched = [b"pass", b"word", b"token", b"sk-", b"\\", b"data: {"]
+    slow = literals.literal_search_one_by_one(searched)
+    for overlapping in (False, True):
+        fast = literals.literal_search(searched, overlapping=overlapping)
+        assert sorted(fast(text)) == sorted(slow(text))
+
+
+NAMES = st.sampled_from(
+    ["secret", "_key", "Key", "PASSWD", "passw", "ord", "api-", "proxyauth", "to\u212aen"]
+)
+
+
+@settings(deadline=None)
+@given(text=st.lists(NAMES | st.text(max_size=3)).map("".join))
+def test_cores_of_secret_names_are_found_as_their_expression_finds_them(text: str) -> None:
+    """By literals first, which is faster; whatever stands around them, in any case and script."""
+    expected = [core.span() for core in re.finditer(names.CORES, text, re.IGNORECASE)]
+    assert list(names.core_spans(text)) == expected
 
 
 FORMS = {

@@ -60,6 +60,29 @@ def test_no_secret_with_a_shape_survives(profile: str, place: str) -> None:
     assert survivors == []
 
 
+CLEAN = "The order has not shipped yet; the carrier said so. " * 120
+FAR = {
+    "a name far before its value": f'["pass&#119;ord", "{CLEAN[:3900]}hunter2"]',
+    "a name far behind a code": f'x&#119;y{CLEAN[:2000]}","password":"hunter2"',
+    "headers far before": f'"headers&#119;": [{CLEAN[:1900]}"session&#45;x": "hunter2hunter2"]',
+    "a long run": "q" * 5000 + "&#119; sk-proj-Zx8cV6bN4mQ2wE1rT3yU5iO7pA9sD0fG2hJ4kL6",
+}
+
+
+@profiles
+@pytest.mark.parametrize("coding", [*planted.CODINGS, *FAR])
+def test_what_is_found_alone_is_found_in_a_long_text(profile: str, coding: str) -> None:
+    """A quick look reads only near codes; how much that is must be enough for every rule."""
+    is_suspect = REDACTORS[profile].is_suspect
+    secrets = [*planted.families(random.Random(coding)).values()][:: 1 if HARD else 4]
+    texts = [FAR[coding]] if coding in FAR else map(planted.CODINGS[coding], secrets)
+    for text in texts:
+        for written in (text.encode(), json.dumps(text).encode()):
+            if is_suspect(written):
+                for before in (CLEAN, f'{CLEAN}"a&#98;c"{CLEAN}', f'"{CLEAN}", "'):
+                    assert is_suspect(before.encode() + written + f" {CLEAN}".encode()), text
+
+
 @profiles
 @pytest.mark.parametrize("coding", planted.CODINGS)
 def test_no_secret_survives_behind_a_coding(profile: str, coding: str) -> None:

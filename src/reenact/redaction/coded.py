@@ -232,15 +232,23 @@ _ESCAPED: Final = LazyRegex(r"[^\s\"'<>&=?#\\`]{4,}+")
 
 def percent_edits(text: str, redact: Callable[[str], str]) -> Iterator[Edit]:
     """Edits for what *redact* changes behind percent escapes: JSON in a parameter, a key in a form."""
-    if "%" not in text:
-        return
-    for run in _ESCAPED.finditer(text):
+    for run in _escaped_runs(text):
         if "%" in run[0]:
             plain = (unquote_plus if "%20" not in run[0] else unquote)(run[0], errors="surrogateescape")
             new = redact(plain) if plain != run[0] else plain
             if new != plain:
                 quoted = quote(new, safe="", errors="surrogateescape")
                 yield Edit(*run.span(), apply(quoted, unquoted_placeholders(quoted)))
+
+
+def _escaped_runs(text: str) -> Iterator[re.Match[str]]:
+    """The runs of the lines with a percent sign."""
+    sign = text.find("%")
+    while sign >= 0:
+        end = text.find("\n", sign)
+        end = end if end >= 0 else len(text)
+        yield from _ESCAPED.finditer(text, text.rfind("\n", 0, sign) + 1, end)
+        sign = text.find("%", end)
 
 
 MIN_LENGTH: Final = 4

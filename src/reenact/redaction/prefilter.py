@@ -36,28 +36,20 @@ from reenact.redaction.families import (
     Shapes,
 )
 from reenact.redaction.jsontext import escaped
+from reenact.redaction.literals import GROUP_SIZE, Search, literal_search
 from reenact.redaction.names import AUTH_WORDS, KEY_WORDS, PLAIN_CORES
 from reenact.redaction.places import AFTER_NAME
-
-_GROUP_SIZE: Final = 64
-"""Up to so many literals are searched for with vector instructions."""
 
 _FINGERPRINT_BYTES: Final = 3
 """Of how many bytes these take a fingerprint, where no literal is shorter: 1,460 instead of 370 MB/s."""
 
-_MAX_TABLE: Final = 1000
-"""So many literals are searched for with a table of all states; it would be too large for more."""
-
 _SMALL_BYTES: Final = 8_000
 """Up to here one search for everything comes first: 6 instead of 11 µs for a chat of 3 KB."""
 
-Search: TypeAlias = Callable[[bytes], Sequence[tuple[int, int, int]]]
-"""Number of the literal, start, end; for every place where one stands."""
-
-
 Confirm: TypeAlias = Callable[[bytes, int], object]
 _CODED: Final = "coded"
-_PERCENT, _AMPERSAND, _ESCAPE = b"%&\x1b"
+_MARKS: Final = b"%&\x1b\\"
+_PERCENT, _AMPERSAND, _ESCAPE, _BACKSLASH = _MARKS
 """As numbers, which are found in bytes ten times as fast."""
 
 
@@ -87,7 +79,10 @@ class Prefilter:
         triggers: Sequence[Trigger],
         checks: Sequence[Check] = (),
         may_hold_in_run: Callable[[bytes, bytes, Callable[[bytes], bool]], bool] | None = None,
+        reach: int = 0,
     ) -> None:
+        """*reach*: how long the longest literal is."""
+        self._reach = reach + _REACH
         self._checks = [(ord(check.needs) if check.needs else None, check.may_hold) for check in checks]
         self._exact = _groups([trigger for trigger in triggers if not trigger.lowered])
         self._lowered = _groups([trigger for trigger in triggers if trigger.lowered])
@@ -116,10 +111,9 @@ class Prefilter:
         for needed, may_hold in self._checks:
             if (needed is None or needed in text) and may_hold(text):
                 return True
-        has_marks = _PERCENT in text or _AMPERSAND in text or _ESCAPE in text
-        return (is_coded or (has_marks and _holds_codes(text))) and any(
-            self._may_hold_coded(undone, depth) for undone in undo_codes(text)
-        )
+        # Codes of string literals are triggers by themselves: a backslash is everywhere.
+        near = _near_codes(text, _MARKS if is_coded else _MARKS[:-1], self._reach)
+        return any(self._may_hold_coded(undone, depth) for undone in undo_codes(near)) if near else False
 
     def _may_hold_coded(self, plain: bytes, depth: int) -> bool:
         return depth < MAX_DEPTH and self.may_hold_secret(plain, depth + 1)
@@ -133,8 +127,8 @@ def _groups(triggers: Sequence[Trigger]) -> Groups:
     # Those of two characters by themselves: a search that has one of them looks at many more places.
     tiny = [anchor for anchor in confirms if len(anchor) < _FINGERPRINT_BYTES]
     rest = [anchor for anchor in confirms if len(anchor) >= _FINGERPRINT_BYTES]
-    cuts = range(0, len(rest), _GROUP_SIZE)
-    groups = [*([tiny] if tiny else []), *(rest[at : at + _GROUP_SIZE] for at in cuts)]
+    cuts = range(0, len(rest), GROUP_SIZE)
+    groups = [*([tiny] if tiny else []), *(rest[at : at + GROUP_SIZE] for at in cuts)]
     return [(literal_search(group), [confirms[anchor] for anchor in group]) for group in groups]
 
 
@@ -184,31 +178,6 @@ def _any_of(confirms: list[Confirm]) -> Confirm:
         )
 
     return confirm_any
-
-
-def literal_search(literals: Sequence[bytes]) -> Search:
-    """A search for all *literals* in one pass; none may be a prefix of another."""
-    try:
-        from ahocorasick_rs import BytesAhoCorasick, Implementation, MatchKind
-    except ImportError:
-        return literal_search_one_by_one(literals)
-    kind = Implementation.DFA if _GROUP_SIZE < len(literals) < _MAX_TABLE else None
-    automaton = BytesAhoCorasick(list(literals), matchkind=MatchKind.LeftmostFirst, implementation=kind)
-    search: Search = automaton.find_matches_as_indexes
-    return search
-
-
-def literal_search_one_by_one(literals: Sequence[bytes]) -> Search:
-    """The same without the library, which has no wheels for every platform; a pass per literal."""
-
-    def places(text: bytes) -> Iterator[tuple[int, int, int]]:
-        for number, literal in enumerate(literals):
-            start = text.find(literal)
-            while start >= 0:
-                yield number, start, start + len(literal)
-                start = text.find(literal, start + 1)
-
-    return lambda text: list(places(text))
 
 
 # What announces which rule
@@ -303,14 +272,38 @@ def _is_behind_login(text: bytes, start: int) -> bool:
 
 # Some writers escape & < > = ' in JSON; nothing can be said before that is undone.
 _ESCAPED_ASCII: Final = _place(rb"\\u00[2-7]", b"\\u00")
-_CODED_PERCENT: Final = re.compile(rb"%(?:2[5DEde]|3[0-9]|[46][1-9A-Fa-f]|[57][0-9Aa]|5[Ff]|7[Ee])")
-"""What nobody has to escape, and what is escaped again; other escapes are in every second URL."""
-_CODED_SIGN: Final = re.compile(rb"&(?:amp;)*+(?:#|(?!(?:amp|nbsp);)[A-Za-z]{2,16};)")
+_CODES: Final = {
+    # What nobody has to escape, and what is escaped again; other escapes are in every second URL.
+    _PERCENT: re.compile(rb"%(?:2[5DEde]|3[0-9]|[46][1-9A-Fa-f]|[57][0-9Aa]|5[Ff]|7[Ee])"),
+    _AMPERSAND: re.compile(rb"&(?:amp;)*+(?:#|(?!(?:amp|nbsp);)[A-Za-z]{2,16};)"),
+    _ESCAPE: re.compile(rb"\x1b\["),
+    _BACKSLASH: re.compile(rb"\\(?:x[1-7]|u001[bB]\[|033\[|e\[)"),
+}
+"""By their first byte; one expression for all would be slower by half."""
+_REACH: Final = 2 * _FAR + 100
+"""Further than this no trigger looks, but over a value without quotes; codes make a text longer."""
+_BEHIND_QUOTE: Final = 300
+"""What may follow the end of a value, until it is certain that it is one."""
 
 
-def _holds_codes(text: bytes) -> bool:
-    """Whether undoing codes may change *text*, but for escapes of literals."""
-    return bool(_CODED_PERCENT.search(text) or _CODED_SIGN.search(text) or b"\x1b[" in text)
+def _near_codes(text: bytes, marks: Iterable[int], reach: int) -> bytes:
+    """The parts of *text* in which undoing codes that begin with *marks* may show what a trigger finds.
+
+    Around each code: to the ends of the value it may be in, *reach* bytes on, and to the end of that value.
+    """
+    parts: list[bytes] = []
+    start = end = 0
+    for at in sorted(code.start() for mark in marks if mark in text for code in _CODES[mark].finditer(text)):
+        opened = text.rfind(b'"', 0, max(0, text.rfind(b'"', 0, at) - reach)) - _BEHIND_QUOTE
+        if opened > end:
+            parts.append(text[start:end])
+            start = opened
+        closed = text.find(b'"', at)
+        closed = text.find(b'"', closed + reach) if closed >= 0 else -1
+        if closed < 0:
+            return b"\n".join((*parts, text[start:]))
+        end = max(end, closed + _BEHIND_QUOTE)
+    return b"\n".join((*parts, text[start:end]))
 
 
 _CODED_IN_LITERAL: Final = Trigger(
@@ -508,7 +501,8 @@ def compiled(
     if strict:
         checks.append(Check(_EMAIL.search, needs="@"))
         checks.append(Check(lambda text: _RANDOM_RUN in text.translate(_TO_RANDOM_RUN)))
-    may_hold_secret = Prefilter(triggers, checks, runs.may_hold if rules else None).may_hold_secret
+    reach = max(map(len, forms), default=0)
+    may_hold_secret = Prefilter(triggers, checks, runs.may_hold if rules else None, reach).may_hold_secret
     in_base64 = Prefilter([Trigger(encoded, _anything)]).may_hold_secret
     return Compiled(
         registered,

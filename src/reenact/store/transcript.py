@@ -328,7 +328,7 @@ def _indent(text: str) -> str:
 
 
 def _visible(line: str) -> str:
-    if line.isprintable():
+    if line.isprintable() or line.replace("\t", "").isprintable():
         return line
     return "".join(
         sign if sign.isprintable() or sign == "\t" else sign.encode("unicode_escape", "replace").decode()
