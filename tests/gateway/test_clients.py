@@ -58,6 +58,15 @@ OUTSIDE = [
     "/up/..;/secret",
     "/up/%2e%2e%3bx=1/secret",
     "/up/%c0%ae%c0%ae/secret",
+    "/up/%e0%80%ae%f0%80%80%ae/secret",
+    "/up/..%c0%afsecret",
+    "/up/..%c1%9csecret",
+    "/up/..%ef%bc%8fsecret",
+    "/up/..%e2%88%95secret",
+    "/up/%ef%bc%8e%ef%bc%8e/secret",
+    "/up/%e2%80%a5/secret",
+    "/up/%u002e%u002e/secret",
+    "/up/..%u2215secret",
     "/up/..#",
     "/up/a/..#x/..",
     "/up/..%23/secret",
@@ -68,11 +77,16 @@ OUTSIDE = [
 ]
 
 
-@pytest.mark.parametrize("target", OUTSIDE)
-def test_a_path_stays_inside_its_upstream(target, site, tmp_path):
+def test_a_path_stays_inside_its_upstream(site, tmp_path):
+    """However it is written; each is asked for, and nothing is recorded."""
     with recording(tmp_path / "run", {"up": f"{site.url}/base"}) as gateway:
-        status, body = asked(gateway.address, target)
-    assert (status, b"outside_base" in body) == (400, True)
+        answers = {target: asked(gateway.address, target) for target in OUTSIDE}
+    served = [
+        target
+        for target, (status, body) in answers.items()
+        if (status, b"outside_base" in body) != (400, True)
+    ]
+    assert served == []
     assert not (tmp_path / "run").exists()
 
 

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import suppress
 from types import MappingProxyType
 from typing import Final
+from unicodedata import normalize
 from urllib.parse import unquote
 
 from starlette.datastructures import Headers
@@ -73,6 +74,11 @@ _MAX_CODINGS: Final = 4
 """A path that is percent-coded more often is not meant well."""
 _STEP_UP: Final = re.compile(r"[\x00-\x20]*\.[\x00-\x20]*\.(?:[\x00-\x20;#?].*)?", re.DOTALL)
 """Two dots. Parsers drop control characters, servers in Java what stands behind a semicolon."""
+_OVERLONG: Final = re.compile("(?:[\xc0\xc1]|\xe0[\x80\x81]|\xf0\x80[\x80\x81])[\x80-\xbf]")
+"""A sign of ASCII in too many bytes of UTF-8."""
+_OF_IIS: Final = re.compile("%u([0-9a-fA-F]{4})")
+_SLASHES: Final = str.maketrans("\u2044\u2215\u29f8\u2216\u29f5\u29f9", "///\\\\\\")
+"""Letters that look like slashes; of those that mean one, NFKC makes one."""
 
 
 class OwnPrograms:
@@ -251,13 +257,20 @@ def _leaves_base(target: str) -> bool:
     """Whether *target* leads out of its upstream's base path, however that is written."""
     path = target.partition("?")[0]
     for _ in range(_MAX_CODINGS):
-        # C0 AE is a dot in too many bytes.
-        if any(_STEP_UP.fullmatch(step) for step in re.split(r"[/\\]", path.replace("\xc0\xae", "."))):
+        if any(_STEP_UP.fullmatch(step) for step in re.split(r"[/\\]", _as_lenient_servers_read(path))):
             return True
         before, path = path, unquote(path, "latin-1")
         if path == before:
             return False
     return True
+
+
+def _as_lenient_servers_read(path: str) -> str:
+    """*path*, one character for a byte, with dots and slashes where some servers take others for these."""
+    path = _OVERLONG.sub(lambda match: chr((ord(match[0][-2]) & 1) << 6 | ord(match[0][-1]) & 0x3F), path)
+    text = path.encode("latin-1").decode("utf-8", "replace")
+    text = _OF_IIS.sub(lambda match: chr(int(match[1], 16)), text)
+    return normalize("NFKC", text).translate(_SLASHES)
 
 
 def _target(scope: Scope) -> str:
