@@ -93,17 +93,29 @@ def test_a_head_is_the_last_where_no_body_follows(upstream, tmp_path):
         assert outcomes(tmp_path / "run") == 1
 
 
-def test_the_word_that_ends_a_stream_waits_for_the_end(upstream, tmp_path, monkeypatch):
-    """Clients leave at it; the upstream takes its time, which is within our patience."""
+ENDS = {
+    "openai": [DONE[1]],
+    "openai, cut": [b"data: [DO", b"NE]\n\n"],
+    "openai, by its reason": [b'data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\n'],
+    "responses": [b'data: {"type": "response.completed", "response": {', b'"output": []', b"}}\n\n"],
+    "anthropic": [b'data: {"type": "message_stop"}\n\n'],
+    "gemini": [b'data: {"candidates": [{"finishReason": "STOP"}]}\n\n'],
+    "ollama": [b'{"model": "m", "done": true}\n'],
+}
+
+
+@pytest.mark.parametrize("name", ENDS)
+def test_the_event_that_ends_a_stream_waits_for_the_end(name, upstream, tmp_path, monkeypatch):
+    """Clients leave at it, however it is spelled or cut; the upstream takes its time, within our patience."""
     monkeypatch.setattr("reenact.gateway.app._PATIENCE_S", 60)
     pieces = [
         (at_once, STREAM + chunk(DONE[0])),
-        (at_once, chunk(DONE[1])),
-        (lambda: time.sleep(0.4), b"0\r\n\r\n"),
+        *((lambda: time.sleep(0.05), chunk(piece)) for piece in ENDS[name]),
+        (lambda: time.sleep(0.3), b"0\r\n\r\n"),
     ]
     with (
         recording(tmp_path / "run", {"up": upstream([pieces])}) as gateway,
-        ask(gateway.address, lambda came: b"[DONE]" in came),
+        ask(gateway.address, lambda came: ENDS[name][-1] in came),
     ):
         assert outcomes(tmp_path / "run") == 1
 

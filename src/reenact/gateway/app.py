@@ -63,10 +63,14 @@ _OURS_TO_SAY: Final = _HOP_BY_HOP | {"host", "content-length", "expect"}
 """Of a request's headers: what belongs to the connection between the client and us."""
 _BODILESS: Final = (204, 304)
 _MODEL_IS_DONE: Final = (
-    *(b"data: [DONE]", b"data:[DONE]", b"event: message_stop", b'"type":"message_stop"', b'"done":true'),
-    *(b"event: response.completed", b"event: response.incomplete", b"event: response.failed"),
+    *(b"data:[DONE]", b"event:message_stop", b'"type":"message_stop"', b'"done":true', b'"stop_reason":"'),
+    *(b'"finish_reason":"', b'"finishReason":"'),
+    *(b":response.completed", b":response.incomplete", b":response.failed"),
+    *(b'"response.completed"', b'"response.incomplete"', b'"response.failed"'),
 )
-"""What clients of a model's stream leave at, without waiting for the end of the answer."""
+"""What clients of a model's stream leave at before the end of the answer; without its spaces."""
+_MARK_BYTES: Final = 40
+"""As much as the first half of a mark may have that two chunks share."""
 _PATIENCE_S: Final = 1.0
 """How long the end of an answer may take after its last chunk; the chunk waits so long, no other does."""
 _LOCAL_ORIGIN: Final = re.compile(rf"https?://({'|'.join(map(re.escape, LOOPBACK_NAMES))})(:[0-9]+)?")
@@ -192,13 +196,13 @@ class _Answer:
     async def give(self, head: Head, chunks: AsyncIterator[bytes], *, has_body: bool) -> None:
         """All but the last of the answer; :meth:`end` gives that, when the outcome is on disk.
 
-        The last is the chunk that fills the length, or one with which a model's stream says that it is
-        over, or where there is no body the head. All else goes on as it comes. Where *chunks* breaks off, so
-        does the connection: the client must not take it for the end.
+        The last is the chunk that fills the length, or one of the event with which a model's stream says that
+        it is over, or where there is no body the head. All else goes on as it comes. Where *chunks* breaks
+        off, so does the connection: the client must not take it for the end.
         """
         headers = [(name, value) for name, value in head.headers if name.lower() not in _HOP_BY_HOP]
         left_bytes = _length(headers) if has_body and head.status not in _BODILESS else 0
-        is_last = left_bytes == 0
+        is_last, before = left_bytes == 0, b""
         self._held.append(_start(head.status, headers))
         while True:
             if not is_last:
@@ -209,7 +213,10 @@ class _Answer:
             await self._send_held()
             self._held.append({"type": "http.response.body", "body": chunk, "more_body": True})
             if left_bytes is None:
-                is_last = any(mark in chunk for mark in _MODEL_IS_DONE)
+                goes_on = is_last and not before.endswith(b"\n")
+                seen = (before + chunk).replace(b" ", b"")
+                is_last = goes_on or any(mark in seen for mark in _MODEL_IS_DONE)
+                before = chunk[-_MARK_BYTES:]
             else:
                 left_bytes -= len(chunk)
                 is_last = left_bytes <= 0
