@@ -70,3 +70,39 @@ def test_what_a_killed_command_left_is_removed_by_the_next(tmp_path, monkeypatch
     with handover_folder() as first, handover_folder() as second:
         assert {path.name for path in tmp_path.iterdir()} == {first.folder.name, second.folder.name}
     assert list(tmp_path.iterdir()) == []
+
+
+PIPED_AGENT = """
+import os, sys, time
+command = os.getppid()
+sys.stdin.read()
+open(sys.argv[1], "w").close()
+while os.getppid() == command:
+    time.sleep(0.05)
+"""
+PIPED_COMMAND = """
+import os, sys
+from pathlib import Path
+from reenact.injected.launch import run
+
+kept, has_read = map(Path, sys.argv[2:])
+
+
+def look():
+    if has_read.exists():
+        print(kept.read_text(), kept.read_text(), flush=True)
+        os.kill(os.getpid(), 9)
+    return False
+
+
+run([sys.executable, "-c", sys.argv[1], str(has_read)], os.environ, keep_input=kept, is_of_no_use=look)
+"""
+
+
+def test_what_comes_by_a_pipe_is_gone_with_its_command(tmp_path):
+    """It may hold a password. The processes below read it as often as they like while the command lives."""
+    kept = tmp_path / "input"
+    words = [sys.executable, "-c", PIPED_COMMAND, PIPED_AGENT, str(kept), str(tmp_path / "has-read")]
+    ended = subprocess.run(words, input="hunter2", capture_output=True, text=True, check=False, timeout=60)
+    assert (ended.returncode, ended.stdout) == (-9, "hunter2 hunter2\n")
+    assert not kept.exists()

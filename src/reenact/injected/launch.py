@@ -12,8 +12,9 @@ import stat
 import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from io import FileIO
 from pathlib import Path
-from tempfile import TemporaryDirectory, gettempdir
+from tempfile import TemporaryDirectory, TemporaryFile, gettempdir
 from threading import Event, Thread
 from types import FrameType
 from typing import Final, Literal
@@ -145,11 +146,12 @@ def _keep_input(copy: Path | None) -> Iterator[int | None]:
         yield None
         return
     reading, writing = os.pipe()
-    Thread(target=_pass_on_input, args=(writing, copy), name="reenact-input", daemon=True).start()
-    try:
-        yield reading
-    finally:
-        os.close(reading)
+    with _open_nameless(copy) as kept:
+        Thread(target=_pass_on_input, args=(writing, kept), name="reenact-input", daemon=True).start()
+        try:
+            yield reading
+        finally:
+            os.close(reading)
 
 
 def _is_pipe(fd: int) -> bool:
@@ -158,15 +160,28 @@ def _is_pipe(fd: int) -> bool:
     return False
 
 
-def _pass_on_input(writing: int, copy: Path) -> None:
-    with (
-        suppress(OSError),
-        os.fdopen(writing, "wb", buffering=0) as child,
-        copy.open("wb", buffering=0) as kept,
-    ):
+def _pass_on_input(writing: int, kept: FileIO) -> None:
+    # The command may end, and with it what is kept, while more comes.
+    with suppress(OSError, ValueError), os.fdopen(writing, "wb", buffering=0) as child:
         while data := os.read(_STDIN, _INPUT_BYTES):
             kept.write(data)
             child.write(data)
+
+
+@contextmanager
+def _open_nameless(link: Path) -> Iterator[FileIO]:
+    """A file that is gone with this process, however it ends, and is read by *link* until then.
+
+    Where there is no ``/proc`` (not Linux) it is a file at *link*.
+    """
+    if not Path("/proc/self/fd").exists():
+        with link.open("wb", buffering=0) as file:
+            yield file
+        return
+    with TemporaryFile(buffering=0, dir=link.parent) as file:
+        link.unlink(missing_ok=True)
+        link.symlink_to(f"/proc/{os.getpid()}/fd/{file.fileno()}")
+        yield file
 
 
 def _around_child(fence: Fence | None) -> AbstractContextManager[Callable[[], None] | None]:
