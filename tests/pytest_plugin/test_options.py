@@ -30,6 +30,20 @@ def test_one():
     replayed.stdout.fnmatch_lines(lines)
 
 
+def test_the_rules_in_force_are_named_at_the_end(suite: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever reads that nothing differs must see what was let differ."""
+    suite.write(test_it="@pytest.mark.reenact\ndef test_one():\n    search('a ' + VARIANT)\n")
+    suite.run("--reenact=record").assert_outcomes(passed=1)
+    rule = "[[volatile]]\ncall = 'tool search'\npath = '$.query'\nmask = 'a .*'\n"
+    (suite.pytester.path / "reenact.toml").write_text(rule)
+    monkeypatch.setenv("VARIANT", "x")
+    replayed = suite.run()
+    replayed.assert_outcomes(passed=1)
+    replayed.stdout.fnmatch_lines(
+        ["reenact: 1 replayed", "  rule      tool search $.query =~ a .[*] (in force in 1)"]
+    )
+
+
 def test_code_that_a_replay_never_entered_is_named_at_the_end(suite: Suite) -> None:
     """The same calls can be made without it, and then nothing of it is tested."""
     suite.pytester.makepyfile(shop="def polite(text):\n    return text\n")

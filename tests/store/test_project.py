@@ -69,6 +69,15 @@ def test_what_belongs_to_somebody_else_is_ignored(given_away, tmp_path, caplog) 
     assert find_project_file(below) == tmp_path / "reenact.toml"
 
 
+def test_what_everybody_may_change_is_ignored(tmp_path, caplog) -> None:
+    (tmp_path / "reenact.toml").write_text("[test]\n")
+    (tmp_path / "reenact.toml").chmod(0o666)
+    assert find_project_file(tmp_path) is None
+    assert "may be changed by everybody and is ignored" in caplog.text
+    (tmp_path / "reenact.toml").chmod(0o664)
+    assert find_project_file(tmp_path) == tmp_path / "reenact.toml"
+
+
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can give files away")
 def test_the_user_may_name_the_file(tmp_path, monkeypatch) -> None:
     """Then it does not matter whose it is."""

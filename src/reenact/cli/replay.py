@@ -19,8 +19,8 @@ from reenact.formats.replay_receipt import ReplayReceipt, receipt_codec
 from reenact.formats.volatile import VolatileRule
 from reenact.replayer.engine import Policy
 from reenact.replayer.step import OnUnmatched
+from reenact.replayer.volatile import beyond_defaults
 from reenact.store.outfile import write_output
-from reenact.volatile.masking import DEFAULTS
 
 _EXPLAINED: Final = 5
 """So many divergences are explained to a person; the first is nearly always the cause of the others."""
@@ -118,10 +118,8 @@ def _explain(report: ReplayReport) -> None:
     else:
         live = f", {plural(len(receipt.liveCalls), 'call')} went live" if receipt.liveCalls else ""
         say(f"{report.path}: diverged, {answered}{live}")
-    usual = {str(rule) for rule in DEFAULTS}
-    for rule in receipt.matching.volatile or ():
-        if str(rule) not in usual:
-            _echo_indented(f"rule in force: {rule}")
+    for rule in beyond_defaults(receipt.matching.volatile or ()):
+        _echo_indented(f"rule in force: {rule}")
     for refused in receipt.liveCallsRefused:
         place = f"\n  called from  {refused.frame}" if refused.frame else ""
         _echo_indented(f"refused: {refused.kind} {refused.target}{place}")

@@ -31,6 +31,7 @@ from reenact.pytest_plugin.places import (
 from reenact.pytest_plugin.tally import Deed, leave_deed
 from reenact.replayer.allow import Allow, AllowLike, read_allow
 from reenact.replayer.engine import Policy
+from reenact.replayer.volatile import beyond_defaults
 from reenact.run import CaptureRun, ReplayRun, Run, UpdateRun, capture, replay, update
 from reenact.run.redact import Redact, profile_and_secrets
 from reenact.seams.stdlib.chosen import Source
@@ -206,8 +207,10 @@ class ItemRun:
         """The test is over; *is_good* if all of it passed."""
         self.leave_deed("ran live")
 
-    def leave_deed(self, what: str, remarks: Sequence[str] = (), not_entered: str = "") -> None:
-        leave_deed(self.item, Deed(what, shown(self.place, self.item.config), remarks, not_entered))
+    def leave_deed(
+        self, what: str, remarks: Sequence[str] = (), not_entered: str = "", rules: Sequence[str] = ()
+    ) -> None:
+        leave_deed(self.item, Deed(what, shown(self.place, self.item.config), remarks, not_entered, rules))
 
 
 class GuardedItem(ItemRun):
@@ -259,7 +262,8 @@ class ReplayedItem(GuardedItem):
         # Not all that the run noted counts: a body that broke off leaves recorded calls over.
         remarks = [one.headline for one in self.run.divergences] if self._is_lenient else []
         has_diverged = self.found or isinstance(self._error, Diverged) or remarks
-        self.leave_deed("diverged" if has_diverged else "replayed", remarks, self.run.not_entered)
+        rules = beyond_defaults(self.run.context.volatile)
+        self.leave_deed("diverged" if has_diverged else "replayed", remarks, self.run.not_entered, rules)
 
 
 def _fork(item: pytest.Function, options: Options, output: Path) -> InProcessFork:

@@ -19,6 +19,8 @@ class Deed(NamedTuple):
     """Differences that a lenient replay went over."""
     not_entered: str = ""
     """Which code of the project ran in the recording and not in the replay."""
+    rules: Sequence[str] = ()
+    """By which parts of requests were let differ."""
 
 
 _ORDER: Final = (
@@ -67,6 +69,8 @@ class Tally:
         lines = [f"  {deed.what:<8}  {deed.place}" for deed in self._deeds if deed.what in made]
         lines += [f"  lenient   {deed.place}: {remark}" for deed in self._deeds for remark in deed.remarks]
         lines += [f"  not run   {deed.place}: {deed.not_entered}" for deed in self._deeds if deed.not_entered]
+        rules = Counter(rule for deed in self._deeds for rule in deed.rules)
+        lines += [f"  rule      {rule} (in force in {count})" for rule, count in rules.items()]
         for line in lines[:_MOST_SHOWN]:
             terminalreporter.write_line(line)
         if len(lines) > _MOST_SHOWN:

@@ -29,6 +29,12 @@ def rules_in_force(source: ReplaySource, given: Iterable[VolatileRule]) -> tuple
     return tuple({str(rule): rule for rule in (*DEFAULTS, *kept, *given)}.values())
 
 
+def beyond_defaults(rules: Iterable[VolatileRule | str]) -> list[str]:
+    """Those of *rules* that somebody wrote, as they are told."""
+    usual = {str(rule) for rule in DEFAULTS}
+    return [str(rule) for rule in rules if str(rule) not in usual]
+
+
 class VolatileKeys:
     """Masked keys of live and of recorded calls, under *rules*."""
 

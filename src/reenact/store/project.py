@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import stat
 import tomllib
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -26,8 +27,8 @@ _warned: set[Path] = set()
 def find_project_file(start: Path) -> Path | None:
     """The nearest ``reenact.toml`` in *start* or above it, or the one that ``REENACT_PROJECT`` names.
 
-    One that somebody else has put there is passed over with a warning: whoever may write to a folder above
-    must not say under which rules we compare.
+    One that somebody else has put there, or may change, is passed over with a warning: nobody else must say
+    under which rules we compare.
     """
     if named := os.environ.get(PROJECT_VARIABLE):
         return Path(named).absolute()
@@ -54,14 +55,16 @@ def project_file_to_write(start: Path) -> Path:
 
 
 def _is_ours(file: Path) -> bool:
-    """Whether it and its folder belong to us."""
-    is_ours = _belong_to_us([file, file.parent])
-    if not is_ours and file not in _warned:
+    """Whether it and its folder belong to us, and not everybody may change it."""
+    reason = ""
+    if not _belong_to_us([file, file.parent]):
+        reason = "belongs to somebody else"
+    elif file.stat().st_mode & stat.S_IWOTH:
+        reason = "may be changed by everybody"
+    if reason and file not in _warned:
         _warned.add(file)
-        log.warning(
-            "%s: belongs to somebody else and is ignored; use it with %s=%s", file, PROJECT_VARIABLE, file
-        )
-    return is_ours
+        log.warning("%s: %s and is ignored; use it with %s=%s", file, reason, PROJECT_VARIABLE, file)
+    return not reason
 
 
 def _belong_to_us(paths: Iterable[Path]) -> bool:
