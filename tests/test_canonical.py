@@ -266,6 +266,7 @@ def javascript():
     return stringify
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(st.lists(NUMBER_TEXTS, min_size=100, max_size=200))
 def test_jcs_numbers_are_those_of_javascript(javascript, texts):

@@ -176,6 +176,7 @@ def test_pages_are_cut_from_one_list(tmp_path):
         assert artifact.place_of(everything[7].outcome_seq) == 7
 
 
+@pytest.mark.slow
 def test_a_large_capture_opens_like_a_small_one(tmp_path):
     """A page reads little; everything is indexed in a few bytes per step."""
     path = multiply(tmp_path / "a", CALLS)

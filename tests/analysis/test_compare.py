@@ -37,6 +37,7 @@ def replay_log(file, params):
     return file
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(QUERIES, st.data())
 def test_one_call_more_is_one_difference(tmp_path_factory, queries, data):

@@ -144,6 +144,7 @@ class Endless(io.RawIOBase):
         return GOOD + b"\n" if self.left >= 0 else b""
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_stream():
     """Ten thousand lines cost no more than a thousand."""
 
@@ -158,4 +159,5 @@ def test_memory_does_not_grow_with_the_stream():
         return peak
 
     peak_bytes(10)
-    assert peak_bytes(10_000) < peak_bytes(1_000) + 20_000
+    # One kept pointer per line would be 72,000; what other threads of the process allocate is counted too.
+    assert peak_bytes(10_000) < peak_bytes(1_000) + 60_000

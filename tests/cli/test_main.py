@@ -257,6 +257,7 @@ def run_all_on(path, cwd, before=(), verbs=tuple(ON_A_PATH)):
     return dict(zip(verbs, map(json.loads, done.stdout.splitlines()), strict=True))
 
 
+@pytest.mark.slow
 def test_a_missing_path_is_named_alike(tmp_path):
     """As it was typed, in the system's words, and the exit status is 2."""
     for verb, (status, out, err) in run_all_on("runs/nowhere", tmp_path).items():
@@ -270,6 +271,7 @@ needs_rights = pytest.mark.skipif(
 )
 
 
+@pytest.mark.slow
 @needs_rights
 def test_a_path_that_may_not_be_read_is_named_alike(tmp_path):
     """The path, then the system's words, and the exit status is 2: of a folder, and of a file."""
@@ -284,6 +286,7 @@ def test_a_path_that_may_not_be_read_is_named_alike(tmp_path):
         assert (status, err) == (2, "reenact: file: Permission denied\n"), (verb, err)
 
 
+@pytest.mark.slow
 @needs_rights
 def test_a_run_with_a_file_that_may_not_be_read_is_named_alike(tmp_path):
     """It is the file that is named, by the path that was typed, and never the output."""
@@ -297,6 +300,7 @@ def test_a_run_with_a_file_that_may_not_be_read_is_named_alike(tmp_path):
         assert (status, err.count("\n")) == (2, 1), (verb, err)
 
 
+@pytest.mark.slow
 def test_a_file_where_a_capture_is_wanted_is_named_alike(tmp_path):
     """It is called what it is, and the exit status is 2; nothing is said of files that nobody named."""
     (tmp_path / "notes").write_text("hello\n")
@@ -330,6 +334,7 @@ def run_with_encoding(encoding, *words, cwd):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp1252"])
 def test_output_that_is_not_utf_8_never_fails(encoding, tmp_path):
     """A sign without a code is written as an escape; JSON stays JSON."""

@@ -104,6 +104,7 @@ def test_only_what_a_query_asks_for_is_read(sql):
     }
 
 
+@pytest.mark.slow
 def test_with_and_without_an_index_the_answer_is_the_same(runs):
     """Whatever is read for it."""
     reenact.index("runs", out="corpus")
@@ -218,6 +219,7 @@ def test_a_run_that_cannot_be_read_is_said_and_the_others_are_asked(runs, call):
     assert done.stderr.startswith("reenact: runs/two/manifest.json")
 
 
+@pytest.mark.slow
 def test_a_missing_library_is_named_with_its_extra(runs, tmp_path):
     """In one line, for both verbs."""
     (tmp_path / "without").mkdir()

@@ -63,6 +63,7 @@ def asking(client: Client, url: str, wire: str) -> list[str]:
     return [first, shout("two"), ask("two")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("client", "wire"),
     [(name, "anthropic") for name in CLIENTS]

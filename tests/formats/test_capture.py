@@ -467,6 +467,7 @@ def peak_bytes(path: Path, read: Callable[[BinaryIO], int]) -> int:
             tracemalloc.stop()
 
 
+@pytest.mark.slow
 def test_reading_takes_flat_memory(tmp_path: Path):
     """Ten times the file takes no more memory: what holds for 50 MB holds for 1 GB."""
     peaks = []

@@ -331,6 +331,7 @@ def test_blocks_and_single_lines_read_alike():
     assert all(data[line.offset :].startswith(line.text + b"\n") for line, _ in read[::97])
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_log(tmp_path):
     """Four megabytes of log are read in less than one."""
     log = tmp_path / "REPLAY.jsonl"

@@ -532,6 +532,7 @@ with reenact.capture(sys.argv[1]):
 """
 
 
+@pytest.mark.slow
 def test_ctrl_c_at_any_moment_leaves_a_whole_capture(tmp_path: Path):
     """No number is given twice: the capture is finished, and says who ended it."""
     for round_number in range(5):

@@ -357,6 +357,7 @@ NESTED = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("collector_off")
 @pytest.mark.parametrize("piece", NESTED)
 def test_a_hostile_text_is_redacted_soon(redactor: Redactor, piece: str) -> None:

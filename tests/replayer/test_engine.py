@@ -307,6 +307,7 @@ def test_lenient_never_answers_for_ever(tmp_path: Path) -> None:
     assert lenient(tmp_path / "run", agent)[0] == 3
 
 
+@pytest.mark.slow
 def test_lenient_tells_many_divergences_quickly(tmp_path: Path) -> None:
     """A thousand changed calls of a thousand take no more than a few seconds."""
     words = [str(number) for number in range(1000)]

@@ -238,6 +238,7 @@ def test_a_clock_read_far_away_binds_nobody() -> None:
     assert stranger.recorded is None
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("collector_off")
 def test_thousands_of_equal_calls_cost_a_lookup_each() -> None:
     """Each of the lanes that begin alike is found, wherever the live one stands, in linear time."""

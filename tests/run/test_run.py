@@ -162,6 +162,7 @@ socket.create_connection(("127.0.0.1", int(sys.argv[1]))).sendall(b"hello")
 """
 
 
+@pytest.mark.slow
 def test_a_command_may_reach_what_is_allowed(tmp_path: Path, port: int) -> None:
     (tmp_path / "agent.py").write_text(AGENT)
     agent = [sys.executable, "agent.py", str(port)]

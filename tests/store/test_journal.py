@@ -186,6 +186,7 @@ for number in range(10**9):
 """
 
 
+@pytest.mark.slow
 def test_every_acknowledged_line_outlives_kill_9(tmp_path: Path) -> None:
     """Killed at 24 random moments, a recorder loses nothing it had acknowledged."""
     chance = random.Random(7)
@@ -284,6 +285,7 @@ assert journal.count == len(offsets) == text.count(b"\\n")
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("durability", "count"), [("process", 20_000), ("disk", 400)])
 def test_a_signal_handler_may_append_during_an_append(tmp_path: Path, durability: str, count: int) -> None:
     """Neither a deadlock nor a mixed line, although the handler runs in the middle of the other append."""

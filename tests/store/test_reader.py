@@ -115,6 +115,7 @@ def test_a_request_is_resolved_without_spoiling_the_next(tmp_path: Path):
         found.clear()
 
 
+@pytest.mark.slow
 def test_opening_takes_next_to_no_memory(tmp_path: Path):
     """The log is mapped: opening costs eight bytes an event, not the event."""
     reader = recorded(tmp_path / "run", *(["x" * 3000] * 3000), threshold_bytes=10_000)

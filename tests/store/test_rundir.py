@@ -226,6 +226,7 @@ run.finish(b'{"status":"ok"}')
 )
 
 
+@pytest.mark.slow
 def test_killed_at_any_moment_a_run_is_complete_or_recoverable(tmp_path: Path) -> None:
     """Twenty kills spread over the life of a run; before it is open nothing was recorded."""
     chance = random.Random(11)
@@ -267,6 +268,7 @@ except StoreError as error:
 )
 
 
+@pytest.mark.slow
 def test_of_many_recorders_one_gets_the_directory(tmp_path: Path) -> None:
     """Started at the same moment; the others are told."""
     recorders = [child.start(CREATE, tmp_path / "run", stdin=-1) for _ in range(6)]

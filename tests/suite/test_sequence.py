@@ -83,6 +83,7 @@ def test_steps_are_counted(params, status, refs, said):
     check("step_count", params, TRACE, status, refs, said)
 
 
+@pytest.mark.slow
 def test_long_runs_are_compared():
     """A thousand calls of one tool, whatever the mode."""
     trace = trace_of(*(call("a", f"c{index}") for index in range(1200)))

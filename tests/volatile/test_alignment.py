@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -45,6 +46,7 @@ def test_a_call_too_many_is_named_and_the_rest_stays_aligned() -> None:
     assert [call.request for call in aligned(other, one).only_in_one] == [2]
 
 
+@pytest.mark.slow
 def test_a_long_lane_is_aligned_in_time() -> None:
     """One call too many among many alike ones."""
     one = calls(*[("0", "a", number) for number in range(20_000)])
