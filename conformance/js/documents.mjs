@@ -89,13 +89,15 @@ export const summary = document("suite-summary", (value) => {
   return wrong ? invalid(`$.${wrong}`) : [];
 });
 
+// The normal distribution has 95 % of its weight between minus and plus this.
+const Z = 1.959963984540054;
+
 function rate(count, total) {
   if (!total) return { count: 0, total: 0, low: 0, high: 1 };
-  const z = 1.959963984540054;
   const share = count / total;
-  const spread = (z * z) / total;
+  const spread = (Z * Z) / total;
   const middle = (share + spread / 2) / (1 + spread);
-  const half = (z / (1 + spread)) * Math.sqrt((share * (1 - share)) / total + spread / total / 4);
+  const half = (Z / (1 + spread)) * Math.sqrt((share * (1 - share)) / total + spread / total / 4);
   const low = count === 0 ? 0 : Math.max(0, middle - half);
   return { count, total, low, high: count === total ? 1 : Math.min(1, middle + half) };
 }
@@ -109,15 +111,49 @@ function falseFigure(figures) {
   return wrong ? invalid(wrong[0]) : [];
 }
 
+const add = (numbers) => numbers.reduce((total, number) => total + number, 0);
+const mean = (numbers) => (numbers.length ? add(numbers) / numbers.length : 0);
+
+// Bonett and Price: Wald's interval after one run was added for each direction.
+function intervalOf(gains) {
+  if (!gains.length) return [-1, 1];
+  const seen = [...gains, 1, -1];
+  const middle = mean(seen);
+  const half = Z * Math.sqrt(mean(seen.map((gain) => (gain - middle) ** 2)) / seen.length);
+  return [Math.max(-1, middle - half), Math.min(1, middle + half)];
+}
+
+// If nothing changed, the recorded outcome of a run is any of all that it had.
+function pValue(pairs) {
+  const chances = pairs.map((pair) => (Number(pair.recorded) + pair.passed) / (pair.samples + 1));
+  const weights = chances
+    .filter((chance) => chance > 0 && chance < 1)
+    .reduce((before, chance) => [...before, 0].map((weight, i) => weight * (1 - chance) + (before[i - 1] ?? 0) * chance), [1]);
+  const seen = pairs.filter((pair) => pair.recorded).length - chances.filter((chance) => chance === 1).length;
+  return Math.min(1, 2 * Math.min(add(weights.slice(0, seen + 1)), add(weights.slice(seen))));
+}
+
+// By k: how likely a run passes k times out of k.
+function passPower(pairs) {
+  const most = pairs.length ? Math.min(...pairs.map((pair) => pair.samples)) : 0;
+  const choose = (n, k) => (k > n ? 0 : Array.from({ length: k }, (_, i) => (n - i) / (i + 1)).reduce((a, b) => a * b, 1));
+  const ks = Array.from({ length: most }, (_, i) => i + 1);
+  return ks.map((k) => mean(pairs.map((pair) => choose(pair.passed, k) / choose(pair.samples, k))));
+}
+
 export const shadow = document("shadow", (value) => {
   const counted = value.runs.filter((run) => !run.setApart);
   const passed = (outcome) => outcome.passed ?? true;
+  const unmade = value.runs.findIndex((run) => !run.setApart && !run.candidates?.length);
+  if (unmade >= 0) return invalid(`$.runs[${unmade}].candidates`);
   const pairs = counted.map((run) => {
-    const candidates = run.candidates ?? [];
+    const candidates = run.candidates;
     return { recorded: passed(run.recorded), passed: candidates.filter(passed).length, samples: candidates.length };
   });
   const sum = (number) => pairs.reduce((total, pair) => total + number(pair), 0);
-  const gain = (pair) => pair.passed - (pair.recorded ? pair.samples : 0);
+  const gains = pairs.map((pair) => pair.passed / pair.samples - Number(pair.recorded));
+  const [low, high] = intervalOf(gains);
+  const power = passPower(pairs);
   const stated = value.comparison;
   const path = "$.comparison";
   return falseFigure([
@@ -130,8 +166,14 @@ export const shadow = document("shadow", (value) => {
     [`${path}.runs`, stated.runs, pairs.length],
     ...rateFigures(`${path}.recorded`, stated.recorded, sum((pair) => Number(pair.recorded)), pairs.length),
     ...rateFigures(`${path}.candidate`, stated.candidate, sum((pair) => pair.passed), sum((pair) => pair.samples)),
-    [`${path}.better`, stated.better, pairs.filter((pair) => gain(pair) > 0).length],
-    [`${path}.worse`, stated.worse, pairs.filter((pair) => gain(pair) < 0).length],
+    [`${path}.difference`, stated.difference, mean(gains)],
+    [`${path}.low`, stated.low, low],
+    [`${path}.high`, stated.high, high],
+    [`${path}.better`, stated.better, gains.filter((gain) => gain > 0).length],
+    [`${path}.worse`, stated.worse, gains.filter((gain) => gain < 0).length],
+    [`${path}.pValue`, stated.pValue, pValue(pairs)],
+    ["$.passPower", Object.keys(value.passPower).length, power.length],
+    ...power.map((chance, index) => [`$.passPower.${index + 1}`, value.passPower[index + 1] ?? -1, chance]),
   ]);
 });
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import msgspec
 
 from conformance.make.case import Case, Change, Event, Found, as_it_is, document_case
-from reenact.formats.shadow import Rate
+from reenact.formats.shadow import Rate, RunPair, compare_pairs, pass_power_k
 
 TOOL: Event = {"name": "forecast", "args": '{"city":"Bonn"}', "seq": 4}
 RUN: Event = {"path": "runs/one", "captureId": "cap_0000000000000001", "output": "Sunny.", "tools": [TOOL]}
@@ -16,6 +16,10 @@ RUN: Event = {"path": "runs/one", "captureId": "cap_0000000000000001", "output":
 
 def _rate(count: int, total: int) -> Event:
     return dict(json.loads(msgspec.json.encode(Rate.of(count, total))))
+
+
+def _compare(*pairs: RunPair) -> Event:
+    return dict(json.loads(msgspec.json.encode(compare_pairs(pairs))))
 
 
 REPORT: Event = {
@@ -37,17 +41,7 @@ REPORT: Event = {
     "baseline": "replayed",
     "counts": {"same": 1, "words": 0, "tools": 1, "failed": 0},
     "setApart": 1,
-    "comparison": {
-        "runs": 2,
-        "recorded": _rate(2, 2),
-        "candidate": _rate(1, 2),
-        "difference": -0.5,
-        "low": -1.0,
-        "high": 0.5,
-        "better": 0,
-        "worse": 1,
-        "pValue": 1.0,
-    },
+    "comparison": _compare(RunPair(True, 1), RunPair(True, 0)),
     "passPower": {"1": 0.5},
     "isInterrupted": False,
 }
@@ -72,6 +66,30 @@ STEPS: Event = {
     "leftOut": 0,
     "isInterrupted": False,
 }
+
+
+def _three_samples(report: Event) -> None:
+    """The first run passes twice of three times, the second never."""
+    good, bad = (run["candidates"][0] for run in report["runs"][:2])
+    report["runs"][0]["candidates"] = [good, bad, good]
+    report["runs"][0]["difference"] = "tools"
+    report["runs"][1]["candidates"] = [bad] * 3
+    pairs = RunPair(True, 2, 3), RunPair(True, 0, 3)
+    report |= {
+        "samples": 3,
+        "counts": {"same": 0, "words": 0, "tools": 2, "failed": 0},
+        "comparison": _compare(*pairs),
+        "passPower": {str(k): chance for k, chance in pass_power_k(pairs).items()},
+    }
+
+
+def _none_counts(report: Event) -> None:
+    report |= {
+        "runs": report["runs"][2:],
+        "counts": {"same": 0, "words": 0, "tools": 0, "failed": 0},
+        "comparison": _compare(),
+        "passPower": {},
+    }
 
 
 def _compared(**fields: object) -> Change:
@@ -107,10 +125,44 @@ REPORTS: tuple[tuple[str, str, Change, str | None], ...] = (
         "$.comparison.candidate.low",
     ),
     ("worse-wrong", "One run is worse.", _compared(worse=0), "$.comparison.worse"),
+    ("difference-wrong", "Half of the runs are lost.", _compared(difference=0.0), "$.comparison.difference"),
+    ("low-wrong", "It cannot say how bad it may be.", _compared(low=-0.6), "$.comparison.low"),
+    ("high-wrong", "Nor how good.", _compared(high=0.0), "$.comparison.high"),
+    ("p-value-wrong", "Two runs tell nothing.", _compared(pValue=0.01), "$.comparison.pValue"),
+    ("pass-power-wrong", "Every second passes.", lambda r: r.update(passPower={"1": 1.0}), "$.passPower.1"),
+    (
+        "pass-power-long",
+        "One sample says nothing of two.",
+        lambda r: r["passPower"].update({"2": 0.5}),
+        "$.passPower",
+    ),
+    (
+        "not-made-again",
+        "A run that counts was made again.",
+        lambda r: r["runs"][0].pop("candidates"),
+        "$.runs[0].candidates",
+    ),
+    ("good-samples", "Three samples of each run.", _three_samples, None),
+    (
+        "samples-p-value-wrong",
+        "Of several samples the recorded one is any.",
+        lambda r: (_three_samples(r), r["comparison"].update(pValue=0.25)),
+        "$.comparison.pValue",
+    ),
+    ("good-none", "No run counts.", _none_counts, None),
 )
 STEP_REPORTS: tuple[tuple[str, str, Change, str | None], ...] = (
     ("good", "A request that was answered, and one that was not.", as_it_is, None),
     ("field-missing", "A required field is missing.", lambda r: r["steps"][0].pop("seq"), "$.steps[0].seq"),
+    ("good-unknown", "Members that nobody knows are passed over.", lambda r: r.update(mood="calm"), None),
+    ("schema-newer", "A later version.", lambda r: r.update(schema="reenact.shadow-steps.v2"), "$.schema"),
+    ("steps-no-list", "Steps are a list.", lambda r: r.update(steps={}), "$.steps"),
+    (
+        "interval-wrong",
+        "It is surer than it can be.",
+        lambda r: r["tools"].update(low=0.9),
+        "$.tools.low",
+    ),
     ("failed-wrong", "One was not answered.", lambda r: r.update(failed=0), "$.failed"),
     ("rate-wrong", "The words differ.", lambda r: r.update(words=_rate(1, 1)), "$.words.count"),
 )

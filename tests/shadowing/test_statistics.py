@@ -4,10 +4,19 @@ from __future__ import annotations
 
 import random
 
+import msgspec
 import pytest
 
-from reenact.formats.shadow import Rate, RunPair
-from reenact.shadowing.statistics import compare_pairs, exact_p_value, pass_power_k
+from reenact.formats.shadow import (
+    Rate,
+    RunOutcome,
+    RunPair,
+    compare_pairs,
+    exact_p_value,
+    pass_power_k,
+    read_shadow_report,
+)
+from reenact.shadowing.experiment import compare_run, summarize_runs
 
 
 def pairs(both: int = 0, lost: int = 0, won: int = 0, neither: int = 0) -> list[RunPair]:
@@ -70,6 +79,13 @@ def test_pass_power_k() -> None:
     assert pass_power_k([]) == {}
 
 
+def answer_by_chance(chance: random.Random, rate: float) -> RunOutcome:
+    """A run of an agent that does what it should at this *rate*, in one of many wordings."""
+    is_good = chance.random() < rate
+    words = chance.choice(["Here it is.", "There you are.", "Done."]) if is_good else "Tomorrow."
+    return RunOutcome(path="run", output=words, passed=is_good)
+
+
 @pytest.mark.parametrize("samples", [1, 3])
 def test_experiments_without_a_change_report_few_regressions(samples: int) -> None:
     """Of a thousand at most 5 % tell a difference: agents of all kinds, none of which has changed."""
@@ -79,13 +95,18 @@ def test_experiments_without_a_change_report_few_regressions(samples: int) -> No
         runs = []
         for _ in range(50):
             rate = chance.choice([0.02, 0.3, 0.5, 0.8, 0.97])
-            passed = [chance.random() < rate for _ in range(samples + 1)]
-            runs.append(RunPair(passed[0], sum(passed[1:]), samples))
-        found = compare_pairs(runs)
-        told += found.is_conclusive
-        worse += found.is_worse
+            first, *again = (answer_by_chance(chance, rate) for _ in range(samples + 1))
+            runs.append(compare_run("run", first, again))
+        report = summarize_runs(runs, samples=samples, change={}, test="test.yaml")
+        assert report.counts["words"] > 0
+        told += report.comparison.is_conclusive
+        worse += report.comparison.is_worse
+        assert (report.verdict == "no difference can be told from this many runs") is not (
+            report.comparison.is_conclusive
+        )
     assert told <= 50
     assert worse <= 25 + 10  # half of them, and some room for this one draw
+    assert read_shadow_report(msgspec.json.encode(report)) == report
 
 
 def test_a_change_is_found() -> None:

@@ -1,9 +1,14 @@
-"""Shadow reports: what became of recorded runs with a changed agent, prompt or model, and how sure it is."""
+"""Shadow reports: what became of recorded runs with a changed agent, prompt or model, and how sure it is.
+
+Each run was recorded once and made again so many times. If nothing changed, the recorded outcome is one like
+the others: among all that passed it is any of them with the same chance. From that the exact chance follows
+of a difference as large as the one seen; with one sample a run this is McNemar's exact test.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
@@ -139,6 +144,64 @@ class RunPair(msgspec.Struct, frozen=True):
     samples: int = 1
 
 
+def compare_pairs(pairs: Sequence[RunPair]) -> PairedComparison:
+    """What *pairs* tell about before and after."""
+    differences = [pair.passed / pair.samples - pair.recorded for pair in pairs]
+    low, high = _difference_interval(differences)
+    return PairedComparison(
+        runs=len(pairs),
+        recorded=Rate.of(sum(pair.recorded for pair in pairs), len(pairs)),
+        candidate=Rate.of(sum(pair.passed for pair in pairs), sum(pair.samples for pair in pairs)),
+        difference=math.fsum(differences) / len(differences) if differences else 0.0,
+        low=low,
+        high=high,
+        better=sum(each > 0 for each in differences),
+        worse=sum(each < 0 for each in differences),
+        p_value=exact_p_value(pairs),
+    )
+
+
+def _difference_interval(differences: Sequence[float]) -> tuple[float, float]:
+    """Wald's interval after one run was added for each direction, without which it is too narrow."""
+    if not differences:
+        return -1.0, 1.0
+    seen = [*differences, 1.0, -1.0]
+    mean = math.fsum(seen) / len(seen)
+    variance = math.fsum((each - mean) ** 2 for each in seen) / len(seen)
+    half = Z * math.sqrt(variance / len(seen))
+    return max(-1.0, mean - half), min(1.0, mean + half)
+
+
+def exact_p_value(pairs: Sequence[RunPair]) -> float:
+    """Two-sided; 1 where no run differs."""
+    chances = [(pair.recorded + pair.passed) / (pair.samples + 1) for pair in pairs]
+    sure = sum(chance == 1 for chance in chances)
+    weights = [1.0]
+    for chance in chances:
+        if 0 < chance < 1:
+            weights = _with_one_more(weights, chance)
+    seen = sum(pair.recorded for pair in pairs) - sure
+    tails = math.fsum(weights[: seen + 1]), math.fsum(weights[seen:])
+    return min(1.0, 2 * min(tails))
+
+
+def _with_one_more(weights: list[float], chance: float) -> list[float]:
+    """How likely each count of successes is when one more is tried, which succeeds by *chance*."""
+    missed = [weight * (1 - chance) for weight in weights] + [0.0]
+    for place, weight in enumerate(weights):
+        missed[place + 1] += weight * chance
+    return missed
+
+
+def pass_power_k(pairs: Sequence[RunPair]) -> dict[int, float]:
+    """By *k*: how likely a run passes *k* times out of *k*, the mean over all runs (``pass^k``)."""
+    samples = min((pair.samples for pair in pairs), default=0)
+    return {
+        k: math.fsum(math.comb(pair.passed, k) / math.comb(pair.samples, k) for pair in pairs) / len(pairs)
+        for k in range(1, samples + 1)
+    }
+
+
 class ShadowRun(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, kw_only=True):
     """One recorded run, and what became of it."""
 
@@ -261,21 +324,26 @@ def read_shadow_report(data: bytes, *, file: str | None = None) -> ShadowReport 
 
 def _figures_of_runs(report: ShadowReport) -> Iterator[tuple[str, float, float]]:
     """Where figures stand, what they are, and what follows from the runs."""
-    pairs = [run.pair for run in report.counted]
-    comparison = report.comparison
-    yield "$.setApart", report.set_apart, len(report.runs) - len(pairs)
+    for place, run in enumerate(report.runs):
+        if not run.set_apart and not run.candidates:
+            yield f"$.runs[{place}].candidates", 0, max(1, report.samples)
+    pairs = [run.pair for run in report.counted if run.candidates]
+    yield "$.setApart", report.set_apart, len(report.runs) - len(report.counted)
     for name in DIFFERENCES:
         count = sum(run.difference == name for run in report.counted)
         yield f"$.counts.{name}", report.counts.get(name, -1), count
-    yield "$.comparison.runs", comparison.runs, len(pairs)
-    passed, samples = sum(pair.passed for pair in pairs), sum(pair.samples for pair in pairs)
-    yield from _figures_of_rate(
-        "$.comparison.recorded", comparison.recorded, sum(pair.recorded for pair in pairs), len(pairs)
-    )
-    yield from _figures_of_rate("$.comparison.candidate", comparison.candidate, passed, samples)
-    gains = [pair.passed - pair.recorded * pair.samples for pair in pairs]
-    yield "$.comparison.better", comparison.better, sum(gain > 0 for gain in gains)
-    yield "$.comparison.worse", comparison.worse, sum(gain < 0 for gain in gains)
+    stated, follows = report.comparison, compare_pairs(pairs)
+    path = "$.comparison"
+    yield f"{path}.runs", stated.runs, follows.runs
+    yield from _figures_of_rate(f"{path}.recorded", stated.recorded, follows.recorded)
+    yield from _figures_of_rate(f"{path}.candidate", stated.candidate, follows.candidate)
+    for member in ("difference", "low", "high", "better", "worse"):
+        yield f"{path}.{member}", getattr(stated, member), getattr(follows, member)
+    yield f"{path}.pValue", stated.p_value, follows.p_value
+    power = pass_power_k(pairs)
+    yield "$.passPower", len(report.pass_power), len(power)
+    for k, chance in power.items():
+        yield f"$.passPower.{k}", report.pass_power.get(str(k), -1), chance
 
 
 def _figures_of_steps(report: StepsReport) -> Iterator[tuple[str, float, float]]:
@@ -283,13 +351,12 @@ def _figures_of_steps(report: StepsReport) -> Iterator[tuple[str, float, float]]
     yield "$.failed", report.failed, len(report.steps) - len(answered)
     for name in ("tools", "arguments", "words"):
         count = sum(getattr(step, f"same_{name}") for step in answered)
-        yield from _figures_of_rate(f"$.{name}", getattr(report, name), count, len(answered))
+        yield from _figures_of_rate(f"$.{name}", getattr(report, name), Rate.of(count, len(answered)))
 
 
-def _figures_of_rate(path: str, rate: Rate, count: int, total: int) -> Iterator[tuple[str, float, float]]:
-    follows = Rate.of(count, total)
+def _figures_of_rate(path: str, stated: Rate, follows: Rate) -> Iterator[tuple[str, float, float]]:
     for name in ("count", "total", "low", "high"):
-        yield f"{path}.{name}", getattr(rate, name), getattr(follows, name)
+        yield f"{path}.{name}", getattr(stated, name), getattr(follows, name)
 
 
 def is_shadow_report(text: bytes) -> bool:

@@ -17,7 +17,15 @@ from reenact.errors import Diverged, FormatError, ReenactError, StoreError, Usag
 from reenact.forks.change import ForkChange, OnMiss, read_change
 from reenact.forks.run import fork, make_plan
 from reenact.formats.record import ABSENT
-from reenact.formats.shadow import DIFFERENCES, Rate, RunOutcome, ShadowReport, ShadowRun
+from reenact.formats.shadow import (
+    DIFFERENCES,
+    Rate,
+    RunOutcome,
+    ShadowReport,
+    ShadowRun,
+    compare_pairs,
+    pass_power_k,
+)
 from reenact.formats.volatile import AnyRule, VolatileRule
 from reenact.injected.handover import beginning
 from reenact.progress import ProgressBar, no_progress_bar
@@ -33,7 +41,6 @@ from reenact.shadowing.outcomes import (
     read_outcome,
 )
 from reenact.shadowing.running import Interrupted, JobResult, RunJob, core_count, run_jobs
-from reenact.shadowing.statistics import compare_pairs, pass_power_k
 from reenact.store.reader import CaptureReader
 from reenact.store.remote import is_remote, local_run
 from reenact.store.rundir import refuse_taken
@@ -251,21 +258,8 @@ class _Experiment:
             self._describe_run(place, candidates.get(place, []), set_apart.get(place, ""))
             for place in range(len(self._paths))
         ]
-        counted = [run for run in runs if not run.set_apart and run.candidates]
-        differences = Counter(run.difference for run in counted)
-        pairs = [run.pair for run in counted]
-        return ShadowReport(
-            runs=[run for run in runs if run.set_apart or run.candidates],
-            samples=samples,
-            change=self._options.change,
-            test=test,
-            baseline=baseline,
-            counts={name: differences[name] for name in DIFFERENCES},
-            set_apart=len(set_apart),
-            comparison=compare_pairs(pairs),
-            pass_power={str(k): chance for k, chance in pass_power_k(pairs).items()},
-            is_interrupted=self._is_interrupted,
-        )
+        report = summarize_runs(runs, samples=samples, change=self._options.change, test=test)
+        return msgspec.structs.replace(report, baseline=baseline, is_interrupted=self._is_interrupted)
 
     def _describe_run(self, place: int, candidates: list[RunOutcome], set_apart: str) -> ShadowRun:
         path = self._paths[place]
@@ -277,13 +271,10 @@ class _Experiment:
         recorded = msgspec.structs.replace(recorded, path=path)
         if set_apart or not candidates:
             return ShadowRun(path=path, recorded=recorded, set_apart=set_apart)
-        compared = [compare_outcomes(recorded, each) for each in candidates]
-        difference, first = max(compared, key=lambda found: DIFFERENCES.index(found[0]))
+        run = compare_run(path, recorded, candidates)
         if self._output is None:
             candidates = [msgspec.structs.replace(each, path="") for each in candidates]
-        return ShadowRun(
-            path=path, recorded=recorded, candidates=candidates, difference=difference, first=first
-        )
+        return msgspec.structs.replace(run, candidates=candidates)
 
     def _run(self, jobs: Sequence[RunJob], what: str, note: Callable[[int, JobResult], None]) -> None:
         with self._progress_bar(len(jobs), what) as advance:
@@ -317,6 +308,33 @@ class _Experiment:
         if problem:
             return no_outcome(output, problem)
         return read_outcome(output, self._judging, self._prices)
+
+
+def compare_run(path: str, recorded: RunOutcome, candidates: list[RunOutcome]) -> ShadowRun:
+    """The recorded run in *path*, and in what its *candidates* differ: as the one does that differs most."""
+    compared = [compare_outcomes(recorded, each) for each in candidates]
+    difference, first = max(compared, key=lambda found: DIFFERENCES.index(found[0]))
+    return ShadowRun(path=path, recorded=recorded, candidates=candidates, difference=difference, first=first)
+
+
+def summarize_runs(
+    runs: Sequence[ShadowRun], *, samples: int, change: dict[str, Any], test: str | None
+) -> ShadowReport:
+    """What *runs* tell in total; those that were not made again before an interruption are left out."""
+    counted = [run for run in runs if not run.set_apart and run.candidates]
+    differences = Counter(run.difference for run in counted)
+    pairs = [run.pair for run in counted]
+    return ShadowReport(
+        runs=[run for run in runs if run.set_apart or run.candidates],
+        samples=samples,
+        change=change,
+        test=test,
+        baseline="recorded",
+        counts={name: differences[name] for name in DIFFERENCES},
+        set_apart=sum(bool(run.set_apart) for run in runs),
+        comparison=compare_pairs(pairs),
+        pass_power={str(k): chance for k, chance in pass_power_k(pairs).items()},
+    )
 
 
 def words_for(words: Sequence[str], path: str) -> list[str]:
