@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import itertools
 import json
 import os
 import random
@@ -12,7 +13,8 @@ import string
 import tempfile
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from email.utils import formatdate
 from pathlib import Path
@@ -325,6 +327,67 @@ def test_a_final_output_may_have_another_name(tmp_path: Path) -> None:
 
     captured(tmp_path / "run", agent)
     replayed(tmp_path / "run", agent)
+
+
+def _random_port() -> int:
+    return random.choice(range(20000, 30000))
+
+
+def _drawn_port() -> int:
+    return random.randint(30000, 40000)
+
+
+@pytest.mark.parametrize("choose", [_random_port, _drawn_port])
+def test_a_free_port_that_chance_chose_is_a_name(tmp_path: Path, choose: Callable[[], int]) -> None:
+    """A library that tries ports by chance gives its server one, whose process is started by its number."""
+
+    def agent(run: reenact.Run) -> None:
+        with _bound(choose) as port:
+            tell(words=["serve", "--port", str(port)], url=f"http://127.0.0.1:{port}/health")
+
+    captured(tmp_path / "run", agent)
+    replayed(tmp_path / "run", agent)
+
+
+def test_the_next_port_after_one_that_is_taken_is_a_name(tmp_path: Path) -> None:
+    def agent(run: reenact.Run) -> None:
+        wanted = itertools.count(taken.getsockname()[1])
+        with _bound(lambda: next(wanted)) as port:
+            tell(words=["serve", "--port", str(port)])
+
+    with _listening() as taken:
+        captured(tmp_path / "run", agent)
+    with _listening() as taken:
+        replayed(tmp_path / "run", agent)
+
+
+def test_another_port_that_the_program_names_is_another(tmp_path: Path) -> None:
+    ports = iter((20001, 20002))
+
+    def agent(run: reenact.Run) -> None:
+        with _bound(lambda: next(ports)) as port:
+            tell(words=["serve", "--port", str(port)])
+
+    captured(tmp_path / "run", agent)
+    with pytest.raises(reenact.Diverged, match="20001"):
+        replayed(tmp_path / "run", agent)
+
+
+@contextmanager
+def _bound(choose: Callable[[], int]) -> Iterator[int]:
+    """The first port of those chosen that is free, taken for a while."""
+    while True:
+        port = choose()
+        with socket.socket() as tried, suppress(OSError):
+            tried.bind(("127.0.0.1", port))
+            yield port
+            return
+
+
+@contextmanager
+def _listening() -> Iterator[socket.socket]:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield server
 
 
 def test_a_port_of_the_runs_own_server_is_a_name(tmp_path: Path) -> None:

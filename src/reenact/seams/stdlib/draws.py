@@ -9,6 +9,7 @@ asked for.
 from __future__ import annotations
 
 import base64
+import errno
 import os
 import random
 import secrets
@@ -28,6 +29,7 @@ _MIN_NAME: Final = 6
 _MIN_AMONG_OTHERS: Final = 8
 """What was drawn letter by letter has no beginning and end of its own, so it must be longer."""
 _MIN_NUMBER: Final = 10**6
+_PORTS: Final = range(1024, 2**16)
 _NANOID: Final = "_-0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _NANOID_OTHER: Final = "useandom-26T198340PX75pxJACKVERYMINDBUSHWOLF_GQZbfghjklqvwyzrict"
 _BASES: Final = (
@@ -50,7 +52,10 @@ class Draws:
         self._letters: deque[str] = deque(maxlen=_KEPT)
         self._words: set[str] = set()
         self.ports: set[int] = set()
-        """Those that the system gave to who asked for any that is free."""
+        """Those that the run took because they are free, whoever looked for one."""
+        self.numbers: deque[int] = deque(maxlen=_KEPT)
+        """What was drawn that may be a port."""
+        self.has_met_taken_port = False
 
     def has_given(self, name: str) -> bool:
         """Whether *name*, or what it begins or ends, was drawn."""
@@ -61,6 +66,11 @@ class Draws:
         plain = name.replace("-", "").lower()
         is_drawn = any(f"\n{form}" in text or f"{form}\n" in text for form in {name, plain} if form)
         return is_drawn or (len(name) >= _MIN_AMONG_OTHERS and name in "".join(self._letters))
+
+    def note_bound(self, port: int, *, wanted: int) -> None:
+        """Keep *port* if nobody named it: any was *wanted*, chance chose it, or another was taken."""
+        if wanted == 0 or self.has_met_taken_port or port in self.numbers:
+            self.ports.add(port)
 
     def has_chosen(self, word: str) -> bool:
         """Whether *word* was chosen among others."""
@@ -140,14 +150,19 @@ def _see(drawn: object, generator: random.Random | None = None) -> None:
             draws.unread.append(drawn)
 
 
-def _see_number(drawn: int) -> None:
+def _see_number(drawn: int, generator: random.Random | None = None) -> None:
     if drawn >= _MIN_NUMBER:
-        _see(drawn, _shared)
+        _see(drawn, generator)
+    elif drawn in _PORTS and id(generator) not in _seeded:
+        for draws in _open:
+            draws.numbers.append(drawn)
 
 
 def _see_choice(drawn: object, generator: random.Random | None = None) -> None:
     if type(drawn) is str:
         _see(drawn, generator)
+    elif type(drawn) is int:
+        _see_number(drawn, generator)
 
 
 def _see_choices(drawn: list[object], generator: random.Random | None = None) -> None:
@@ -216,10 +231,17 @@ def _watch_shared_seed(original: Callable[..., None]) -> Callable[..., None]:
 
 def _watch_bind(original: Callable[..., None]) -> Callable[..., None]:
     def bind(self: socket.socket, address: object, /) -> None:
-        original(self, address)
-        if isinstance(address, tuple) and address[1] == 0:
+        try:
+            original(self, address)
+        except OSError as error:
+            if error.errno == errno.EADDRINUSE:
+                for draws in _open:
+                    draws.has_met_taken_port = True
+            raise
+        if self.family in (socket.AF_INET, socket.AF_INET6) and isinstance(address, tuple):
+            port = self.getsockname()[1]
             for draws in _open:
-                draws.ports.add(self.getsockname()[1])
+                draws.note_bound(port, wanted=address[1])
 
     return bind
 
@@ -230,8 +252,8 @@ _PATCHES: Final = [
     Patch(random, "_urandom", _watch(_see)),
     Patch(random, "randbytes", _watch(_see, _shared)),
     Patch(random, "getrandbits", _watch_bits),
-    Patch(random, "randint", _watch(_see_number)),
-    Patch(random, "randrange", _watch(_see_number)),
+    Patch(random, "randint", _watch(_see_number, _shared)),
+    Patch(random, "randrange", _watch(_see_number, _shared)),
     Patch(random, "choice", _watch(_see_choice, _shared)),
     Patch(random, "choices", _watch(_see_choices, _shared)),
     Patch(random, "sample", _watch(_see_choices, _shared)),
