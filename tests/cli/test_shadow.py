@@ -64,6 +64,40 @@ def shop(tmp_path_factory):
         yield folder, environment
 
 
+TEXT = ({"message", "type"}, set())
+JUNIT = {
+    "testsuites": ({"name", "time", "tests", "failures", "disabled", "errors"}, {"testsuite"}),
+    "testsuite": (
+        {"name", "tests", "failures", "errors", "time", "disabled", "skipped", "timestamp", "hostname", "id"},
+        {"properties", "testcase", "system-out", "system-err"},
+    ),
+    "testcase": (
+        {"name", "assertions", "time", "classname", "status"},
+        {"skipped", "error", "failure", "system-out", "system-err"},
+    ),
+    "failure": TEXT,
+    "error": TEXT,
+    "skipped": ({"message"}, set()),
+    "system-out": (set(), set()),
+}
+"""What the schema of Jenkins allows: the attributes of each element, and what is in it."""
+
+
+def check_junit(element):
+    """Refuse what stands in no schema; the counts are those of the cases."""
+    attributes, inside = JUNIT[element.tag]
+    assert set(element.attrib) <= attributes, element.attrib
+    assert {child.tag for child in element} <= inside
+    if element.tag in ("testsuites", "testsuite"):
+        counted = {"tests": "testcase", "failures": "failure", "errors": "error", "skipped": "skipped"}
+        for name, tag in counted.items():
+            assert int(element.get(name, len(list(element.iter(tag))))) == len(list(element.iter(tag)))
+    order = [child.tag for child in element if child.tag.startswith("system")]
+    assert order == sorted(order)
+    for child in element:
+        check_junit(child)
+
+
 CHANGED = ["--system", "prompt.txt", "--on-miss", "live"]
 
 
@@ -76,7 +110,9 @@ def test_a_shadow_run_is_reported_everywhere(shop):
     text, _, xml = done.stdout.partition("<?xml")
     assert "other tools   runs/3" in text
     assert text.splitlines()[-1] == "no difference can be told from this many runs"
-    cases = ET.fromstring("<?xml" + xml).findall(".//testcase")
+    document = ET.fromstring("<?xml" + xml)
+    check_junit(document)
+    cases = document.findall(".//testcase")
     assert [case.get("name") for case in cases] == ["runs/3", "runs/4"]
     report = json.loads((folder / "r.json").read_text())
     Draft202012Validator(json_schema("shadow")).validate(report)
@@ -86,6 +122,7 @@ def test_a_shadow_run_is_reported_everywhere(shop):
     assert "other tools" in page
     assert "Be &lt;brief&gt;." in page
     assert "<script" not in page
+    assert "<th>tokens<th>time" in page  # no cost is known
     assert "http" not in page.replace("http-equiv", "")
 
 

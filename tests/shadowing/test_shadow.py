@@ -110,7 +110,7 @@ def test_a_changed_prompt_is_told_from_chance(shop: Shop, test_file: Path, tmp_p
     assert (found.runs, found.worse, found.better) == (50, 17, 0)
     assert found.is_worse
     assert found.low < -0.34 < found.high < 0
-    assert report.verdict.startswith("worse: -34% of the runs pass")
+    assert report.verdict.startswith("worse: the pass rate is 34 points lower (-")
     assert report.baseline == "replayed"
     with reenact.replay(tmp_path / "out" / "0001-00") as run:
         run.final_output = shop.agent(shop.runs / "00")

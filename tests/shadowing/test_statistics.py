@@ -65,7 +65,7 @@ def test_an_interval_holds_the_difference() -> None:
     assert found.difference == pytest.approx(-0.18)
     assert (found.low, found.high) == pytest.approx((-0.3212, -0.0250), abs=1e-4)
     assert found.is_worse
-    assert str(found).startswith("worse: -18% of the runs pass (-32% to -2%), p = 0.035")
+    assert str(found).startswith("worse: the pass rate is 18 points lower (-32 to -2), p = 0.035")
 
 
 def test_few_runs_tell_nothing() -> None:

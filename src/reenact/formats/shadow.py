@@ -85,9 +85,12 @@ class PairedComparison(msgspec.Struct, frozen=True, rename="camel"):
     def __str__(self) -> str:
         if not self.is_conclusive:
             return "no difference can be told from this many runs"
-        word = "worse" if self.difference < 0 else "better"
-        change = f"{self.difference:+.0%} of the runs pass ({self.low:+.0%} to {self.high:+.0%})"
-        return f"{word}: {change}, p = {self.p_value:.2g}"
+        word, way = ("worse", "lower") if self.difference < 0 else ("better", "higher")
+        points = f"{abs(100 * self.difference):.0f} points {way}"
+        return (
+            f"{word}: the pass rate is {points} ({100 * self.low:+.0f} to {100 * self.high:+.0f}), "
+            f"p = {self.p_value:.2g}"
+        )
 
 
 class CalledTool(msgspec.Struct, frozen=True):

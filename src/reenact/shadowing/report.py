@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from typing import Any, Final
 from xml.etree import ElementTree as ET
@@ -74,7 +74,8 @@ def _total_lines(report: ShadowReport) -> Iterator[str]:
     now = [each for run in counted for each in run.candidates]
     for name, left, right in _means(before, now):
         yield f"{name:<12}{left:<28}{right:<28}"
-    change = f"{found.difference:+.0%} ({found.low:+.0%} to {found.high:+.0%})"
+    points = [f"{100 * each:+.0f}" for each in (found.difference, found.low, found.high)]
+    change = f"{points[0]} points ({points[1]} to {points[2]})"
     yield f"{'difference':<12}{change}, {found.better} better, {found.worse} worse, p = {found.p_value:.2g}"
     if report.samples > 1:
         yield f"{'pass^k':<12}" + ", ".join(f"{k}: {chance:.0%}" for k, chance in report.pass_power.items())
@@ -147,13 +148,13 @@ def junit_report(report: ShadowReport) -> bytes:
         "tests": str(len(report.runs)),
         "failures": str(failures),
         "errors": "0",
-        "skipped": str(report.set_apart),
+        "time": _seconds(report.runs),
     }
     root = ET.Element("testsuites", counts)
-    suite = ET.SubElement(root, "testsuite", counts)
+    # The common schema has it here alone.
+    suite = ET.SubElement(root, "testsuite", counts | {"skipped": str(report.set_apart)})
     for run in report.runs:
-        took_ms = sum(each.duration_ms for each in run.candidates)
-        names = {"classname": "shadow", "name": _clean(run.path), "time": f"{took_ms / 1000:.3f}"}
+        names = {"classname": "shadow", "name": _clean(run.path), "time": _seconds([run])}
         case = ET.SubElement(suite, "testcase", names)
         said = "\n".join(_run_lines(run))
         if run.set_apart:
@@ -167,6 +168,10 @@ def junit_report(report: ShadowReport) -> bytes:
     ET.indent(root)
     document: bytes = ET.tostring(root, encoding="utf-8", xml_declaration=True)
     return document + b"\n"
+
+
+def _seconds(runs: Iterable[ShadowRun]) -> str:
+    return f"{sum(each.duration_ms for run in runs for each in run.candidates) / 1000:.3f}"
 
 
 def _fails(run: ShadowRun) -> bool:
@@ -219,7 +224,7 @@ def html_report(report: ShadowReport) -> bytes:
         _html_bar(report),
         f"<pre><code>{escape(chr(10).join(_total_lines(report)))}</code></pre>",
         "<table><thead><tr><th>run<th>result<th>as recorded<th>baseline<th>candidate<th>first difference"
-        "<th>tokens<th>cost<th>time</tr></thead><tbody>",
+        f"{''.join(f'<th>{name}' for name in _numbers_in(report))}</tr></thead><tbody>",
         *(_html_row(run, report) for run in sorted(report.runs, key=_gravity)),
         "</tbody></table></body></html>\n",
     ]
@@ -248,7 +253,8 @@ def _gravity(run: ShadowRun) -> tuple[bool, int]:
 def _html_row(run: ShadowRun, report: ShadowReport) -> str:
     if run.set_apart:
         why = escape(_cut(run.set_apart))
-        return f'<tr class="apart"><td>{escape(run.path)}<td>set apart<td colspan="7">{why}</tr>'
+        columns = 4 + len(_numbers_in(report))
+        return f'<tr class="apart"><td>{escape(run.path)}<td>set apart<td colspan="{columns}">{why}</tr>'
     passed = sum(each.passed for each in run.candidates)
     first = ""
     if run.first is not None:
@@ -262,14 +268,24 @@ def _html_row(run: ShadowRun, report: ShadowReport) -> str:
         "reproduced" if report.baseline == "replayed" else "not run",
         now,
         first,
-        *(f"{left} → {right}" for _, left, right in _row_numbers(run)),
+        *_row_numbers(run, _numbers_in(report)),
     ]
     return "<tr>" + "".join(f"<td>{cell}" for cell in cells) + "</tr>"
 
 
-def _row_numbers(run: ShadowRun) -> list[tuple[str, str, str]]:
-    found = {name: (name, left, right) for name, left, right in _means([run.recorded], run.candidates)}
-    return [found.get(name, (name, "–", "–")) for name in ("tokens", "cost", "time")]
+def _numbers_in(report: ShadowReport) -> list[str]:
+    """What is known of any run; the cost only where there are prices."""
+    known = {name for run in report.counted for name, *_ in _means_of(run)}
+    return [name for name in ("tokens", "cost", "time") if name in known]
+
+
+def _row_numbers(run: ShadowRun, names: Sequence[str]) -> list[str]:
+    found = {name: f"{left} → {right}" for name, left, right in _means_of(run)}
+    return [found.get(name, "–") for name in names]
+
+
+def _means_of(run: ShadowRun) -> Iterator[tuple[str, str, str]]:
+    return _means([run.recorded], run.candidates)
 
 
 def _passing(passed: bool) -> str:

@@ -1,4 +1,4 @@
-// made of static/*.js by make viewer: sha256:a9198ed5b37233ddb073b0b499a6ac37e6ee4e5c9bb19b12c9728a844b0ebae2
+// made of static/*.js by make viewer: sha256:2913d6448e1197d8c66f89217d397f4f4b480a6261c4ccc78c9856aa7b15c5c4
 
 // src/reenact/viewer/static/text.js
 var UNSEEN = /(?![\n\t]|(?<=\P{ASCII})[\u200c\u200d])[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu;
@@ -1934,7 +1934,7 @@ async function shadowPage(source2, route) {
 function runsReport(report) {
   const { comparison: found, counts, runs, samples } = report;
   const tone = !report.isTold ? "" : report.isWorse ? ".is-error" : ".is-ok";
-  const percent = (share) => `${share > 0 ? "+" : ""}${Math.round(share * 100)} %`;
+  const points = (share) => `${share > 0 ? "+" : ""}${Math.round(share * 100)}`;
   const facts = [
     ["Runs", count(found.runs)],
     ["Set apart", report.setApart ? count(report.setApart) : null],
@@ -1944,7 +1944,7 @@ function runsReport(report) {
     ["Baseline", report.baseline === "replayed" ? "replayed strictly" : "as recorded"],
     ["Passed as recorded", rate(found.recorded)],
     ["Passed now", rate(found.candidate)],
-    ["Difference", `${percent(found.difference)} (${percent(found.low)} to ${percent(found.high)})`],
+    ["Difference", `${points(found.difference)} points (${points(found.low)} to ${points(found.high)})`],
     ["Better, worse", `${count(found.better)}, ${count(found.worse)}`],
     ["p", found.pValue.toPrecision(2)],
     ["pass^k", samples > 1 ? powers(report.passPower) : null]

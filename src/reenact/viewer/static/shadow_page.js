@@ -39,7 +39,7 @@ export async function shadowPage(source, route) {
 function runsReport(report) {
   const { comparison: found, counts, runs, samples } = report;
   const tone = !report.isTold ? "" : report.isWorse ? ".is-error" : ".is-ok";
-  const percent = (share) => `${share > 0 ? "+" : ""}${Math.round(share * 100)} %`;
+  const points = (share) => `${share > 0 ? "+" : ""}${Math.round(share * 100)}`;
   const facts = [
     ["Runs", count(found.runs)],
     ["Set apart", report.setApart ? count(report.setApart) : null],
@@ -49,7 +49,7 @@ function runsReport(report) {
     ["Baseline", report.baseline === "replayed" ? "replayed strictly" : "as recorded"],
     ["Passed as recorded", rate(found.recorded)],
     ["Passed now", rate(found.candidate)],
-    ["Difference", `${percent(found.difference)} (${percent(found.low)} to ${percent(found.high)})`],
+    ["Difference", `${points(found.difference)} points (${points(found.low)} to ${points(found.high)})`],
     ["Better, worse", `${count(found.better)}, ${count(found.worse)}`],
     ["p", found.pValue.toPrecision(2)],
     ["pass^k", samples > 1 ? powers(report.passPower) : null],
