@@ -20,7 +20,7 @@ from reenact.cli import main, terminal
 from reenact.errors import FormatError, ReenactError
 from reenact.formats.capture import event_codec, manifest_codec, read_manifest, write_manifest
 from tests.analysis.recordings import ask, fetch, order, search, side_by_side
-from tests.hard import chance, rounds, say
+from tests.hard import HARD, chance, rounds, say
 from tests.viewer.recordings import support_run
 
 DIGEST = "sha256:" + "0" * 64
@@ -60,7 +60,13 @@ def recorded(tmp_path_factory):
         run.memory_write("notes", {"a": 1}, group_id="g", source="agent")
         run.context.record_nondeterministic("clock", "now", 12.5)
         run.final_output = {"answer": [1, 2]}
-    return [folder / "support", folder / "tools"]
+    (folder / "files").mkdir()
+    (folder / "files" / "list.txt").write_text("a lamp")
+    with reenact.capture(folder / "shop", redact="none", workspace=folder / "files"):
+        search("lamp")
+        (folder / "files" / "list.txt").write_text("a lamp, a chair")
+        search("chair")
+    return [folder / "support", folder / "tools", folder / "shop"]
 
 
 def places(value, path=()):
@@ -147,13 +153,27 @@ VERBS = [
     ["stats", "RUN"],
     ["recover", "RUN"],
     ["view", "RUN", "--full", "--html", "OUT"],
+    *(
+        ["export", "RUN", "--to", form, "-o", "OUT"]
+        for form in ("sft", "preference", "otlp", "atif", "har", "parquet")
+    ),
+    ["index", "RUN", "-o", "OUT"],
+    ["query", "select * from events", "RUN"],
+    ["test", "--init", "RUN", "OUT"],
+    ["files", "RUN"],
+    ["files", "RUN", "--at", "3"],
+    ["checkout", "RUN", "--at", "3", "-o", "OUT"],
+    ["pack", "RUN", "-o", "OUT"],
+    ["ls", "RUN"],
+    ["show", "RUN", "--tree"],
+    ["import", "RUN", "-o", "OUT"],
 ]
 
 
-def defects(run, other, folder):
-    """Where in our code a verb fell over *run*, each place once."""
+def defects(run, other, folder, ways):
+    """Where in our code one of *ways* fell over *run*, each place once."""
     found = {}
-    for number, words in enumerate(VERBS):
+    for number, words in enumerate(ways):
         names = {"RUN": str(run), "OTHER": str(other), "OUT": str(folder / f"out{number}")}
         seen = []
         with pytest.MonkeyPatch.context() as patch, redirect_stdout(io.StringIO()) as out:
@@ -180,11 +200,11 @@ def test_no_verb_falls_over_hostile_events(recorded, tmp_path):
         files += 1
         run = tmp_path / str(files)
         events += hostile(source, run, random)
-        defect = defects(run, source, tmp_path)
+        defect = defects(run, source, tmp_path, VERBS if HARD else random.sample(VERBS, 14))
         found |= {place: f"{said} ({run.name})" for place, said in defect.items() if place not in found}
         for left in [run, *tmp_path.glob("out*")]:
             shutil.rmtree(left) if left.is_dir() else left.unlink()
-    say(f"{events} hostile events in {files} files, {len(VERBS)} verbs each")
+    say(f"{events} hostile events in {files} files, {len(VERBS) if HARD else 14} calls of verbs each")
     assert found == {}
 
 
@@ -212,11 +232,9 @@ def test_values_that_nobody_can_read_are_told_in_one_line(odd, recorded, tmp_pat
     manifest["integrity"]["eventsHash"] = "sha256:" + sha256(b"".join(lines)).hexdigest()
     (run / "manifest.json").write_bytes(write_manifest(manifest_codec.from_json(manifest)))
     ways = [
-        *VERBS,
+        *VERBS[:16],
         ["replay", "RUN", "--", "true"],
         ["fork", "RUN", "--at", "2", "--set", "$=1", "-o", "OUT", "--", "true"],
         ["export", "RUN", "--to", "atif", "-o", "OUT"],
     ]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tests.test_hostile_events.VERBS", ways)
-        assert defects(run, recorded[1], tmp_path) == {}
+    assert defects(run, recorded[1], tmp_path, ways) == {}

@@ -32,7 +32,16 @@ from reenact.corpus.tables import (
 )
 from reenact.errors import FormatError, StoreError
 from reenact.formats.capture import CaptureManifest, read_manifest
-from reenact.formats.event import ASKING, OUTSIDE, EventHead, EventHeadData, event_kind, event_name, read_head
+from reenact.formats.event import (
+    ASKING,
+    NO_PAYLOAD,
+    OUTSIDE,
+    EventHead,
+    EventHeadData,
+    event_kind,
+    event_name,
+    read_head,
+)
 from reenact.formats.record import ABSENT
 from reenact.store.paths import OPEN_FILE
 from reenact.store.reader import References
@@ -43,19 +52,18 @@ from reenact.values.tags import plain
 
 _UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _CHUNK_BYTES: Final = 1 << 20
-_NOTHING: Final = msgspec.Raw()
 _TOKENS: Final = ("inputTokens", "outputTokens", "cachedInputTokens")
 
 
 class _EventData(EventHeadData, gc=False):
     """What rows need of an event's data; payloads as they are written."""
 
-    result: msgspec.Raw = _NOTHING
-    response: msgspec.Raw = _NOTHING
-    pieces: msgspec.Raw = _NOTHING
-    text: msgspec.Raw = _NOTHING
-    argv: msgspec.Raw = _NOTHING
-    finalOutput: msgspec.Raw = _NOTHING  # noqa: N815
+    result: msgspec.Raw = NO_PAYLOAD
+    response: msgspec.Raw = NO_PAYLOAD
+    pieces: msgspec.Raw = NO_PAYLOAD
+    text: msgspec.Raw = NO_PAYLOAD
+    argv: msgspec.Raw = NO_PAYLOAD
+    finalOutput: msgspec.Raw = NO_PAYLOAD  # noqa: N815
 
 
 class _Event(EventHead, gc=False):
@@ -324,7 +332,7 @@ def _state(outcome: _EventData | None) -> str:
 
 
 def _decode_payload(raw: msgspec.Raw) -> object:
-    return None if raw is _NOTHING else _decode(raw)
+    return None if raw is NO_PAYLOAD else _decode(raw)
 
 
 # Columns
@@ -359,7 +367,7 @@ def _utilities(run: _Run, _: TableRows) -> list[float | None]:
 def _tool_payloads(run: _Run, into: TableRows, raws: Iterable[msgspec.Raw]) -> Iterator[str | None]:
     """A payload of each call, as JSON text; ``None`` where there is none, or what it refers to is gone."""
     for raw, kind in zip(raws, run.kinds, strict=True):
-        if kind != "tool" or raw is _NOTHING:
+        if kind != "tool" or raw is NO_PAYLOAD:
             yield None
             continue
         text = str(raw, "utf-8")
@@ -374,7 +382,7 @@ def _arguments(run: _Run, into: TableRows) -> Iterator[str | None]:
 
 
 def _results(run: _Run, into: TableRows) -> Iterator[str | None]:
-    raws = [_NOTHING if outcome is None else outcome.result for outcome in run.outcomes]
+    raws = [NO_PAYLOAD if outcome is None else outcome.result for outcome in run.outcomes]
     return _tool_payloads(run, into, raws)
 
 

@@ -20,6 +20,8 @@ OUTSIDE: Final = ("run_start", "run_end", REMARK)
 """The types of events that are no steps of the run."""
 ASKING: Final = ("tool_call", "llm_request")
 """The types of events that are never an outcome."""
+NO_PAYLOAD: Final = msgspec.Raw()
+"""Of an event that has none, in place of its text."""
 
 
 class EventHeadData(msgspec.Struct, gc=False):
@@ -35,9 +37,9 @@ class EventHeadData(msgspec.Struct, gc=False):
     key: str | None = None
     type: str | None = None
     name: str | None = None
-    args: msgspec.Raw = msgspec.Raw()
+    args: msgspec.Raw = NO_PAYLOAD
     """The text as it stands in the line; empty where there is none, or no line."""
-    request: msgspec.Raw = msgspec.Raw()
+    request: msgspec.Raw = NO_PAYLOAD
     """Likewise."""
     requestHash: str | None = None  # noqa: N815
     askedHash: str | None = None  # noqa: N815

@@ -252,17 +252,20 @@ def _end_process(process: subprocess.Popen[bytes]) -> None:
 
 
 def _begin(reader: EventReader) -> WorkspaceStart | None:
-    line = reader.line(1)
-    if _MARK not in line:
+    if _MARK not in reader.line(1):
         return None
-    try:
-        start = _decode_head(line).data.workspace
-    except msgspec.DecodeError as error:
-        raise FormatError(str(error), file=reader.events_file, line=1) from None
+    start = _read_head(reader, 1).data.workspace
     if start is not None and not is_digest(start.tree):
         path = "$.data.workspace.tree"
         raise FormatError("must be a digest", file=reader.events_file, line=1, json_path=path)
     return start
+
+
+def _read_head(reader: EventReader, seq: int) -> _Head:
+    try:
+        return _decode_head(reader.line(seq))
+    except msgspec.DecodeError as error:
+        raise FormatError(str(error), file=reader.events_file, line=seq) from None
 
 
 def _read_states(reader: EventReader) -> tuple[WorkspaceStart, list[TreeState], dict[int, TreeState]]:
@@ -277,7 +280,7 @@ def _read_states(reader: EventReader) -> tuple[WorkspaceStart, list[TreeState], 
         line = reader.line(seq)
         if b'"callId"' not in line and _MARK not in line:
             continue
-        head = _decode_head(line)
+        head = _read_head(reader, seq)
         if head.type == "state_mutation" and head.data.type == WORKSPACE:
             states.append(state := _read_state(reader, seq, bytes(head.data.details), outcomes))
             by_outcome |= {outcomes[call]: state for call in state.after if call in outcomes}
