@@ -82,7 +82,7 @@ HARD := tests/recorder/test_joining.py tests/recorder/test_crash.py tests/record
   tests/recorder/test_secrets.py tests/redaction/test_planted.py tests/faults tests/gateway/test_last_byte.py \
   tests/store/test_bombs.py tests/check/test_tampering.py tests/test_hostile_events.py tests/replayer/test_concurrency.py \
   tests/replayer/test_random_programs.py tests/replayer/test_race_programs.py tests/forks/test_fork_programs.py \
-  tests/workspace tests/corpus/test_index.py tests/importers/test_mutations.py
+  tests/workspace tests/corpus/test_index.py tests/importers/test_mutations.py tests/importers/test_every_place.py
 HARD_S := 3600
 test-hard: $(READY)
 	@status=0; for part in $(HARD); do began=$$(date +%s); \

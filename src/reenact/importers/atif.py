@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 from reenact.errors import FormatError
-from reenact.importers.building import KnownFields, RunBuilder, ToolRequest, iso_ms, text_of, usage_counts
+from reenact.importers.building import (
+    KnownFields,
+    Line,
+    RunBuilder,
+    ToolRequest,
+    iso_ms,
+    text_of,
+    usage_counts,
+)
 from reenact.importers.importing import Importer, Runs
-from reenact.importers.source import LARGE_BYTES, ForeignSource, Losses
+from reenact.importers.source import LARGE_BYTES, ForeignSource, Losses, expect_list, unfit
 from reenact.importers.turns import TranscriptTurns
 
 _STEPS: Final = ("steps",)
@@ -52,7 +62,9 @@ def _read(source: ForeignSource, runs: Runs) -> None:
     else:
         told = source.document(lost)
         if isinstance(told, dict) and isinstance(told.get("steps"), list):
-            _import_trajectory(run, turns, told, "0")
+            _import_trajectory(run, turns, told, "0", partial(source.line_of, _STEPS))
+            for number, each in enumerate(expect_list(_INNER[0], told.get(_INNER[0]))):
+                _import_inner(run, turns, each, "0", number, source.line_of(_INNER, number + 1))
     if not isinstance(told, dict) or not isinstance(told.get("steps"), list):
         reason, line = lost[0] if lost else ("expected an object with steps", None)
         raise FormatError(reason, file=source.name, line=line)
@@ -79,7 +91,7 @@ def _read_stream(
             steps += 1
             _try_step(run, turns, value, _model_of(told), "0", steps, line)
         else:
-            _import_inner(run, turns, value, "0", inner)
+            _import_inner(run, turns, value, "0", inner, line)
             inner += 1
     run.check_fields("trajectory", told, _TRAJECTORY)
     run.note("end of the trajectory", _about(told))
@@ -96,21 +108,30 @@ def _model_of(told: dict[str, Any]) -> Any:
     return agent.get("model_name") if isinstance(agent, dict) else None
 
 
-def _import_trajectory(run: RunBuilder, turns: TranscriptTurns, told: dict[str, Any], lane: str) -> None:
+def _import_trajectory(
+    run: RunBuilder,
+    turns: TranscriptTurns,
+    told: dict[str, Any],
+    lane: str,
+    line_of: Callable[[int], int | None],
+) -> None:
     run.check_fields("trajectory", told, _TRAJECTORY)
     run.note("trajectory", _about(told), lane=lane)
     for number, step in enumerate(told["steps"], 1):
-        _try_step(run, turns, step, _model_of(told), lane, number)
-    inner = told.get("subagent_trajectories")
-    for number, each in enumerate(inner if isinstance(inner, list) else ()):
-        _import_inner(run, turns, each, lane, number)
+        _try_step(run, turns, step, _model_of(told), lane, number, partial(line_of, number))
 
 
-def _import_inner(run: RunBuilder, turns: TranscriptTurns, told: Any, lane: str, number: int) -> None:
-    if isinstance(told, dict) and isinstance(told.get("steps"), list):
-        _import_trajectory(run, turns, told, f"{lane}.{number}")
-    else:
-        run.lose(f"trajectory {number + 1} below lane {lane} has no steps")
+def _import_inner(
+    run: RunBuilder, turns: TranscriptTurns, told: Any, lane: str, number: int, line: int | None
+) -> None:
+    """A trajectory below another; what is lost of it is told with the line on which it begins."""
+    if not isinstance(told, dict) or not isinstance(told.get("steps"), list):
+        run.lose(f"trajectory {number + 1} below lane {lane} has no steps", line)
+        return
+    below = f"{lane}.{number}"
+    _import_trajectory(run, turns, told, below, lambda _: line)
+    for inner, each in enumerate(run.objects(_INNER[0], told.get(_INNER[0]), line)):
+        _import_inner(run, turns, each, below, inner, line)
 
 
 def _try_step(
@@ -120,31 +141,31 @@ def _try_step(
     model: Any,
     lane: str,
     number: int,
-    line: int | None = None,
+    line: Line = None,
 ) -> None:
-    try:
-        _import_step(run, turns, step, model, lane)
-    except (LookupError, TypeError, AttributeError) as error:
-        run.lose(f"step {number} of lane {lane} cannot be read: {error}", line)
+    run.attempt(line, _import_step, run, turns, step, model, lane, line, what=f"step {number} of lane {lane}")
 
 
 def _import_step(
-    run: RunBuilder, turns: TranscriptTurns, step: dict[str, Any], model: Any, lane: str
+    run: RunBuilder, turns: TranscriptTurns, step: dict[str, Any], model: Any, lane: str, line: Line
 ) -> None:
     run.check_fields("step", step, _STEP)
     time_ms, source, message = iso_ms(step.get("timestamp")), step.get("source"), step.get("message")
     if source != "agent" or step.get("is_copied_context") is True:
         role = {"agent": "assistant", "system": "system"}.get(str(source), "user")
         turns.say(role, message, time_ms, lane)
-        _import_results(run, turns, step, time_ms, lane)
+        _import_results(run, turns, step, time_ms, lane, line)
         return
     if isinstance(metrics := step.get("metrics"), dict):
         run.check_fields("metrics", metrics, _METRICS)
-    calls = step.get("tool_calls") or []
+    calls = expect_list("tool_calls", step.get("tool_calls"))
     for call in calls:
         run.check_fields("tool_call", call, _CALL)
+        for name in ("function_name", "tool_call_id"):
+            if call.get(name) is None:
+                raise unfit(f"tool_call.{name}", "a text", None)
     tools = [
-        ToolRequest(str(call["function_name"]), call.get("arguments"), str(call["tool_call_id"]))
+        ToolRequest(str(call["function_name"]), call.get("arguments"), str(call["tool_call_id"]), line)
         for call in calls
     ]
     if step.get("llm_call_count") == 0:
@@ -166,22 +187,27 @@ def _import_step(
         )
         if isinstance(step.get("llm_call_count"), int) and step["llm_call_count"] > 1:
             run.missing("single model calls of steps that made several")
-    _import_results(run, turns, step, time_ms, lane)
+    _import_results(run, turns, step, time_ms, lane, line)
 
 
 def _import_results(
-    run: RunBuilder, turns: TranscriptTurns, step: dict[str, Any], time_ms: float | None, lane: str
+    run: RunBuilder,
+    turns: TranscriptTurns,
+    step: dict[str, Any],
+    time_ms: float | None,
+    lane: str,
+    line: Line,
 ) -> None:
     observation = step.get("observation") or {}
     run.check_fields("observation", observation, {"results"})
-    for result in observation.get("results") or []:
+    for result in expect_list("observation.results", observation.get("results")):
         run.check_fields("result", result, _RESULT)
         own = result.get("source_call_id")
         if own is None:
             turns.flush(lane)
             run.note("observation", result, time_ms=time_ms, lane=lane)
         else:
-            turns.result(str(own), result.get("content"), time_ms=time_ms, lane=lane)
+            turns.result(str(own), result.get("content"), time_ms=time_ms, line=line, lane=lane)
 
 
 IMPORTER: Final = Importer(

@@ -36,6 +36,7 @@ from reenact.formats.capture import (
 )
 from reenact.formats.record import ABSENT
 from reenact.gateway.lane import LANE
+from reenact.importers.source import UNFIT, expect_object, reason_of, unfit
 from reenact.recorder.context import CaptureContext
 from reenact.recorder.sink import FileCaptureSink
 from reenact.redaction import Redactor, default_profile
@@ -48,6 +49,8 @@ from reenact.seams.stdlib import NOTHING
 
 JsonValue = Any
 Fields = Mapping[str, JsonValue]
+Line = int | Callable[[], int | None] | None
+"""Where something stands in a source, or how to find that out."""
 
 FIDELITIES: Final[tuple[Fidelity, ...]] = ("replayable", "tools", "judgeable", "viewable")
 _MAX_LOSSES: Final = 1_000
@@ -62,10 +65,6 @@ _TOLD_BYTES: Final = 64 * 1024
 """What so much of a source tells is written at once, and not kept any longer."""
 _LATEST_MS: Final = 10**14
 """Beyond the year 5000: no time that anything was recorded at."""
-
-
-UNFIT: Final = (LookupError, TypeError, ValueError, AttributeError, RecursionError)
-"""What reading raises where a source holds something else than its format says."""
 
 
 class KnownFields(frozenset[str]):
@@ -100,7 +99,7 @@ class ToolRequest(msgspec.Struct, frozen=True):
     name: str
     arguments: JsonValue
     id: str | None = None
-    line: int | None = None
+    line: Line = None
     """Where a source tells of it."""
 
     def to_json(self) -> dict[str, JsonValue]:
@@ -260,7 +259,9 @@ class RunBuilder:
             self._unknown[name] += 1
 
     def check_fields(self, place: str, value: Fields, known: AbstractSet[str]) -> None:
-        """Count what is in *value* beyond what is *known*."""
+        """Count what is in *value* beyond what is *known*; :class:`Unfit` if it is no object."""
+        if type(value) is not dict:
+            expect_object(place or "the document", value)
         if value.keys() <= (known.plain if isinstance(known, KnownFields) else known):
             return
         self.unknown(place, value.keys() - known)
@@ -271,19 +272,32 @@ class RunBuilder:
                 else:
                     self.check_fields(inner_place, inner, inner_known)
 
-    def lose(self, reason: str, line: int | None = None) -> None:
+    def objects(self, place: str, value: JsonValue, line: Line = None) -> list[dict[str, JsonValue]]:
+        """The objects in the list at *place*; what is no such list, or none in it, is a loss."""
+        if type(value) is list and all(type(each) is dict for each in value):
+            return value
+        if value is not None and not isinstance(value, list):
+            self.lose(str(unfit(place, "a list", value)), line)
+        listed = value if isinstance(value, list) else []
+        for each in listed:
+            if not isinstance(each, dict):
+                self.lose(str(unfit(f"an item of {place}", "an object", each)), line)
+        return [each for each in listed if isinstance(each, dict)]
+
+    def lose(self, reason: str, line: Line = None) -> None:
         """A part of the source could not be read."""
         self._loss_count += 1
+        line = line() if callable(line) else line
         if len(self._losses) < _MAX_LOSSES:
             told = self._redactor.redact_text(reason)
             self._losses.append(ImportLoss(reason=told, line=ABSENT if line is None else line))
 
-    def attempt(self, line: int | None, read: Callable[..., object], *told: object) -> None:
+    def attempt(self, line: Line, read: Callable[..., object], *told: object, what: str = "the line") -> None:
         """Let an importer *read* one part of the source; what does not fit is a loss, the rest goes on."""
         try:
             read(*told)
         except UNFIT as error:
-            self.lose(f"cannot be read: {type(error).__name__}: {error}", line)
+            self.lose(f"{what} cannot be read: {reason_of(error)}", line)
 
     def lower(self, fidelity: Fidelity) -> None:
         """The run is at most that faithful."""
@@ -410,7 +424,7 @@ class RunBuilder:
         *,
         is_error: bool = False,
         time_ms: float | None = None,
-        line: int | None = None,
+        line: Line = None,
     ) -> bool:
         """What a tool gave; one whose call was not told is a loss, and false."""
         call_id, _ = self._open_tools.pop(own_id, (None, ""))
@@ -462,11 +476,12 @@ class RunBuilder:
         if self._loss_count == 0 and self._context.warnings:
             self.lose(self._context.warnings[0].removeprefix(f"{RECORDING_FAILED}, "))
         redact = self._redactor.redact_text
+        source = self._source.identity()
         imported = Imported(
             format=self._format,
             importer=self._importer,
             fidelity=self._fidelity,
-            source=self._source.identity(),
+            source=msgspec.structs.replace(source, name=self._redactor.of_names.redact_text(source.name)),
             missing=list(self._missing),
             unknown={redact(name): count for name, count in self._unknown.items()},
             losses=self._losses,
@@ -502,6 +517,12 @@ def _name_of(told: JsonValue) -> str:
     """A name as events hold it: a text without half characters."""
     text = told if isinstance(told, str) else str(told)
     return (text if text.isascii() else text.encode("utf-8", "replace").decode()) or "unknown"
+
+
+def kind_of(entry: Fields) -> str:
+    """The type that an entry says it has; a text, whatever it says."""
+    kind = entry.get("type")
+    return kind if isinstance(kind, str) else str(kind)
 
 
 def text_of(content: JsonValue) -> str:

@@ -9,7 +9,15 @@ from __future__ import annotations
 from typing import Any, Final
 
 from reenact.errors import FormatError
-from reenact.importers.building import KnownFields, RunBuilder, ToolRequest, iso_ms, text_of, usage_counts
+from reenact.importers.building import (
+    KnownFields,
+    RunBuilder,
+    ToolRequest,
+    iso_ms,
+    kind_of,
+    text_of,
+    usage_counts,
+)
 from reenact.importers.importing import Importer, Runs
 from reenact.importers.source import ForeignSource
 from reenact.importers.turns import TranscriptTurns
@@ -101,19 +109,17 @@ class _Reading:
         return f"{parent}.{number}"
 
     def entry(self, line: int, entry: dict[str, Any], lane: str | None = None) -> None:
-        run, kind, time_ms = self._run, entry.get("type"), iso_ms(entry.get("timestamp"))
+        run, kind, time_ms = self._run, kind_of(entry), iso_ms(entry.get("timestamp"))
         message = entry.get("message")
-        blocks = _blocks(message.get("content")) if isinstance(message, dict) else []
+        blocks = self._blocks(line, message.get("content")) if isinstance(message, dict) else []
         if lane is None:
             lane = self._lane_of(line, entry, is_prompt=kind == "user" and not _has_results(blocks))
         if kind not in _SPOKEN:
             if kind not in _NOTED:
-                run.unknown("type", [str(kind)])
+                run.unknown("type", [kind])
                 if "sessionId" not in entry:
                     run.lose("is no entry of Claude Code; it is kept as a note", line)
-            run.note(
-                str(kind), {key: value for key, value in entry.items() if key != "type"}, time_ms=time_ms
-            )
+            run.note(kind, {key: value for key, value in entry.items() if key != "type"}, time_ms=time_ms)
             return
         run.check_fields("entry", entry, _ENTRY)
         if not isinstance(message, dict):
@@ -124,6 +130,11 @@ class _Reading:
             self._answer(line, entry, message, blocks, time_ms, lane)
         else:
             self._said(line, blocks, time_ms, lane)
+
+    def _blocks(self, line: int, content: Any) -> list[dict[str, Any]]:
+        if isinstance(content, str):
+            return [{"type": "text", "text": content}]
+        return self._run.objects("message.content", content, line)
 
     def _lane_of(self, line: int, entry: dict[str, Any], *, is_prompt: bool) -> str:
         own, parent = entry.get("uuid"), entry.get("parentUuid")
@@ -163,10 +174,10 @@ class _Reading:
     ) -> None:
         texts, reasoning, tools = [], [], []
         for block in blocks:
-            kind = block.get("type")
+            kind = kind_of(block)
             self._run.check_fields("block", block, _BLOCK)
             if kind not in _BLOCKS:
-                self._run.unknown("content", [str(kind)])
+                self._run.unknown("content", [kind])
             if kind == "text":
                 texts.append(str(block.get("text") or ""))
             elif kind == "thinking":
@@ -175,7 +186,7 @@ class _Reading:
                 own = _id(block.get("id"))
                 tools.append(ToolRequest(str(block.get("name")), block.get("input"), own, line))
             else:
-                self._run.note(str(kind), block, time_ms=time_ms, lane=lane)
+                self._run.note(kind, block, time_ms=time_ms, lane=lane)
         usage = message.get("usage")
         if isinstance(usage, dict):
             self._run.check_fields("usage", usage, _COUNTS)
@@ -201,7 +212,7 @@ class _Reading:
         said = []
         for block in blocks:
             self._run.check_fields("block", block, _BLOCK)
-            kind = block.get("type")
+            kind = kind_of(block)
             if kind == "tool_result":
                 self.turns.result(
                     str(block.get("tool_use_id")),
@@ -213,17 +224,11 @@ class _Reading:
                 )
                 continue
             if kind not in _BLOCKS:
-                self._run.unknown("content", [str(kind)])
+                self._run.unknown("content", [kind])
             said.append(block)
         if said:
             texts = all(block.get("type") == "text" for block in said)
             self.turns.say("user", text_of(said) if texts else said, time_ms, lane)
-
-
-def _blocks(content: Any) -> list[dict[str, Any]]:
-    if isinstance(content, str):
-        return [{"type": "text", "text": content}]
-    return [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
 
 
 def _has_results(blocks: list[dict[str, Any]]) -> bool:

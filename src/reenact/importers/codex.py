@@ -9,7 +9,15 @@ from contextlib import suppress
 from typing import Any, Final
 
 from reenact.errors import FormatError
-from reenact.importers.building import KnownFields, RunBuilder, ToolRequest, iso_ms, text_of, usage_counts
+from reenact.importers.building import (
+    KnownFields,
+    RunBuilder,
+    ToolRequest,
+    iso_ms,
+    kind_of,
+    text_of,
+    usage_counts,
+)
 from reenact.importers.importing import Importer, Runs
 from reenact.importers.source import ForeignSource, read_value
 from reenact.importers.turns import TranscriptTurns
@@ -89,7 +97,7 @@ class _Reading:
             self._early_entry(line, entry, time_ms)
             return
         run.check_fields("line", entry, _LINE)
-        kind, payload = entry.get("type"), entry["payload"]
+        kind, payload = kind_of(entry), entry["payload"]
         if not isinstance(payload, dict):
             run.lose("the line has no payload", line)
             return
@@ -100,7 +108,7 @@ class _Reading:
         elif kind == "session_meta":
             self._meta(payload, time_ms)
         else:
-            self._note(str(kind), payload, time_ms)
+            self._note(kind, payload, time_ms)
 
     def _is_older(self, payload: dict[str, Any], time_ms: float | None) -> bool:
         told = payload.get("internal_chat_message_metadata_passthrough")
@@ -144,7 +152,7 @@ class _Reading:
         self._run.note(named, payload, time_ms=time_ms)
 
     def _item(self, line: int, item: dict[str, Any], time_ms: float | None) -> None:
-        run, kind = self._run, item.get("type")
+        run, kind = self._run, kind_of(item)
         run.check_fields("item", item, _ITEM)
         own = item.get("call_id") or item.get("id")
         if kind in _CALLS and isinstance(own, str):
@@ -166,7 +174,7 @@ class _Reading:
         else:
             if kind not in _OTHER_ITEMS:
                 run.unknown("item", [f"type={kind}"])
-            run.note(str(kind), item, time_ms=time_ms)
+            run.note(kind, item, time_ms=time_ms)
 
     def _message(self, item: dict[str, Any], time_ms: float | None) -> None:
         role, content = item.get("role"), item.get("content")

@@ -13,7 +13,7 @@ from typing import Any, Final
 from reenact.errors import FormatError
 from reenact.importers.building import KnownFields, RunBuilder
 from reenact.importers.importing import Importer, Runs
-from reenact.importers.source import ForeignSource, read_value
+from reenact.importers.source import ForeignSource, Unfit, expect_list, expect_object, read_value
 from reenact.seams.http.message import Head
 from reenact.seams.http.request import Sent
 
@@ -77,10 +77,8 @@ def _read(source: ForeignSource, runs: Runs) -> None:
             run.lose("the event has no payload", line)
             continue
         run.at(event.get("wall_time_unix_ms") if isinstance(event.get("wall_time_unix_ms"), int) else None)
-        try:
-            _import_event(source, run, payload, waiting)
-        except (LookupError, TypeError, ValueError, AttributeError, OSError) as error:
-            run.lose(f"{payload.get('type')}: {error}", line)
+        named = f"the event {payload.get('type')}"
+        run.attempt(line, _import_event, source, run, payload, waiting, what=named)
     for _ in waiting:
         run.lose("a request to the model was never answered")
 
@@ -88,22 +86,24 @@ def _read(source: ForeignSource, runs: Runs) -> None:
 def _import_event(
     source: ForeignSource, run: RunBuilder, payload: dict[str, Any], waiting: dict[str, bytes]
 ) -> None:
-    kind = payload.get("type")
+    kind, own = payload.get("type"), str(payload.get("inference_call_id"))
     if str(kind).startswith("inference_"):
         run.check_fields("inference", payload, _INFERENCE)
     if kind == "inference_started":
-        waiting[str(payload["inference_call_id"])] = _payload(source, payload["request_payload"])
+        waiting[own] = _payload(source, payload.get("request_payload"))
     elif kind == "inference_completed":
-        body = waiting.pop(str(payload["inference_call_id"]))
-        answer = read_value(_payload(source, payload["response_payload"]))
+        body = waiting.pop(own, None)
+        if body is None:
+            raise Unfit("the request that it answers is missing")
+        answer = expect_object("the answer", _json_payload(source, payload.get("response_payload")))
         run.check_fields("answer", answer, _ANSWER)
-        is_streamed = read_value(body).get("stream") is True
+        is_streamed = expect_object("the request", read_value(body)).get("stream") is True
         sent = Sent("POST", f"{_BASE}/responses", [("content-type", "application/json")], body)
         made = _stream_of(answer) if is_streamed else _json(_response_of(answer))
         media_type = _BYTES_OF_EVENTS if is_streamed else "application/json"
         run.exchange(sent, Head(200, "OK", "HTTP/1.1", [("content-type", media_type)]), made)
     elif kind in ("inference_failed", "inference_cancelled"):
-        waiting.pop(str(payload["inference_call_id"]), None)
+        waiting.pop(own, None)
         run.lose(f"{kind}: an answer that failed is not in a bundle as it was sent")
     else:
         # Tools are seen in the model's traffic; what else a bundle tells is kept as it is.
@@ -114,14 +114,24 @@ def _told(source: ForeignSource, value: Any) -> Any:
     """*value* itself; a reference to a payload with what that says."""
     if not isinstance(value, dict) or not {"raw_payload_id", "path"} <= value.keys():
         return value
-    return {**value, "content": read_value(_payload(source, value))}
+    return {**value, "content": _json_payload(source, value)}
 
 
-def _payload(source: ForeignSource, reference: dict[str, Any]) -> bytes:
-    path = str(reference["path"])
+def _json_payload(source: ForeignSource, reference: Any) -> Any:
+    try:
+        return read_value(_payload(source, reference))
+    except ValueError as error:
+        raise error if isinstance(error, Unfit) else Unfit("the payload is no JSON") from None
+
+
+def _payload(source: ForeignSource, reference: Any) -> bytes:
+    path = str(expect_object("the reference to a payload", reference).get("path"))
     if not _is_inside(path):
-        raise ValueError(f"the payload {path!r} is outside of the bundle")
-    return source.read(path)
+        raise Unfit(f"the payload {path!r} is outside of the bundle")
+    try:
+        return source.read(path)
+    except OSError as error:
+        raise Unfit(f"the payload {path!r}: {error.strerror}") from None
 
 
 def _is_inside(path: str) -> bool:
@@ -130,12 +140,12 @@ def _is_inside(path: str) -> bool:
 
 
 def _response_of(answer: dict[str, Any]) -> dict[str, Any]:
-    usage = answer.get("token_usage") or {}
+    usage = expect_object("token_usage", answer.get("token_usage") or {})
     return {
         "id": answer.get("response_id"),
         "object": "response",
         "status": "completed",
-        "output": answer["output_items"],
+        "output": expect_list("output_items", answer.get("output_items")),
         "usage": {
             "input_tokens": usage.get("input_tokens", 0),
             "input_tokens_details": {"cached_tokens": usage.get("cached_input_tokens", 0)},

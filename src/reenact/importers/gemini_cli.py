@@ -7,7 +7,15 @@ from hashlib import sha256
 from typing import Any, Final
 
 from reenact.errors import FormatError
-from reenact.importers.building import KnownFields, RunBuilder, ToolRequest, iso_ms, text_of, usage_counts
+from reenact.importers.building import (
+    KnownFields,
+    RunBuilder,
+    ToolRequest,
+    iso_ms,
+    kind_of,
+    text_of,
+    usage_counts,
+)
 from reenact.importers.importing import Importer, Runs
 from reenact.importers.source import ForeignSource, Losses
 from reenact.importers.turns import TranscriptTurns
@@ -97,9 +105,8 @@ class _Reading:
         messages = told.get("messages")
         if "sessionId" not in told and told.keys() - {"messages", "lastUpdated"}:
             self._run.note("session", {key: value for key, value in told.items() if key != "messages"})
-        for message in messages if isinstance(messages, list) else ():
-            if isinstance(message, dict):
-                self._message(message, line)
+        for message in self._run.objects("messages", messages, line):
+            self._message(message, line)
         if "sessionId" in told:
             named = {key: value for key, value in told.items() if key != "messages"}
             self._run.note("session", named, time_ms=iso_ms(told.get("startTime")))
@@ -126,26 +133,26 @@ class _Reading:
             return
         run, line = self._run, self._line
         run.check_fields("message", message, _MESSAGE)
-        kind, time_ms = message.get("type"), iso_ms(message.get("timestamp"))
+        kind, time_ms = kind_of(message), iso_ms(message.get("timestamp"))
         if isinstance(message.get("id"), str):
             self._done[message["id"]] = _digest(message)
         if kind == "gemini":
             self._answer(message, time_ms, line)
         elif kind == "user":
-            self._said(message.get("content"), time_ms)
+            self._said(message.get("content"), time_ms, line)
         elif kind in _TOLD:
-            run.note(str(kind), {"content": message.get("content")}, time_ms=time_ms)
+            run.note(kind, {"content": message.get("content")}, time_ms=time_ms)
         else:
-            run.unknown("type", [str(kind)])
-            run.note(str(kind), message, time_ms=time_ms)
+            run.unknown("type", [kind])
+            run.note(kind, message, time_ms=time_ms)
 
-    def _said(self, content: Any, time_ms: float | None) -> None:
+    def _said(self, content: Any, time_ms: float | None, line: int | None) -> None:
         parts = content if isinstance(content, list) else [content]
         # What tools gave stands with their calls too.
         given = [part for part in parts if isinstance(part, dict) and "functionResponse" in part]
         for part in given:
             self._run.check_fields("result", part, _RESULT)
-            self._take_result(part["functionResponse"], time_ms)
+            self._take_result(part["functionResponse"], time_ms, line)
         said = [part for part in parts if part not in given]
         if said:
             is_text = all(
@@ -156,7 +163,7 @@ class _Reading:
                     self._run.check_fields("part", part, _TEXT)
             self._turns.say("user", text_of(said) if is_text else said, time_ms)
 
-    def _take_result(self, told: Any, time_ms: float | None) -> None:
+    def _take_result(self, told: Any, time_ms: float | None, line: int | None) -> None:
         """What the model was sent, unless that is known from the call."""
         own = told.get("id") if isinstance(told, dict) else None
         if not isinstance(own, str) or self._results.get(own) == _digest(told.get("response")):
@@ -164,17 +171,11 @@ class _Reading:
         if own in self._results:
             self._run.note("result that is told again", told, time_ms=time_ms)
         else:
-            self._turns.result(own, told.get("response"), time_ms=time_ms)
+            self._turns.result(own, told.get("response"), time_ms=time_ms, line=line)
 
     def _answer(self, message: dict[str, Any], time_ms: float | None, line: int | None) -> None:
-        called = message.get("toolCalls")
-        calls = [call for call in called if isinstance(call, dict)] if isinstance(called, list) else []
-        thoughts = message.get("thoughts")
-        told = (
-            [thought for thought in thoughts if isinstance(thought, dict)]
-            if isinstance(thoughts, list)
-            else []
-        )
+        calls = self._run.objects("toolCalls", message.get("toolCalls"), line)
+        told = self._run.objects("thoughts", message.get("thoughts"), line)
         for thought in told:
             self._run.check_fields("thought", thought, _THOUGHT)
         tokens = message.get("tokens")

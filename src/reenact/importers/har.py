@@ -11,7 +11,15 @@ from urllib.parse import urlencode
 from reenact.errors import FormatError
 from reenact.importers.building import KnownFields, RunBuilder
 from reenact.importers.importing import Importer, Runs
-from reenact.importers.source import LARGE_BYTES, ForeignSource, Losses
+from reenact.importers.source import (
+    LARGE_BYTES,
+    ForeignSource,
+    Losses,
+    Unfit,
+    expect_list,
+    expect_object,
+    unfit,
+)
 from reenact.seams.http.message import Head, Pairs
 from reenact.seams.http.request import Sent
 
@@ -100,26 +108,26 @@ class _Entries:
 
 
 def _try_entry(run: RunBuilder, entry: Any, number: int, line: int) -> None:
-    try:
-        _import_entry(run, entry, number, line)
-    except (LookupError, TypeError, ValueError, AttributeError) as error:
-        run.lose(f"entry {number} cannot be read: {error}", line)
+    run.attempt(line, _import_entry, run, entry, number, line, what=f"entry {number}")
 
 
 def _import_entry(run: RunBuilder, entry: dict[str, Any], number: int, line: int) -> None:
-    request, response = entry["request"], entry["response"]
     run.check_fields("entry", entry, _ENTRY)
+    request = expect_object("request", entry.get("request"))
+    response = expect_object("response", entry.get("response"))
     run.check_fields("request", request, _REQUEST)
     run.check_fields("response", response, _RESPONSE)
     run.at(_started(entry) or None)
-    status, url = response["status"], request["url"]
+    status, url, method = response.get("status"), request.get("url"), request.get("method")
     if not isinstance(url, str) or not isinstance(status, int):
-        raise ValueError("it has no address or no status")
+        raise Unfit("it has no address or no status")
+    if not isinstance(method, str):
+        raise unfit("request.method", "a text", method)
     if not url.startswith(("http://", "https://")):
         run.lose(f"entry {number}: only HTTP can be imported, not {url.partition(':')[0]}", line)
         return
     if status == 0:
-        run.lose(f"entry {number}: {request['method']} {url} was never answered", line)
+        run.lose(f"entry {number}: {method} {url} was never answered", line)
         return
     content = response.get("content") or {}
     run.check_fields("content", content, _CONTENT)
@@ -136,7 +144,7 @@ def _import_entry(run: RunBuilder, entry: dict[str, Any], number: int, line: int
     head = Head(status, str(response.get("statusText") or ""), named, headers)
     # Browsers keep bodies as they are shown, with their coding undone.
     sent = Sent(
-        str(request["method"]).upper(),
+        method.upper(),
         url.partition("#")[0],
         _pairs(run, request.get("headers")),
         _post(run, request),
@@ -152,11 +160,11 @@ def _post(run: RunBuilder, request: dict[str, Any]) -> bytes:
         if data.get("encoding") == "base64":
             return _from_base64(text)
         return text.encode("utf-8", "surrogateescape")
-    params = data.get("params") or []
-    if params and all("value" in each and "fileName" not in each for each in params):
-        return urlencode([(each["name"], each["value"]) for each in params]).encode()
+    params = [expect_object("postData.params", each) for each in expect_list("params", data.get("params"))]
+    if params and all("value" in each and "name" in each and "fileName" not in each for each in params):
+        return urlencode([(str(each["name"]), str(each["value"])) for each in params]).encode()
     if params or (isinstance(request.get("bodySize"), int) and request["bodySize"] > 0 and not text):
-        raise ValueError("the body of the request was not saved")
+        raise Unfit("the body of the request was not saved")
     return b""
 
 
@@ -178,13 +186,16 @@ def _from_base64(text: str) -> bytes:
     try:
         return base64.b64decode(text)
     except (binascii.Error, ValueError) as error:
-        raise ValueError(f"a body is no base64: {error}") from None
+        raise Unfit(f"a body is no base64: {error}") from None
 
 
 def _pairs(run: RunBuilder, headers: Any) -> Pairs:
-    for each in headers or ():
+    listed = expect_list("headers", headers)
+    for each in listed:
         run.check_fields("header", each, _HEADER)
-    found = [(str(each["name"]), str(each["value"])) for each in headers or ()]
+        if "name" not in each or "value" not in each:
+            raise Unfit("a header has no name or no value")
+    found = [(str(each["name"]), str(each["value"])) for each in listed]
     return [(name, value) for name, value in found if not name.startswith(":")]  # of HTTP/2's own
 
 

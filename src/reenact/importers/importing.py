@@ -11,7 +11,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 from glob import escape
 from hashlib import blake2b
 from importlib import import_module
@@ -25,12 +25,13 @@ import msgspec
 
 from reenact.errors import FormatError, ReenactError, StoreError, UsageError
 from reenact.formats.capture import Fidelity
-from reenact.importers.building import UNFIT, ImportedRun, RunBuilder
+from reenact.importers.building import ImportedRun, RunBuilder
+from reenact.importers.source import UNFIT, reason_of
 from reenact.importers.source import ForeignSource as ForeignSource
 from reenact.progress import Progress, ProgressBar, no_progress_bar
-from reenact.redaction import default_profile, environment_secrets
+from reenact.redaction import Redactor, default_profile, environment_secrets
 from reenact.run.capturing import Identity
-from reenact.run.redact import Redact, profile_and_secrets
+from reenact.run.redact import Redact, make_redactor, profile_and_secrets
 from reenact.store.durable import unwritable
 from reenact.store.paths import folder_name
 from reenact.store.remote import local_files
@@ -97,10 +98,16 @@ class Runs:
         seed = blake2b(told, key=self._source.seed, digest_size=32).digest()
         return Identity(f"cap_{seed[:8].hex()}", f"run_{seed[8:16].hex()}", seed[16:])
 
+    @cached_property
+    def _names_redactor(self) -> Redactor:
+        """For names of folders, which come from the source."""
+        named, values = profile_and_secrets(self._redact)
+        return make_redactor(named or default_profile(os.environ), values, self._source.seed).of_names
+
     def _place(self, name: str) -> Path:
         if not self._importer.holds_many:
             return self._out
-        plain = folder_name(name or "run")
+        plain = folder_name(self._names_redactor.redact_text(name) or "run")
         unique, number = plain, 1
         while unique.casefold() in self._names:
             number += 1
@@ -488,7 +495,7 @@ def _read_source(importer: Importer, source: ForeignSource, runs: Runs) -> None:
     try:
         importer.read(source, runs)
     except UNFIT as error:
-        runs.lose(f"cannot be read further: {type(error).__name__}: {error}")
+        runs.lose(f"cannot be read further: {reason_of(error)}")
 
 
 _CODED: Final = {

@@ -11,7 +11,7 @@ from typing import Any, Final
 from reenact.errors import FormatError, UsageError
 from reenact.importers.building import KnownFields, RunBuilder, ToolRequest, iso_ms, usage_counts
 from reenact.importers.importing import Importer, Runs
-from reenact.importers.source import ForeignSource
+from reenact.importers.source import ForeignSource, expect_object
 from reenact.importers.turns import TranscriptTurns
 
 _ZIP: Final = b"PK\x03\x04"
@@ -100,8 +100,8 @@ def import_sample(runs: Runs, sample: dict[str, Any]) -> None:
     run.missing("requests as they were sent")
     run.check_fields("sample", sample, _SAMPLE)
     reading = _Reading(run)
-    for number, event in enumerate(sample.get("events") or (), 1):
-        run.attempt(None, reading.event, event, number)
+    for number, event in enumerate(run.objects("events", sample.get("events")), 1):
+        run.attempt(None, reading.event, event, number, what=f"event {number}")
     reading.turns.finish()
     known = ("id", "epoch", "target", "scores", "metadata", "uuid", "model_usage", "total_time", "limit")
     run.note("sample", {key: sample[key] for key in known if key in sample})
@@ -164,16 +164,16 @@ class _Reading:
         run, lane = self._run, self._lane_of(event)
         run.check_fields("model", event, _MODEL)
         time_ms = iso_ms(event.get("timestamp"))
-        given = [message for message in event.get("input") or () if isinstance(message, dict)]
+        given = run.objects("input", event.get("input"))
         for message in given:
             run.check_fields("message", message, _MESSAGE)
         self._say(given, time_ms, lane)
         told = event.get("output")
         output: dict[str, Any] = told if isinstance(told, dict) else {}
-        choices = output.get("choices") or [{}]
-        message = choices[0].get("message") or {}
+        choice, *_ = run.objects("output.choices", output.get("choices")) or [{}]
+        message = expect_object("message", choice.get("message") or {})
         text, reasoning = _parts(message.get("content"))
-        tools = [_tool_request(call) for call in message.get("tool_calls") or ()]
+        tools = [_tool_request(call) for call in run.objects("tool_calls", message.get("tool_calls"))]
         self._asked.update((str(tool.id), tool.arguments) for tool in tools)
         failed = event.get("error") or output.get("error")
         self.turns.answer(
@@ -184,7 +184,7 @@ class _Reading:
             provider=str(event.get("model") or "unknown").partition("/")[0],
             model=output.get("model") or event.get("model"),
             usage=usage_counts(output.get("usage"), _USAGE),
-            stop_reason=choices[0].get("stop_reason"),
+            stop_reason=choice.get("stop_reason"),
             error=None if not failed else str(failed),
             time_ms=iso_ms(event.get("completed")) or time_ms,
             lane=lane,

@@ -7,8 +7,18 @@ from typing import Any, Final
 from reenact.errors import FormatError
 from reenact.importers.building import iso_ms, usage_counts
 from reenact.importers.importing import Importer, Runs
-from reenact.importers.source import ForeignSource, Losses
-from reenact.importers.spans import MESSAGE, Span, first_of, import_spans, messages_of, take_answer, value_of
+from reenact.importers.source import ForeignSource, Losses, Unfit
+from reenact.importers.spans import (
+    MESSAGE,
+    Span,
+    first_of,
+    import_spans,
+    listed_in,
+    messages_of,
+    read_spans,
+    take_answer,
+    value_of,
+)
 
 _KINDS: Final = (
     "GENERATION",
@@ -57,40 +67,38 @@ def _recognises(source: ForeignSource) -> bool:
 
 def _read(source: ForeignSource, runs: Runs) -> None:
     lost: Losses = []
-    if isinstance(source.first_line, dict):
-        told: list[Any] = [value for _, value in source.objects(lambda *loss: lost.append(loss))]
-    else:
-        document = source.document(lost)
-        listed = first_of(document, "data", "traces") if isinstance(document, dict) else document
-        told = listed if isinstance(listed, list) else [document]
-    spans = []
-    for each in told:
-        try:
-            spans += _spans_of(each)
-        except (LookupError, TypeError, ValueError, AttributeError) as error:
-            lost.append((f"an observation cannot be read: {error}", None))
+    listed = listed_in(source, ["data", "traces"], lost)
+    told = [(each, line) for top, line in listed for each in _with_observations(top)]
+    spans = list(read_spans(told, _span_of, "observation", lost))
     if not spans and not lost:
         raise FormatError("there is no observation in it", file=source.name)
     import_spans(runs, spans, lost)
 
 
-def _spans_of(told: dict[str, Any]) -> list[Span]:
-    if not isinstance(told.get("observations"), list):
-        return [_span_of(told, None)]
+def _with_observations(told: Any) -> list[Any]:
+    """A trace without its observations, and these as they stand alone; an observation by itself."""
+    observations = told.get("observations") if isinstance(told, dict) else None
+    if not isinstance(observations, list):
+        return [told]
+    trace = {"traceId": str(told.get("id") or "trace")}
+    below = [
+        each | trace if isinstance(each, dict) else each
+        for each in observations
+        if not isinstance(each, str)  # a list of traces names them by their ids alone
+    ]
+    return [told | {"observations": None}, *below]
+
+
+def _trace_span(told: dict[str, Any]) -> Span:
     trace = str(told.get("id") or "trace")
-    details = {
-        name: told[name]
-        for name in ("name", "input", "output", "metadata", "tags", "sessionId")
-        if name in told
-    }
-    root = Span(
+    names = ("name", "input", "output", "metadata", "tags", "sessionId")
+    return Span(
         trace_id=trace,
         span_id=trace,
         name=str(told.get("name") or "trace"),
         started_ms=iso_ms(told.get("timestamp")),
-        details=details,
+        details={name: told[name] for name in names if name in told},
     )
-    return [root, *(_span_of(each, trace) for each in told["observations"] if isinstance(each, dict))]
 
 
 def _api_name(column: str) -> str:
@@ -99,12 +107,16 @@ def _api_name(column: str) -> str:
     return first + "".join(part.capitalize() for part in rest)
 
 
-def _span_of(observation: dict[str, Any], trace: str | None) -> Span:
+def _span_of(observation: dict[str, Any]) -> Span:
+    if "observations" in observation:
+        return _trace_span(observation)
     told = {_api_name(name): value for name, value in observation.items()}
+    if told.get("id") is None:
+        raise Unfit("it has no id")
     kind = str(told.get("type")).upper()
     is_error = told.get("level") == "ERROR"
     span = Span(
-        trace_id=trace or str(told.get("traceId") or "trace"),
+        trace_id=str(told.get("traceId") or "trace"),
         span_id=str(told["id"]),
         name=str(told.get("name")),
         kind="model" if kind == "GENERATION" else "tool" if kind == "TOOL" else "other",

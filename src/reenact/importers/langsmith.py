@@ -4,11 +4,19 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from reenact.errors import FormatError
 from reenact.importers.building import KnownFields, iso_ms
 from reenact.importers.importing import Importer, Runs
-from reenact.importers.source import ForeignSource, Losses
-from reenact.importers.spans import MESSAGE, Span, first_of, import_spans, messages_of, take_answer
+from reenact.importers.source import ForeignSource, Losses, Unfit
+from reenact.importers.spans import (
+    MESSAGE,
+    Span,
+    first_of,
+    import_spans,
+    listed_in,
+    messages_of,
+    read_spans,
+    take_answer,
+)
 
 _KNOWN: Final = frozenset({
     "id", "name", "run_type", "inputs", "outputs", "start_time", "end_time", "error", "trace_id",
@@ -42,34 +50,20 @@ def _recognises(source: ForeignSource) -> bool:
 
 def _read(source: ForeignSource, runs: Runs) -> None:
     lost: Losses = []
-    if isinstance(source.first_line, dict):
-        told: list[Any] = [value for _, value in source.objects(lambda *loss: lost.append(loss))]
-    else:
-        document = source.document(lost)
-        listed = document.get("runs", [document]) if isinstance(document, dict) else document
-        if not isinstance(listed, list):
-            raise FormatError("expected a list of runs", file=source.name)
-        told = listed
-    spans = []
-    for run in _with_children(told):
-        try:
-            spans.append(_span_of(run))
-        except (LookupError, TypeError, ValueError, AttributeError) as error:
-            lost.append((f"a run cannot be read: {error}", None))
-    import_spans(runs, spans, lost)
+    told = [(run, line) for top, line in listed_in(source, ["runs"], lost) for run in _with_children(top)]
+    import_spans(runs, list(read_spans(told, _span_of, "run", lost)), lost)
 
 
-def _with_children(told: list[Any]) -> list[Any]:
-    found = []
-    for run in told:
-        found.append(run)
-        if isinstance(run, dict) and isinstance(run.get("child_runs"), list):
-            found += _with_children(run["child_runs"])
-    return found
+def _with_children(run: Any) -> list[Any]:
+    children = run.get("child_runs") if isinstance(run, dict) else None
+    listed = children if isinstance(children, list) else []
+    return [run, *(each for child in listed for each in _with_children(child))]
 
 
 def _span_of(told: dict[str, Any]) -> Span:
-    kind = told["run_type"]
+    kind = told.get("run_type")
+    if not isinstance(kind, str) or told.get("id") is None:
+        raise Unfit("it has no id or no run_type")
     span = Span(
         trace_id=str(first_of(told, "trace_id", "id")),
         span_id=str(told["id"]),

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Final
 
 from reenact.errors import FormatError
-from reenact.importers.building import KnownFields, RunBuilder, ToolRequest, iso_ms, usage_counts
+from reenact.importers.building import (
+    KnownFields,
+    Line,
+    RunBuilder,
+    ToolRequest,
+    iso_ms,
+    kind_of,
+    usage_counts,
+)
 from reenact.importers.importing import Importer, Runs
-from reenact.importers.source import ForeignSource, Losses
+from reenact.importers.source import ForeignSource, Losses, expect_object
 from reenact.importers.turns import TranscriptTurns
 
 _TOP: Final = frozenset({"info", "messages"})
@@ -55,10 +64,8 @@ def _read(source: ForeignSource, runs: Runs) -> None:
     run.note("session", info, time_ms=_time(info, "created"))
     turns = TranscriptTurns(run)
     for number, message in enumerate(messages, 1):
-        try:
-            _import_message(run, turns, message)
-        except (LookupError, TypeError, AttributeError) as error:
-            run.lose(f"message {number} cannot be read: {error}")
+        line_of = partial(source.line_of, ("messages",), number)
+        run.attempt(line_of, _import_message, run, turns, message, line_of, what=f"message {number}")
     turns.finish()
 
 
@@ -67,13 +74,14 @@ def _time(info: Any, name: str) -> float | None:
     return iso_ms(time.get(name)) if isinstance(time, dict) else None
 
 
-def _import_message(run: RunBuilder, turns: TranscriptTurns, message: dict[str, Any]) -> None:
-    info, parts = message["info"], message["parts"]
+def _import_message(run: RunBuilder, turns: TranscriptTurns, message: dict[str, Any], line: Line) -> None:
     run.check_fields("message", message, _MESSAGE)
+    info = expect_object("info", message.get("info"))
     run.check_fields("info", info, _INFO)
+    parts = run.objects("parts", message.get("parts"), line)
     for part in parts:
-        if part.get("type") not in _PARTS:
-            run.unknown("part", [str(part.get("type"))])
+        if kind_of(part) not in _PARTS:
+            run.unknown("part", [kind_of(part)])
         run.check_fields("part", part, _PART)
         for name, known in (("state", _STATE), ("tokens", _TOKENS)):
             if isinstance(part.get(name), dict):
@@ -86,10 +94,12 @@ def _import_message(run: RunBuilder, turns: TranscriptTurns, message: dict[str, 
             "user", [{"type": "text", "text": text}, *others] if others else text, _time(info, "created")
         )
     else:
-        _import_answer(turns, info, parts)
+        _import_answer(turns, info, parts, line)
 
 
-def _import_answer(turns: TranscriptTurns, info: dict[str, Any], parts: list[dict[str, Any]]) -> None:
+def _import_answer(
+    turns: TranscriptTurns, info: dict[str, Any], parts: list[dict[str, Any]], line: Line
+) -> None:
     steps = _steps(parts)
     failed = info.get("error")
     for number, step in enumerate(steps):
@@ -102,7 +112,7 @@ def _import_answer(turns: TranscriptTurns, info: dict[str, Any], parts: list[dic
             reasoning="\n".join(
                 str(part.get("text") or "") for part in step if part.get("type") == "reasoning"
             ),
-            tools=[_tool_of(part) for part in step if part.get("type") == "tool"],
+            tools=[_tool_of(part, line) for part in step if part.get("type") == "tool"],
             provider=str(info.get("providerID") or "unknown"),
             model=info.get("modelID"),
             usage=_usage_of(tokens),
@@ -112,7 +122,7 @@ def _import_answer(turns: TranscriptTurns, info: dict[str, Any], parts: list[dic
         )
         for part in step:
             if part.get("type") == "tool":
-                _import_result(turns, part)
+                _import_result(turns, part, line)
 
 
 def _steps(parts: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
@@ -125,17 +135,22 @@ def _steps(parts: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
     return steps
 
 
-def _tool_of(part: dict[str, Any]) -> ToolRequest:
-    return ToolRequest(str(part.get("tool")), part["state"].get("input"), str(part.get("callID")))
+def _tool_of(part: dict[str, Any], line: Line) -> ToolRequest:
+    return ToolRequest(str(part.get("tool")), _state_of(part).get("input"), str(part.get("callID")), line)
 
 
-def _import_result(turns: TranscriptTurns, part: dict[str, Any]) -> None:
-    state = part["state"]
+def _state_of(part: dict[str, Any]) -> dict[str, Any]:
+    return expect_object("part.state", part.get("state"))
+
+
+def _import_result(turns: TranscriptTurns, part: dict[str, Any], line: Line) -> None:
+    state = _state_of(part)
     status = state.get("status")
     if status in ("completed", "error"):
         is_error = status == "error"
         result = state.get("error" if is_error else "output")
-        turns.result(str(part.get("callID")), result, is_error=is_error, time_ms=_time(state, "end"))
+        time_ms = _time(state, "end")
+        turns.result(str(part.get("callID")), result, is_error=is_error, time_ms=time_ms, line=line)
 
 
 def _usage_of(tokens: Any) -> dict[str, Any] | None:

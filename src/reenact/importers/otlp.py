@@ -9,11 +9,13 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Iterator
+from functools import partial
+from itertools import zip_longest
 from typing import Any, Final
 
 from reenact.errors import FormatError
 from reenact.importers.importing import Importer, Runs
-from reenact.importers.source import ForeignSource, Losses
+from reenact.importers.source import ForeignSource, Losses, Unfit, expect_list, expect_object, unfit
 from reenact.importers.spans import (
     MESSAGE,
     Span,
@@ -22,6 +24,7 @@ from reenact.importers.spans import (
     import_spans,
     messages_of,
     plain_message,
+    read_spans,
     take_answer,
     tool_request,
     value_of,
@@ -116,6 +119,7 @@ def _looks_like_protobuf(head: bytes) -> bool:
 
 def _read(source: ForeignSource, runs: Runs) -> None:
     lost: Losses = []
+    lines: list[int] = []
     if not source.head.lstrip().startswith((b"{", b"[")):
         requests: list[Any] = []
         try:
@@ -126,13 +130,13 @@ def _read(source: ForeignSource, runs: Runs) -> None:
         if lost and not any(scope["spans"] for scope in _scopes_of(requests)):
             raise FormatError(lost[0][0].removeprefix("the rest is "), file=source.name)
     elif isinstance(source.first_line, dict):
-        requests = [value for _, value in source.objects(lambda *loss: lost.append(loss))]
+        numbered = list(source.objects(lambda *loss: lost.append(loss)))
+        requests, lines = [value for _, value in numbered], [line for line, _ in numbered]
     else:
         requests = [_whole_document(source, lost)]
     about: list[tuple[str, Any]] = []
-    import_spans(
-        runs, [span for request in requests for span in _spans_of(request, lost, about)], lost, about
-    )
+    told = zip_longest(requests, lines)
+    import_spans(runs, [span for each in told for span in _spans_of(*each, lost, about)], lost, about)
 
 
 def _scopes_of(requests: list[Any]) -> Iterator[dict[str, Any]]:
@@ -146,30 +150,34 @@ def _whole_document(source: ForeignSource, lost: Losses) -> dict[str, Any]:
     return {"resourceSpans": document} if isinstance(document, list) else document
 
 
-def _spans_of(request: Any, lost: Losses, about: list[tuple[str, Any]]) -> Iterator[Span]:
+def _spans_of(request: Any, line: int | None, lost: Losses, about: list[tuple[str, Any]]) -> Iterator[Span]:
     """Its spans; what resources and scopes say goes to *about*, once, and what is odd to the next span."""
     odd = _odd_fields("request", request)
-    for resource in _list(request, "resourceSpans", "resource_spans"):
+    for resource in _objects(request, lost, line, "resourceSpans", "resource_spans"):
         odd += _odd_fields("resourceSpans", resource)
-        _note_about("resource", resource.get("resource"), odd, about)
-        for scope in _list(resource, "scopeSpans", "scope_spans", "instrumentationLibrarySpans"):
+        _note_about("resource", resource.get("resource"), odd, about, lost, line)
+        for scope in _objects(
+            resource, lost, line, "scopeSpans", "scope_spans", "instrumentationLibrarySpans"
+        ):
             odd += _odd_fields("scopeSpans", scope)
-            _note_about("scope", first_of(scope, "scope", "instrumentationLibrary"), odd, about)
-            for span in _list(scope, "spans"):
-                try:
-                    found = _span_of(span)
-                except (LookupError, TypeError, ValueError, AttributeError) as error:
-                    lost.append((f"a span cannot be read: {error}", None))
-                    continue
+            _note_about("scope", first_of(scope, "scope", "instrumentationLibrary"), odd, about, lost, line)
+            told = [(span, line) for span in _list(scope, "spans")]
+            for found in read_spans(told, _span_of, "span", lost):
                 found.unknown, odd = [*odd, *found.unknown], []
                 yield found
 
 
-def _note_about(kind: str, told: Any, odd: list[str], about: list[tuple[str, Any]]) -> None:
-    if not isinstance(told, dict):
+def _note_about(
+    kind: str, told: Any, odd: list[str], about: list[tuple[str, Any]], lost: Losses, line: int | None
+) -> None:
+    if told is None:
+        return
+    try:
+        details = {**expect_object(kind, told), "attributes": _attributes(told.get("attributes"))}
+    except Unfit as error:
+        lost.append((f"the {kind} cannot be read: {error}", line))
         return
     odd += [*_odd_fields(kind, told), *_odd_values(told.get("attributes"))]
-    details = {**told, "attributes": _attributes(told.get("attributes"))}
     if (kind, details) not in about:
         about.append((kind, details))
 
@@ -212,17 +220,29 @@ def _list(told: Any, *names: str) -> list[Any]:
     return found if isinstance(found, list) else []
 
 
+def _objects(told: Any, lost: Losses, line: int | None, *names: str) -> Iterator[dict[str, Any]]:
+    """The objects in a list; what is none, or no list, goes to *lost*."""
+    found = first_of(told, *names) if isinstance(told, dict) else None
+    if found is not None and not isinstance(found, list):
+        lost.append((str(unfit(names[0], "a list", found)), line))
+    for each in found if isinstance(found, list) else ():
+        if isinstance(each, dict):
+            yield each
+        else:
+            lost.append((str(unfit(f"an item of {names[0]}", "an object", each)), line))
+
+
 def _span_of(told: dict[str, Any]) -> Span:
     attributes = _attributes(told.get("attributes"))
     odd = [*_odd_fields("span", told), *_odd_values(told.get("attributes"))]
     odd += _odd_fields("status", told.get("status"))
-    for link in _list(told, "links"):
+    for link in map(partial(expect_object, "link"), _list(told, "links")):
         odd += [*_odd_fields("link", link), *_odd_values(link.get("attributes"))]
-    for event in _list(told, "events"):
+    for event in map(partial(expect_object, "event"), _list(told, "events")):
         odd += [*_odd_fields("event", event), *_odd_values(event.get("attributes"))]
         _take_event(attributes, event)
     kind = _kind_of(attributes, str(told.get("name")))
-    status = told.get("status") or {}
+    status = expect_object("status", told.get("status") or {})
     is_error = status.get("code") in (2, "2", "STATUS_CODE_ERROR")
     span = Span(
         trace_id=str(first_of(told, "traceId", "trace_id") or "trace"),
@@ -368,7 +388,13 @@ def _take_event(attributes: dict[str, Any], event: Any) -> None:
 def _attributes(told: Any) -> dict[str, Any]:
     if isinstance(told, dict):
         return dict(told)
-    return {str(each["key"]): _any_value(each.get("value")) for each in told or () if isinstance(each, dict)}
+    found: dict[str, Any] = {}
+    for each in expect_list("attributes", told):
+        key = expect_object("an attribute", each).get("key")
+        if not isinstance(key, str):
+            raise unfit("the key of an attribute", "a text", key)
+        found[key] = _any_value(each.get("value"))
+    return found
 
 
 def _any_value(told: Any) -> Any:
@@ -377,11 +403,14 @@ def _any_value(told: Any) -> Any:
     kind = next((name for name in named if name in _VALUES), "")
     value: Any = named.get(kind)
     if kind == "intvalue":
-        return int(value)
+        try:
+            return int(value)
+        except (TypeError, ValueError):
+            raise unfit("intValue", "a whole number", value) from None
     if kind == "arrayvalue":
         return [_any_value(each) for each in _list(value, "values")]
     if kind == "kvlistvalue":
-        return _attributes(value.get("values"))
+        return _attributes(expect_object("kvlistValue", value).get("values"))
     return value
 
 

@@ -5,7 +5,15 @@ from __future__ import annotations
 from typing import Any, Final
 
 from reenact.errors import FormatError
-from reenact.importers.building import KnownFields, RunBuilder, ToolRequest, iso_ms, text_of, usage_counts
+from reenact.importers.building import (
+    KnownFields,
+    RunBuilder,
+    ToolRequest,
+    iso_ms,
+    kind_of,
+    text_of,
+    usage_counts,
+)
 from reenact.importers.importing import Importer, Runs
 from reenact.importers.source import ForeignSource
 from reenact.importers.turns import TranscriptTurns
@@ -63,7 +71,7 @@ class _Reading:
         self._branches = 0
 
     def entry(self, line: int, entry: dict[str, Any]) -> None:
-        run, kind, time_ms = self._run, entry.get("type"), iso_ms(entry.get("timestamp"))
+        run, kind, time_ms = self._run, kind_of(entry), iso_ms(entry.get("timestamp"))
         if kind == "session":
             if entry.get("version", 1) not in _VERSIONS:
                 run.lose(f"version {entry.get('version')!r} of sessions is not known", line)
@@ -74,9 +82,9 @@ class _Reading:
         lane = self._lane_of(line, entry)
         if kind != "message":
             if kind not in _NOTED:
-                run.unknown("type", [str(kind)])
+                run.unknown("type", [kind])
             told = {key: value for key, value in entry.items() if key != "type"}
-            run.note(str(kind), told, time_ms=time_ms, lane=lane)
+            run.note(kind, told, time_ms=time_ms, lane=lane)
             return
         run.check_fields("entry", entry, _ENTRY)
         message = entry.get("message")
@@ -136,10 +144,10 @@ class _Reading:
     def _answer(self, line: int, own: str, message: dict[str, Any], time_ms: float | None, lane: str) -> None:
         texts, reasoning, tools = [], [], []
         content = message.get("content")
-        for block in content if isinstance(content, list) else [{"type": "text", "text": content}]:
-            kind = block.get("type") if isinstance(block, dict) else None
-            if isinstance(block, dict):
-                self._run.check_fields("block", block, _BLOCK)
+        blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
+        for block in self._run.objects("message.content", blocks, line):
+            kind = kind_of(block)
+            self._run.check_fields("block", block, _BLOCK)
             if kind == "text":
                 texts.append(text_of(block))
             elif kind == "thinking":
@@ -149,7 +157,7 @@ class _Reading:
                 named = called if isinstance(called, str) else None
                 tools.append(ToolRequest(str(block.get("name")), block.get("arguments"), named, line))
             else:
-                self._run.unknown("content", [str(kind)])
+                self._run.unknown("content", [kind])
         usage = message.get("usage")
         if isinstance(usage, dict):
             self._run.check_fields("usage", usage, _COUNTS)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
@@ -62,6 +62,50 @@ Losses = list[tuple[str, int | None]]
 """What could not be read of a source, and on which line, before there is a run to tell."""
 
 
+class Unfit(ValueError):
+    """A source holds something else than its format says; the message tells what, in plain words."""
+
+
+UNFIT: Final = (LookupError, TypeError, ValueError, AttributeError, RecursionError)
+"""What reading raises where a source holds something else than its format says."""
+
+_KINDS: Final = {
+    bool: "true or false",
+    int: "a number",
+    float: "a number",
+    str: "a text",
+    list: "a list",
+    dict: "an object",
+}
+
+
+def unfit(place: str, expected: str, found: object) -> Unfit:
+    """What to raise where *place* holds another kind of value than *expected*."""
+    kind = "nothing" if found is None else _KINDS.get(type(found), "something else")
+    return Unfit(f"{place}: expected {expected}, found {kind}")
+
+
+def expect_object(place: str, value: Any) -> dict[str, Any]:
+    """*value*, if it is an object."""
+    if not isinstance(value, dict):
+        raise unfit(place, "an object", value)
+    return value
+
+
+def expect_list(place: str, value: Any) -> list[Any]:
+    """*value*, if it is a list; an empty one where there is none."""
+    if value is None:
+        return []
+    if not isinstance(value, list):
+        raise unfit(place, "a list", value)
+    return value
+
+
+def reason_of(error: Exception) -> str:
+    """Why something could not be read, without a word of Python's."""
+    return str(error) if isinstance(error, Unfit) else "it holds something else than its format says"
+
+
 _NO_UTF8: Final = "there are bytes that are no UTF-8; each became the character U+FFFD"
 
 
@@ -89,6 +133,7 @@ class ForeignSource:
         """Whether all that was read of it so far is JSON to the letter."""
         self.position = 0
         """How many bytes were read so far."""
+        self._item_lines: dict[JsonPath, list[int]] = {}
         self._files: dict[str, tuple[int, str]] = {}
         """Size and digest of what was read, by name below the folder; a file's own name is empty."""
 
@@ -254,6 +299,18 @@ class ForeignSource:
                 yield from read_members(stream, lists, lambda line: lost.append((_NO_UTF8, line)))
             except BrokenJson as error:
                 lost.append((f"the rest is no JSON: {error}", error.line))
+
+    def line_of(self, place: JsonPath, number: int) -> int | None:
+        """Where item *number*, from 1 on, of the list at *place* begins in a JSON document.
+
+        The document is read once more for that, so only where something is lost.
+        """
+        if place not in self._item_lines:
+            found = self._item_lines[place] = []
+            with self.path.open("rb") as stream, suppress(BrokenJson):
+                found.extend(member.line for member in read_members(stream, [place]) if member.is_item)
+        lines = self._item_lines[place]
+        return lines[number - 1] if 0 < number <= len(lines) else None
 
     @cached_property
     def seed(self) -> bytes:

@@ -5,15 +5,33 @@ Tracing tools name the same things differently; each importer turns its own into
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from functools import partial
 from typing import Any, Final, Literal
 
 import msgspec
 
-from reenact.importers.building import LEFT_OUT, KnownFields, ModelTurn, RunBuilder, ToolRequest, text_of
+from reenact.errors import FormatError
+from reenact.importers.building import (
+    LEFT_OUT,
+    KnownFields,
+    Line,
+    ModelTurn,
+    RunBuilder,
+    ToolRequest,
+    text_of,
+)
 from reenact.importers.importing import Runs
-from reenact.importers.source import read_value
+from reenact.importers.source import (
+    UNFIT,
+    ForeignSource,
+    Losses,
+    expect_object,
+    read_value,
+    reason_of,
+    unfit,
+)
 
 _FUNCTION: Final = KnownFields("name", "arguments", "parsed_arguments", "description")
 _CALL: Final = KnownFields(
@@ -109,6 +127,35 @@ def import_spans(
         for reason, line in losses:
             run.lose(reason, line)
         losses = []
+
+
+def read_spans(
+    told: Iterable[tuple[Any, Line]], read: Callable[[dict[str, Any]], Span], what: str, lost: Losses
+) -> Iterator[Span]:
+    """The spans that *read* makes of what is *told* on some lines; what it cannot read goes to *lost*."""
+    for number, (value, line) in enumerate(told, 1):
+        try:
+            yield read(expect_object(what, value))
+        except UNFIT as error:
+            reason = f"{what} {number} cannot be read: {reason_of(error)}"
+            lost.append((reason, line() if callable(line) else line))
+
+
+def listed_in(source: ForeignSource, names: Sequence[str], lost: Losses) -> list[tuple[Any, Line]]:
+    """What a source lists, one value a line or in the list of a document, each with its line.
+
+    In a document that is an object, the list is the first member of these *names*; without it the object is
+    all there is.
+    """
+    if isinstance(source.first_line, dict):
+        return [(value, line) for line, value in source.objects(lambda *loss: lost.append(loss))]
+    document = source.document(lost)
+    name = next((name for name in names if name in document), None) if isinstance(document, dict) else None
+    listed = document[name] if name is not None else [document] if isinstance(document, dict) else document
+    if not isinstance(listed, list):
+        raise FormatError(str(unfit(name or "the document", "a list", listed)), file=source.name)
+    place = (name,) if name is not None else ()
+    return [(value, partial(source.line_of, place, number)) for number, value in enumerate(listed, 1)]
 
 
 class _Writing:

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from functools import partial
 from typing import Any, Final
 
 from reenact.errors import FormatError
-from reenact.importers.building import KnownFields, RunBuilder, ToolRequest, iso_ms, text_of, usage_counts
+from reenact.importers.building import (
+    KnownFields,
+    Line,
+    RunBuilder,
+    ToolRequest,
+    iso_ms,
+    text_of,
+    usage_counts,
+)
 from reenact.importers.importing import Importer, Runs
-from reenact.importers.source import ForeignSource, Losses, read_value
+from reenact.importers.source import ForeignSource, Losses, expect_object, read_value
 from reenact.importers.turns import TranscriptTurns
 
 _TRAJ: Final = KnownFields(
@@ -65,18 +74,14 @@ def _read(source: ForeignSource, runs: Runs) -> None:
     if is_mini:
         reading = _Mini(run, turns, _model_of(info))
         for number, message in enumerate(entries, 1):
-            try:
-                reading.message(message)
-            except (LookupError, TypeError, AttributeError) as error:
-                run.lose(f"message {number} cannot be read: {error}")
+            line_of = partial(source.line_of, ("messages",), number)
+            run.attempt(line_of, reading.message, message, line_of, what=f"message {number}")
     else:
         run.missing("times")
         _say_beginning(turns, document.get("history"))
         for number, step in enumerate(entries, 1):
-            try:
-                _import_step(run, turns, step, number)
-            except (LookupError, TypeError, AttributeError) as error:
-                run.lose(f"step {number} cannot be read: {error}")
+            line_of = partial(source.line_of, ("trajectory",), number)
+            run.attempt(line_of, _import_step, run, turns, step, number, what=f"step {number}")
     turns.finish()
     if isinstance(info, dict) and isinstance(info.get("submission"), str) and info["submission"]:
         run.final_output = info["submission"]
@@ -121,14 +126,14 @@ class _Mini:
         self._answers = 0
         self._waiting: list[str] = []
 
-    def message(self, message: dict[str, Any]) -> None:
+    def message(self, message: dict[str, Any], line: Line) -> None:
         run, turns = self._run, self._turns
         run.check_fields("message", message, _MESSAGE)
-        extra = message.get("extra") or {}
+        extra = expect_object("extra", message.get("extra") or {})
         time_ms = iso_ms(extra.get("timestamp") or message.get("timestamp"))
         role, content = message.get("role"), message.get("content")
         if role == "assistant" or message.get("object") == "response":
-            self._answer(message, extra, time_ms)
+            self._answer(message, extra, time_ms, line)
             return
         own = message.get("tool_call_id") or message.get("call_id")
         if own is None and role == "user" and self._waiting:
@@ -136,7 +141,8 @@ class _Mini:
         if own is not None:
             if own in self._waiting:
                 self._waiting.remove(own)
-            turns.result(str(own), content if content is not None else message.get("output"), time_ms=time_ms)
+            given = content if content is not None else message.get("output")
+            turns.result(str(own), given, time_ms=time_ms, line=line)
         elif role == "exit":
             turns.flush()
             run.note("exit", {"content": content, **extra}, time_ms=time_ms)
@@ -144,19 +150,22 @@ class _Mini:
         else:
             turns.say(str(role), content, time_ms)
 
-    def _answer(self, message: dict[str, Any], extra: dict[str, Any], time_ms: float | None) -> None:
+    def _answer(
+        self, message: dict[str, Any], extra: dict[str, Any], time_ms: float | None, line: Line
+    ) -> None:
         self._answers += 1
-        named = {call["id"]: call["function"] for call in message.get("tool_calls") or []}
+        calls = self._run.objects("tool_calls", message.get("tool_calls"), line)
+        named = {str(call.get("id")): expect_object("function", call.get("function")) for call in calls}
         tools = []
-        for number, action in enumerate(extra.get("actions") or []):
-            own = action.get("tool_call_id") or f"action-{self._answers}-{number}"
+        for number, action in enumerate(self._run.objects("extra.actions", extra.get("actions"), line)):
+            own = str(action.get("tool_call_id") or f"action-{self._answers}-{number}")
             called = named.pop(own, None)
             arguments = called.get("arguments") if called else None
             if isinstance(arguments, str):
                 with suppress(ValueError):
                     arguments = read_value(arguments.encode("utf-8", "surrogatepass"))
-            name = str(called["name"]) if called else "bash"
-            tools.append(ToolRequest(name, arguments or {"command": action.get("command")}, str(own)))
+            name = str(called.get("name")) if called else "bash"
+            tools.append(ToolRequest(name, arguments or {"command": action.get("command")}, own, line))
         self._waiting = [str(tool.id) for tool in tools]
         response = extra.get("response")
         usage = response.get("usage") if isinstance(response, dict) else message.get("usage")

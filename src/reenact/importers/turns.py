@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from reenact.importers.building import ModelTurn, RunBuilder, ToolRequest
+from reenact.importers.building import Line, ModelTurn, RunBuilder, ToolRequest
 
 
 class _Result(msgspec.Struct, frozen=True):
@@ -18,7 +18,7 @@ class _Result(msgspec.Struct, frozen=True):
     result: Any
     is_error: bool
     time_ms: float | None
-    line: int | None
+    line: Line
 
 
 class _Answer(msgspec.Struct):
@@ -134,7 +134,7 @@ class TranscriptTurns:
         *,
         is_error: bool = False,
         time_ms: float | None = None,
-        line: int | None = None,
+        line: Line = None,
         lane: str = "0",
     ) -> None:
         """A tool gave something."""

@@ -13,6 +13,7 @@ import json
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from functools import lru_cache, partial
 from http import HTTPStatus
 from io import BytesIO
 from typing import Any, BinaryIO, Final, NamedTuple
@@ -21,9 +22,17 @@ import yaml
 from yaml.composer import Composer
 
 from reenact.errors import FormatError
-from reenact.importers.building import KnownFields, RunBuilder
+from reenact.importers.building import KnownFields, Line, RunBuilder
 from reenact.importers.importing import Importer, Runs
-from reenact.importers.source import LARGE_BYTES, ForeignSource, Losses
+from reenact.importers.source import (
+    LARGE_BYTES,
+    ForeignSource,
+    Losses,
+    Unfit,
+    expect_list,
+    expect_object,
+    unfit,
+)
 from reenact.seams.http.message import Head, Pairs
 from reenact.seams.http.request import Sent
 
@@ -99,8 +108,8 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
                 self.flatten_mapping(node)
             try:
                 value = {self._build(key): self._build(child) for key, child in node.value}
-            except TypeError as error:
-                raise ValueError(f"a member has no name: {error}") from None
+            except TypeError:
+                raise ValueError("the name of a member is no text") from None
         elif node.tag == _LIST_TAG:
             value = [self._build(child) for child in node.value]
         else:
@@ -226,8 +235,8 @@ def _scalar_value(loader: Any, event: Any, plain: dict[str, Any]) -> Any:
 def _make_object(items: list[Any]) -> dict[Any, Any]:
     try:
         return dict(zip(items[::2], items[1::2], strict=True))
-    except TypeError as error:
-        raise ValueError(f"a member has no name: {error}") from None
+    except TypeError:
+        raise ValueError("the name of a member is no text") from None
 
 
 def _recognises(source: ForeignSource) -> bool:
@@ -252,19 +261,52 @@ def _read(source: ForeignSource, runs: Runs) -> None:
         _read_stream(source, runs)
         return
     try:
-        document, lost = _parse(text, source.name)
+        document, lost, lines = _parse(text, source.name)
+        told = next((document[name] for name in _INTERACTIONS if name in document), None)
+        listed = expect_list("interactions", told)
     except RecursionError:
         raise FormatError("the cassette is nested too deeply", file=source.name) from None
+    except Unfit as error:
+        raise FormatError(f"no cassette: {error}", file=source.name) from None
     run = runs.open()
     for reason, line in lost:
         run.lose(reason, line)
     stated = _YAML_VERSION.search(text)
     version_line = text.count(b"\n", 0, stated.start()) + 1 if stated else None
     _check_members(run, document, is_whole=not lost, version_line=version_line)
-    interactions = next((document[name] for name in _INTERACTIONS if name in document), None)
-    numbered: _Numbered = [(number, None, each) for number, each in enumerate(interactions or (), 1)]
+
+    def line_of(number: int) -> int | None:
+        known = lines or _interaction_lines(text)
+        return known[number - 1] if number <= len(known) else None
+
+    numbered: _Numbered = [(number, None, each) for number, each in enumerate(listed, 1)]
     for number, _, interaction in _in_order(numbered):
-        _try_interaction(run, number, interaction)
+        _try_interaction(run, number, interaction, partial(line_of, number))
+
+
+@lru_cache(maxsize=1)
+def _interaction_lines(text: bytes) -> list[int]:
+    """Where each interaction begins: the parser is asked once more, only where one is lost."""
+    lines: list[int] = []
+    depth, name, list_depth = 0, "", 0
+    for event in yaml.parse(text, _Loader):
+        if isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+            list_depth = list_depth if depth >= list_depth else 0
+        elif isinstance(event, yaml.NodeEvent):
+            if list_depth and depth == list_depth:
+                lines.append(_line_of(event))
+            is_named = depth == 0 or (depth == 1 and name in _INTERACTIONS)
+            if is_named and isinstance(event, yaml.SequenceStartEvent):
+                list_depth = depth + 1
+            if depth == 1:
+                name = event.value if isinstance(event, yaml.ScalarEvent) else ""
+            depth += isinstance(event, yaml.CollectionStartEvent)
+    return lines
+
+
+def _line_of(event: Any) -> int:
+    return int(event.start_mark.line) + 1
 
 
 def _read_json(source: ForeignSource, runs: Runs, *, is_large: bool) -> None:
@@ -307,16 +349,13 @@ def _check_members(
     elif version is None and "recorded_with" not in document and is_whole:
         run.lose("the cassette does not say its version; it may have been cut off at its end")
     for name in _OTHER_PROTOCOLS:
-        for _ in document.get(name) or ():
+        for _ in run.objects(name, document.get(name), version_line):
             run.lose(f"{name}: only HTTP can be imported")
     run.missing("boundaries of streamed chunks", "tasks that made the calls", "HTTP versions")
 
 
-def _try_interaction(run: RunBuilder, number: int, interaction: Any, line: int | None = None) -> None:
-    try:
-        _import_interaction(run, interaction)
-    except (LookupError, TypeError, ValueError, AttributeError) as error:
-        run.lose(f"interaction {number} cannot be read: {error}", line)
+def _try_interaction(run: RunBuilder, number: int, interaction: Any, line: Line) -> None:
+    run.attempt(line, _import_interaction, run, interaction, what=f"interaction {number}")
 
 
 class _StreamLoader(Composer, _Loader):
@@ -356,7 +395,8 @@ def _read_stream(source: ForeignSource, runs: Runs) -> None:
                 loader.take(yaml.SequenceStartEvent)
                 while not loader.check_event(yaml.SequenceEndEvent):
                     count += 1
-                    _try_interaction(run, count, loader.next_value())
+                    line = _line_of(loader.peek_event())
+                    _try_interaction(run, count, loader.next_value(), line)
                 loader.take(yaml.SequenceEndEvent)
             is_whole = True
         except (yaml.YAMLError, ValueError, RecursionError) as error:
@@ -382,19 +422,19 @@ def _in_order(numbered: _Numbered) -> _Numbered:
     return sorted(numbered, key=lambda each: times[each[0]] or 0)
 
 
-def _parse(text: bytes, name: str) -> tuple[dict[str, Any], Losses]:
-    """A cassette in YAML, and what of it could not be read."""
+def _parse(text: bytes, name: str) -> tuple[dict[str, Any], Losses, list[int]]:
+    """A cassette in YAML, what of it could not be read, and then the lines of its interactions."""
     try:
         # libyaml takes bytes; a decoded text would be copied for each look ahead.
-        return _as_document(load_yaml(text)), []
+        return _as_document(load_yaml(text)), [], []
     except (yaml.YAMLError, ValueError) as error:
-        document, lost = _yaml_items(text)
+        document, lost, lines = _yaml_items(text)
         if not document["interactions"]:
             mark = getattr(error, "problem_mark", None)
             reason = getattr(error, "problem", None) or str(error).partition("\n")[0]
             line = None if mark is None else mark.line + 1
             raise FormatError(f"no cassette: {reason}", file=name, line=line) from None
-        return document, lost
+        return document, lost, lines
 
 
 def _as_document(value: Any) -> dict[str, Any]:
@@ -405,14 +445,15 @@ def _as_document(value: Any) -> dict[str, Any]:
     return {str(name): child for name, child in value.items()}
 
 
-def _yaml_items(text: bytes) -> tuple[dict[str, Any], Losses]:
+def _yaml_items(text: bytes) -> tuple[dict[str, Any], Losses, list[int]]:
     """What can be read of a damaged YAML list, item by item."""
     began = _YAML_LIST.search(text)
     first = _ITEM.search(text, began.end()) if began else None
     if began is None or first is None:
-        return {"interactions": []}, []
+        return {"interactions": []}, [], []
     mark = b"\n" + text[first.start() : first.end()]
     items: list[Any] = []
+    lines: list[int] = []
     lost: Losses = []
     line = text.count(b"\n", 0, first.start()) + 1
     # Below the list other members may stand, or what is left of them, at the beginning of their lines.
@@ -421,12 +462,13 @@ def _yaml_items(text: bytes) -> tuple[dict[str, Any], Losses]:
         try:
             value = load_yaml(part)
             items += value if isinstance(value, list) else []
+            lines += [line] * (len(items) - len(lines))
         except (yaml.YAMLError, ValueError) as error:
             problem = getattr(error, "problem_mark", None)
             place = line + (problem.line if problem is not None else 0)
             lost.append((f"no YAML: {getattr(error, 'problem', None) or 'unreadable value'}", place))
         line += part.count(b"\n")
-    return {"interactions": items}, lost or [("the end of the cassette is missing", line)]
+    return {"interactions": items}, lost or [("the end of the cassette is missing", line)], lines
 
 
 def _split_before(text: bytes, mark: bytes) -> Iterator[bytes]:
@@ -438,15 +480,19 @@ def _split_before(text: bytes, mark: bytes) -> Iterator[bytes]:
 
 
 def _import_interaction(run: RunBuilder, interaction: Any) -> None:
-    request, response = interaction["request"], interaction["response"]
     run.check_fields("interaction", interaction, _INTERACTION)
+    request = expect_object("request", interaction.get("request"))
+    response = expect_object("response", interaction.get("response"))
     run.check_fields("request", request, _REQUEST)
     run.check_fields("response", response, _RESPONSE)
     run.at(_time_ms(interaction.get("recorded_at")))
     headers = _headers(request.get("headers"))
     url = request.get("uri", request.get("url"))
     if not isinstance(url, str):
-        raise ValueError("the request has no address")
+        raise Unfit("the request has no address")
+    method = request.get("method")
+    if not isinstance(method, str):
+        raise unfit("request.method", "a text", method)
     answer = _body(response)
     head = _head(response)
     if answer.is_remade:
@@ -454,7 +500,7 @@ def _import_interaction(run: RunBuilder, interaction: Any) -> None:
     if answer.is_remade or (answer.is_decoded and head.content_encoding):
         # The lengths that the cassette tells are those of the bytes that came.
         head = head.above(len(answer.content))
-    sent = Sent(str(request["method"]).upper(), url, headers, _body(request).content)
+    sent = Sent(method.upper(), url, headers, _body(request).content)
     run.exchange(sent, head, answer.content, is_decoded=answer.is_decoded)
 
 
@@ -462,7 +508,7 @@ def _head(response: dict[str, Any]) -> Head:
     status = response.get("status", response.get("status_code"))
     code, phrase = (status.get("code"), status.get("message")) if isinstance(status, dict) else (status, None)
     if not isinstance(code, int):
-        raise ValueError("the response has no status; the cassette may have been cut off here")
+        raise Unfit("the response has no status; the cassette may have been cut off here")
     if not isinstance(phrase, str):
         phrase = HTTPStatus(code).phrase if code in HTTPStatus._value2member_map_ else ""
     version = response.get("http_version") or response.get("protocol")
@@ -472,9 +518,12 @@ def _head(response: dict[str, Any]) -> Head:
 
 def _headers(headers: Any) -> Pairs:
     """By name a value or a list of them, or pairs."""
-    pairs = headers.items() if isinstance(headers, dict) else headers or ()
+    pairs = headers.items() if isinstance(headers, dict) else expect_list("headers", headers)
     found: Pairs = []
-    for name, value in pairs:
+    for pair in pairs:
+        if not isinstance(pair, list | tuple) or len(pair) != 2:
+            raise Unfit("headers: expected an object, or pairs of a name and a value")
+        name, value = pair
         named = _plain(name)
         for each in value if isinstance(value, list | tuple) else [value]:
             found.append((named, each if isinstance(each, str) else _plain(each)))
@@ -525,7 +574,7 @@ def _from_base64(text: Any) -> bytes:
     try:
         return base64.b64decode(_bytes(text), validate=False)
     except (binascii.Error, ValueError) as error:
-        raise ValueError(f"a body is no base64: {error}") from None
+        raise Unfit(f"a body is no base64: {error}") from None
 
 
 def _bytes(body: Any) -> bytes:
