@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import shutil
+import socket
+from contextlib import suppress
 from hashlib import sha256
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from random import Random
-from threading import Thread
+from threading import Event, Thread
 from typing import Any, ClassVar
 
 import atif
@@ -183,6 +186,7 @@ class Collector(BaseHTTPRequestHandler):
     answer: ClassVar[tuple[int, bytes]] = (200, b"{}")
 
     def do_POST(self) -> None:
+        assert (self.headers["api-key"], self.headers["other"]) == ("a b", "2")
         self.taken.append(json.loads(self.rfile.read(int(self.headers["content-length"]))))
         status, body = self.answer
         self.send_response(status)
@@ -198,13 +202,20 @@ class Collector(BaseHTTPRequestHandler):
     [
         ((200, b"{}"), None),
         ((200, b'{"partialSuccess": {"rejectedSpans": "some"}}'), None),
-        ((503, b""), "refused the spans with status 503"),
+        ((503, b""), "refused the spans with status 503; try it later"),
+        ((500, b"<html>"), "refused the spans with status 500; look at its log"),
+        (
+            (413, b""),
+            "refused the spans with status 413; raise its limit for requests, or export to a file",
+        ),
+        ((301, b""), "refused the spans with status 301; look at its log"),
         ((200, b'{"partialSuccess": {"rejectedSpans": "2", "errorMessage": "no"}}'), "rejected 2 spans: no"),
     ],
 )
-def test_spans_are_sent_to_a_collector(recorded, answer, said):
-    """What it does not take is a run that failed."""
+def test_spans_are_sent_to_a_collector(recorded, answer, said, monkeypatch):
+    """With the headers that the environment has for it; what it does not take is a run that failed."""
     run, _, _ = recorded
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", "api-key=a%20b, other=2")
     Collector.taken.clear()
     Collector.answer = answer
     with ThreadingHTTPServer(("127.0.0.1", 0), Collector) as server:
@@ -216,6 +227,40 @@ def test_spans_are_sent_to_a_collector(recorded, answer, said):
     assert [failed.reason.partition(": the collector ")[2] for failed in report.failed] == (
         [] if said is None else [said]
     )
+
+
+def test_a_collector_that_nobody_answers_for_is_asked_once(recorded, tmp_path, monkeypatch):
+    """In bounded time, also where it drips its answer; the other runs are told as not sent."""
+    run, _, _ = recorded
+    shutil.copytree(run, tmp_path / "a")
+    shutil.copytree(run, tmp_path / "b")
+    monkeypatch.setattr("reenact.exporters.otlp._TIMEOUT_S", 0.4)
+    is_over = Event()
+    asked: list[Any] = []
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def drip() -> None:
+            with suppress(OSError):
+                connection, _ = server.accept()
+                asked.append(connection)
+                connection.sendall(b"HTTP/1.1 200 OK\r\n")
+                while not is_over.wait(0.05):
+                    connection.sendall(b"x")
+
+        dripping = Thread(target=drip, daemon=True)
+        dripping.start()
+        address = f"http://127.0.0.1:{server.getsockname()[1]}/v1/traces"
+        report = reenact.export_runs([tmp_path / "a", tmp_path / "b"], "otlp", address)
+        is_over.set()
+        dripping.join()
+    for connection in asked:
+        connection.close()
+    first, second = (failed.reason for failed in report.failed)
+    assert first == f"{address}: the collector did not answer in 0.4 s; try it later"
+    assert second == f"was not sent: {first}"
+    closed = reenact.export_runs([tmp_path / "a", tmp_path / "b"], "otlp", address)
+    assert "the collector cannot be reached" in closed.failed[0].reason
+    assert closed.failed[1].reason.startswith("was not sent: ")
 
 
 def write_events(run: Path, events: list[Any]) -> None:

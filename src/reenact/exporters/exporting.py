@@ -252,6 +252,7 @@ def _export_documents(
     failed: list[FailedExport] = []
     left_out: Counter[str] = Counter()
     is_sent = out.startswith(_ENDPOINTS)
+    unreachable: str | None = None
     if is_sent and plan.to != "otlp":
         raise UsageError(f"{out}: only otlp is sent to an address; name a file")
     documents = workers.map(partial(document_batch, plan=plan), [path for path, _ in found])
@@ -263,12 +264,15 @@ def _export_documents(
                 left_out[made.left_out] += 1
             elif made.failed is not None:
                 failed.append(FailedExport(path, made.failed))
+            elif unreachable is not None:
+                failed.append(FailedExport(path, f"was not sent: {unreachable}"))
             else:
                 try:
                     _write_document(made.text, plan.to, target)
                     runs.append(ExportedRun(path, target, made.losses))
                 except ReenactError as error:
                     failed.append(FailedExport(path, str(error)))
+                    unreachable = str(error) if isinstance(error, otlp.Unreachable) else None
             progress(1)
     return ExportReport(plan.to, runs, failed, dict(left_out))
 

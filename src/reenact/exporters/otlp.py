@@ -5,9 +5,13 @@ Ids are made of the capture's own, so that a run that is sent twice is the same 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import os
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Future
 from hashlib import sha256
+from threading import Thread
 from typing import Any, Final
+from urllib.parse import unquote
 
 import msgspec
 
@@ -36,7 +40,15 @@ _INTERNAL: Final = 1
 _CLIENT: Final = 3
 _FAILED: Final = 2
 _NS_PER_MS: Final = 1_000_000
-_TIMEOUT_S: Final = 30
+_TIMEOUT_S = 30.0
+_REMEDIES: Final = {
+    401: "put the headers that it asks for into OTEL_EXPORTER_OTLP_HEADERS",
+    403: "put the headers that it asks for into OTEL_EXPORTER_OTLP_HEADERS",
+    404: "the path for traces is /v1/traces",
+    413: "raise its limit for requests, or export to a file",
+    429: "try it later",
+    503: "try it later",
+}
 _PROVIDERS: Final = {
     "openai_chat": "openai",
     "openai_responses": "openai",
@@ -65,19 +77,39 @@ def document_of(reader: CaptureReader, lose: Callable[[Loss], None]) -> dict[str
     return {"resourceSpans": [{"resource": resource, "scopeSpans": [{"scope": scope, "spans": spans}]}]}
 
 
+class Unreachable(StoreError):
+    """Nobody answers at the address; whatever else is sent there would wait in vain too."""
+
+
 def send(endpoint: str, document: bytes) -> None:
-    """Post a request to a collector, as OTLP over HTTP; raises where it is not taken."""
+    """Post a request to a collector, as OTLP over HTTP; raises where it is not taken in time."""
     import httpx2  # slow to import
 
+    posted: Future[httpx2.Response] = Future()
+
+    def post() -> None:
+        try:
+            headers = {**_own_headers(os.environ), "content-type": "application/json"}
+            posted.set_result(httpx2.post(endpoint, content=document, headers=headers, timeout=_TIMEOUT_S))
+        except Exception as error:  # for who waits
+            posted.set_exception(error)
+
+    # The client's own limit is for each piece; one that drips its answer would take forever.
+    Thread(target=post, name="reenact-otlp", daemon=True).start()
     try:
-        answer = httpx2.post(
-            endpoint, content=document, headers={"content-type": "application/json"}, timeout=_TIMEOUT_S
-        )
+        answer = posted.result(_TIMEOUT_S)
+    except (httpx2.TimeoutException, TimeoutError):
+        raise Unreachable(
+            f"{endpoint}: the collector did not answer in {_TIMEOUT_S:g} s; try it later"
+        ) from None
     except (httpx2.HTTPError, httpx2.InvalidURL) as error:
         reason = str(error) or type(error).__name__
-        raise StoreError(f"{endpoint}: the collector cannot be reached: {reason}") from None
+        raise Unreachable(f"{endpoint}: the collector cannot be reached: {reason}") from None
     if answer.status_code >= 300:
-        raise StoreError(f"{endpoint}: the collector refused the spans with status {answer.status_code}")
+        remedy = _REMEDIES.get(answer.status_code, "look at its log")
+        raise StoreError(
+            f"{endpoint}: the collector refused the spans with status {answer.status_code}; {remedy}"
+        )
     try:
         refused = (msgspec.json.decode(answer.content) if answer.content else {}).get("partialSuccess") or {}
         count = int(refused.get("rejectedSpans") or 0)
@@ -86,6 +118,13 @@ def send(endpoint: str, document: bytes) -> None:
     if count:
         reason = refused.get("errorMessage") or "it does not say why"
         raise StoreError(f"{endpoint}: the collector rejected {count} spans: {reason}")
+
+
+def _own_headers(environ: Mapping[str, str]) -> dict[str, str]:
+    """Those that OpenTelemetry's own exporters take from the environment: ``api-key=…,other=…``."""
+    names = ("OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_TRACES_HEADERS")
+    pairs = [each.partition("=") for name in names for each in environ.get(name, "").split(",")]
+    return {unquote(name).strip().lower(): unquote(value).strip() for name, sign, value in pairs if sign}
 
 
 def _hex_id(text: str, size_bytes: int) -> str:
