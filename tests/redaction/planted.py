@@ -255,10 +255,45 @@ NAMED_PLACES: dict[str, Place] = {
     "wrapped": lambda name, value: f"Settings({name.replace('-', '_')}=SecretStr('{value}'))",
     "data of curl": lambda name, value: f"curl -d {name}={value} https://h.example",
     "url-encoded json, plus": lambda name, value: f"q={quote_plus(json.dumps({'a': 1, name: value}))}&x=1",
+    "csv": lambda name, value: f"user,{name},role\nbob,{value},admin\nann,{value},user\n",
+    "csv, last": lambda name, value: f"user,{name}\r\nbob,{value}\r\n",
+    "csv, quoted": lambda name, value: f'"user";"{name}"\n"bob";"{value}"\n',
+    "csv in json": lambda name, value: json.dumps({"a": f'"user","{name}"\n"bob","{value}"\n'}),
+    "tabs": lambda name, value: f"id\t{name}\tuser\n1\t{value}\tbob\n",
+    "columns and rows": lambda name, value: json.dumps({"columns": ["user", name], "rows": [["b", value]]}),
+    "rows": lambda name, value: json.dumps(
+        [["user", name, "role"], ["bob", value, "x"], ["ann", value, "y"]]
+    ),
+    "insert of sql": lambda name, value: (
+        f"INSERT INTO users (name, {name}) VALUES ('bob', '{value}'),\n ('ann', '{value}')"
+    ),
+    "setter": lambda name, value: f'os.putenv("{name}", "{value}")',
+    "filled in": lambda name, value: f"page.fill('#{name}', '{value}')",
 }
 """The words before the value are the name's own: XML and YAML allow no others."""
 
+LIKELY_PLACES: dict[str, Place] = {
+    "comparison": lambda name, value: f'if {name.replace("-", "_")} == "{value}":',
+    "markdown": lambda name, value: f"| user | {name} |\n|---|---|\n| bob | {value} |\n",
+    "html": lambda name, value: (
+        f"<table><tr><th>user</th><th>{name}</th></tr><tr><td>bob</td><td>{value}</td></tr></table>"
+    ),
+    "arrow": lambda name, value: f"{name}->{value}",
+    "arrow, in unicode": lambda name, value: f"{name} → {value}",
+    "every second item": lambda name, value: json.dumps(["user", "bob", name, value]),
+    "odbc": lambda name, value: f"Driver={{x}};Server=h;UID=sa;{name}={{{value}}};",
+    "member of an object": lambda name, value: json.dumps({name: {"current": value, "since": "May"}}),
+    "below a value": lambda name, value: json.dumps({"name": name, "value": {"text": value}}),
+}
+"""Where a value must hold a digit: words stand there, too."""
+
 PASSWORD_PLACES: dict[str, Callable[[str], str]] = {
+    "option of powershell": lambda value: f"Connect-It -User bob -Password {value} -Force",
+    "setx": lambda value: f"setx PASSWORD {value}",
+    "docker": lambda value: f"FROM x\nENV DB_PASSWORD {value}\n",
+    "fish": lambda value: f"set -gx DB_PASSWORD {value}",
+    "lisp": lambda value: f'(login :user "bob" :client-secret "{value}")',
+    "tcl": lambda value: f'set api_key "{value}"',
     "sql": lambda value: f"CREATE USER bob WITH PASSWORD '{value}'",
     "mysql": lambda value: f"ALTER USER bob IDENTIFIED BY '{value}'",
     "mysql, plugin": lambda value: f"CREATE USER bob IDENTIFIED WITH caching_sha2 BY '{value}'",

@@ -148,6 +148,43 @@ def test_no_value_beside_a_secret_name_survives(profile: str, place: str) -> Non
 
 
 @profiles
+@pytest.mark.parametrize("place", planted.LIKELY_PLACES)
+def test_no_value_with_a_digit_survives_where_words_may_stand(profile: str, place: str) -> None:
+    """A word may be another name there."""
+    values = ("hunter2x", "geheim42", "Tr0ub4dor-3")
+    pairs = [(name, value) for name in ("password", "client_secret", "API_KEY") for value in values]
+    text = planted.LIKELY_PLACES[place]
+    assert [pair for pair in pairs if leaks(profile, text(*pair), pair[1])] == []
+
+
+TABLES = (
+    "token,count\nhello,5\nworld,7\n",
+    "| Feature | Password | Token |\n|---|---|---|\n| Login | supported | planned |\n",
+    "| name | type |\n|---|---|\n| password | string |\n",
+    "id,name,password_hint,email\n1,bob,see below,x\n",
+    "def login(user, password):\n    return check(user, password)\n",
+    "user, password, and more\nfollow, in, this, list\n",
+    "SELECT name, password FROM users\nWHERE a, b\n",
+    "Give it a password -> hash function.\n",
+    "the -password option and -token are explained below\n",
+    json.dumps([["response_type", "token"], ["scope", "read-only"], ["state", "x12345678"]]),
+    json.dumps({"columns": ["user", "max_tokens"], "rows": [["bob", "12345678"]]}),
+    json.dumps(["id", "name", "password", "email"]),
+    json.dumps({"password": {"type": "string", "description": "at least 8 characters", "title": "Password"}}),
+    "Server=h;Database=d;Password={password};",
+    'getattr(settings, "PASSWORD", "letmein")',
+    'assert self.cur_token == "include", self.cur_token',
+)
+
+
+@profiles
+@pytest.mark.parametrize("text", TABLES)
+def test_a_table_of_other_things_stays_as_it_is(profile: str, text: str) -> None:
+    """Names of columns are words, too."""
+    assert REDACTORS[profile].redact_text(text) == text
+
+
+@profiles
 @pytest.mark.parametrize("place", planted.PASSWORD_PLACES)
 def test_no_value_survives_where_a_language_names_it(profile: str, place: str) -> None:
     """SQL, netrc, and lines that set one variable."""

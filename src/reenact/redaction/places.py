@@ -178,6 +178,10 @@ _OPTION_VALUE: Final = LazyRegex(
     r"(?:[ \t]+|[\"'],\s*)(?:(?P<quote>[\"'])(?P<quoted>[^\"'\n]{1,4096})(?P=quote)"
     r"|(?P<bare>(?!--?(?:[A-Za-z]|\s|\Z))[^\s\"'`\\;&<>(){}|]{1,1024}+))"
 )
+_SETS_VARIABLE: Final = LazyRegex(
+    r"(?:\A|[\n;&|({\"'`>$]|\b(?i:run|sudo)\b)[ \t]*(?i:setx|setenv|set[ \t]+-\w{1,4}|env)[ \t]+\Z"
+)
+"""Commands that give a variable the word behind its name."""
 _GOES_ON: Final = LazyRegex(r"\s*(?:\Z|[-|&;>\n]|\S*[/.=\d])")
 _USER_IN_TEXT: Final = LazyRegex(
     r"(?<!\S)(?:-u|-U|--user|--proxy-user)[ =]*[\"']?(?P<user>[^\s:\"']{1,256}):(?P<secret>[^\s\"']{1,256})"
@@ -217,11 +221,13 @@ def is_http_client(program: str) -> bool:
 # A name beside a value, without a sign of assignment
 
 _PAIR_IN_TEXT: Final = LazyRegex(
-    r"(?P<open>[(\[])\s*(?P<raw>b?)(?P<quote>[\"'])(?P<name>[\w.\-]{1,100})"
+    r"(?P<open>[(\[])\s*(?P<raw>b?)(?P<quote>[\"'])[#.$@:]?(?P<name>[\w.\-]{1,100})"
     r"(?P=quote)\s*,\s*b?(?P<mark>[\"'])(?P<value>[^\"'\n]{1,4096}+)(?P=mark)\s*[)\]]"
 )
 """Pairs of bytes are raw headers."""
 _BEFORE_PAIR: Final = LazyRegex(r"(?:[\w.]|[\[({,]\s{0,20})\Z")
+_SETTER: Final = LazyRegex(r"(?:(?<![A-Za-z])(?i:set|put|fill|type)|[a-z_](?:Set|Put|Fill))[A-Za-z_]{0,20}\Z")
+"""The function that is called gives a name its value: ``putenv``, ``setItem``, ``fill``."""
 _BASIC_AUTH: Final = LazyRegex(
     r"(?i:basic_?auth)\(\s*[\"'][^\"'\n]{0,256}[\"']\s*,\s*(?P<quote>[\"'])(?P<value>[^\"'\n]{1,256}+)(?P=quote)"
 )
@@ -229,6 +235,11 @@ _QUOTED_AFTER: Final = LazyRegex(
     r"(?i:\bpassw(?:or)?d|\bidentified\s+(?:with\s+\w+\s+)?by(?:\s+password)?)\s+(?P<quote>[\"'])"
     r"(?P<value>[^\"'\s]{4,256}+)(?P=quote)"
 )
+_KEYWORD: Final = LazyRegex(
+    r"(?:(?<![\w\"'\]:]):|(?<![\w\-])set[ \t]+)(?P<name>[A-Za-z][\w\-]{0,99})\s+"
+    r"\"(?P<value>[^\"\s]{4,256}+)\""
+)
+"""``:password "…"`` of Lisp, ``set password "…"`` of Tcl."""
 _LOGIN: Final = LazyRegex(r"\b(?:machine\s+\S+|default)\s+login\s+\S+\s+password\s+(?P<value>\S{1,256})")
 _ANNOUNCED: Final = (
     (_QUOTED_AFTER, ("passw", "identified")),
@@ -292,6 +303,9 @@ def _setting_edits(text: str, start: int, end: int, placeholders: Placeholders) 
         setting = pattern.match(text, start)
         if setting is not None and is_secret_name(setting["name"]):
             yield from _beside(setting, "value", placeholders)
+    for keyword in _KEYWORD.finditer(text, start, end):
+        if is_secret_name(keyword["name"]):
+            yield from _beside(keyword, "value", placeholders)
     block = _YAML_BLOCK.match(text, start)
     if block is not None and is_secret_name(block["name"]):
         yield from _block_edits(block, placeholders)
@@ -321,6 +335,8 @@ def _is_pair(pair: re.Match[str]) -> bool:
     before = found[0][0] if found else ""
     if pair["open"] == "(" and before.isidentifier():
         # A call has names of many kinds for arguments: only what looks like nothing else is a value there.
+        if _SETTER.search(pair.string, max(0, start - 40), start):
+            return len(value) >= 4 and not re.search(r"\s", value)
         return looks_secret(value) and is_lone_value(value)
     return before in ("[", "(", "{", ",") or is_lone_value(value)
 
@@ -366,7 +382,7 @@ _ESCAPE: Final = LazyRegex(r"[0-9A-Fa-f]{2}")
 _MAX_NAME: Final = 100
 _ASSIGNED: Final = LazyRegex(
     r"""(?P<closed>\\*["'])?\]?\*{0,2}
-    (?P<joint>[ \t]*(?:=>|:=|:[ \t]*[A-Za-z][\w.\[\]|!]{0,40}[ \t]*=|[:=])\*{0,2}[ \t]*)
+    (?P<joint>(?<=-)>[ \t]*|[ \t]*(?:=>|->|→|==|:=|:[ \t]*[A-Za-z][\w.\[\]|!]{0,40}[ \t]*=|[:=])\*{0,2}[ \t]*)
     (?:(?:[bru]{0,2}|(?:\w{0,20}Secret\w{0,20}|Some|Just|String|str|bytes)\(b?)
         (?P<quote>(?P<mark>\\*["'`])(?P<triple>(?P=mark){2})?)
         (?P<quoted>(?(triple)[\s\S]{0,4096}?|.{0,4096}?))(?:(?<!\\)(?P=quote)|\Z)
@@ -382,7 +398,10 @@ _AMONG_SETTINGS: Final = LazyRegex(
     r"(?:\A|[;\s\"'])[A-Za-z][\w. ]{0,40}=(?:[^;\n=\"'(){}]{0,200};[ \t]*|[^\s;=\"'(){}]{0,200}[ \t]+)\Z"
 )
 """A setting of the same line before this one, as in ``Server=h;Password=`` and ``host=h password=``."""
-_SETTING_OF_LINE: Final = LazyRegex(r"=(?P<value>[^;\s\"'(){}<>\\]{1,1024})(?=[;\s\"']|\Z)")
+_SETTING_OF_LINE: Final = LazyRegex(
+    r"=(?:(?P<value>[^;\s\"'(){}<>\\]{1,1024})|\{(?P<braced>[^{}\"\n]{1,256})\})(?=[;\s\"']|\Z)"
+)
+"""ODBC puts a value into braces that may hold any sign; so do templates a name."""
 _FIELD_REST: Final = LazyRegex(r"[^&\s#\"'<>\\]*+")
 _MAX_JOINT: Final = 3
 """What can stand between a name and its value inside another value: ``]:=``."""
@@ -406,8 +425,9 @@ _SETTING_VALUE: Final = LazyRegex(
 _MAX_BLOCK: Final = 2000
 
 AFTER_NAME: Final = (
-    rb"[\w\-]*+(?:%(?:25)*+(?:22|27|5d|5b|20))*+(?:\[\d*\])?[\]\\\"'`*\stnr]*+(?:[:=]|%(?:25)*+3[ad])"
-    rb"(?!\s*(?:\[(?!\s*\\*\")|\{(?!\"\$py\"|[^{}]{0,300}(?:value|val|plain|plaintext|string|\"v|\"s)\\*\")))"
+    rb"[\w\-]*+(?:%(?:25)*+(?:22|27|5d|5b|20))*+(?:\[\d*\])?[\]\\\"'`*\stnr]*+(?:[:=]|(?<=-)>|->|\xe2\x86\x92|(?<=\\)u2192|%(?:25)*+3[ad])"
+    rb"(?!\s*(?:\[(?!\s*\\*\")|\{(?!\"\$py\"|[^{}\s\"]{6,256}\}(?:[;\"\\\s]|\Z)|[^{}]{0,300}"
+    rb"(?:value|val|plain|plaintext|string|text|raw|current|content|data|new|old|\"v|\"s)\\*\")))"
 )
 """What follows a core in a text with an assignment, for the prefilter; in lowercase."""
 
@@ -426,7 +446,7 @@ def assignment_edits(text: str, placeholders: Placeholders, *, strict: bool) -> 
             or _variable_value(text, start, end)
             or _value_among_settings(text, start, end)
             or _assigned_value(text, start, end, strict=strict)
-            or _option_value(text, name, end)
+            or _option_value(text, start, end)
             or _setting_value(text, start, end)
         )
         if span is not None:
@@ -479,6 +499,8 @@ def _value_among_settings(text: str, start: int, end: int) -> tuple[int, int] | 
     found = _SETTING_OF_LINE.match(text, end)
     if found is None or not _AMONG_SETTINGS.search(text, max(0, start - 250), start):
         return None
+    if found["braced"]:
+        return found.span("braced") if is_lone_value(found["braced"]) else None
     value = found["value"]
     is_value = looks_secret(value) or _is_word(value)
     return found.span("value") if is_value and not HARMLESS.match(value) else None
@@ -492,6 +514,8 @@ def _assigned_value(text: str, start: int, end: int, *, strict: bool) -> tuple[i
     group = "quoted" if found["quoted"] is not None else "bare"
     value = found[group]
     if HARMLESS.match(value):
+        return None
+    if "==" in found["joint"] and not is_lone_value(value):  # parsers compare tokens with words
         return None
     if group == "quoted":
         is_value = found["closed"] is not None or (len(value) >= 4 and not re.search(r"\s", value.strip()))
@@ -510,9 +534,11 @@ def _assigned_value(text: str, start: int, end: int, *, strict: bool) -> tuple[i
     return found.span("quoted") if group == "quoted" else _whole(text, found.span("bare"), _BARE_REST)
 
 
-def _option_value(text: str, name: str, end: int) -> tuple[int, int] | None:
-    """``--password letmein``: the next word of a command line, where it is one and no sentence."""
-    found = _OPTION_VALUE.match(text, end) if name.startswith("--") else None
+def _option_value(text: str, start: int, end: int) -> tuple[int, int] | None:
+    """``--password letmein``, ``setx PASSWORD letmein``: the next word of a command line, no sentence's."""
+    is_option = text[start] == "-" and len(text[start:end].strip("-")) > 1
+    is_variable = text[start:end].isupper() and _SETS_VARIABLE.search(text, max(0, start - 40), start)
+    found = _OPTION_VALUE.match(text, end) if is_option or is_variable else None
     if found is None:
         return None
     group = "quoted" if found["quoted"] is not None else "bare"

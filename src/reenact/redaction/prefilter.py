@@ -39,6 +39,7 @@ from reenact.redaction.jsontext import escaped
 from reenact.redaction.literals import GROUP_SIZE, Search, literal_search
 from reenact.redaction.names import AUTH_WORDS, KEY_WORDS, PLAIN_CORES
 from reenact.redaction.places import AFTER_NAME
+from reenact.redaction.tables import AMONG_COLUMNS, HEAD_AFTER, HEAD_BEFORE
 
 _FINGERPRINT_BYTES: Final = 3
 """Of how many bytes these take a fingerprint, where no literal is shorter: 1,460 instead of 370 MB/s."""
@@ -188,17 +189,21 @@ _PAIRED: Final = (
     rb"(?:(?<=\\\")|\s*\]\s*(?:\]|,\s*\[|\}\s*(?:\]|,\s*\{\\*\"\$py)))"
 )
 _PAIRED_ALONE: Final = (
-    rb"[\w\-\]]*+" + _QUOTE + rb"\s*,\s*" + _QUOTE + rb"(?=[^\"]*[^\"a-z_])[^\"\s]{6,1024}+\"\s*\]"
+    rb"[\w\-\]]*+" + _QUOTE + rb"\s*,\s*" + _QUOTE + rb"(?=[^\"]*[^\"a-z_])[^\"\s]{6,1024}+\"\s*[\],]"
 )
 _SPACE: Final = rb"(?:\s|\\+[nrt])"
 _PAIRED_IN_TEXT: Final = rb"[\w\-]*+" + _QUOTE + rb"\s*,\s*b?" + _QUOTE + rb"[^\"'\n]{1,4096}+[\"']\s*[)\]]"
 _BESIDE: Final = rb"[\w\-]*+(?:<\\*/|[`*]*+%b*+\||%b++\\*[\"'])" % (_SPACE, _SPACE)
 """The end of an element, the next cell of a table, a value of SQL's."""
 _CLOSED: Final = re.compile(rb"[\w\-\]]*+(?:" + _QUOTE + rb"|\s|\\+[nr]|\Z)")
-_BESIDE_VALUE: Final = (AFTER_NAME, _PAIRED, _PAIRED_ALONE, _PAIRED_IN_TEXT, _BESIDE)
+_BESIDE_VALUE: Final = (AFTER_NAME, _PAIRED, _PAIRED_ALONE, _PAIRED_IN_TEXT, _BESIDE, AMONG_COLUMNS)
 _NAMED_BEFORE: Final = re.compile(
     rb"(?:name|key|field|header|param|parameter|variable|attribute|property|id|label|title|setting|option|env|var|path"
     rb"|\"k)(?:" + _QUOTE + rb")?\s*[:=]\s*(?:" + _QUOTE + rb")?[\w\-\[./]*\Z"
+)
+_OPTION_BEFORE: Final = re.compile(
+    rb"(?:(?<![\w\-])-(?:[a-z][\w\-]*)?"
+    rb"|(?:\b|(?<=\\n))(?:setx|setenv|set[ \t]+-\w{1,4}|env)[ \t]+[\w\-]*)\Z"
 )
 _IN_TAG_AFTER: Final = re.compile(rb"[^<>]{0,300}>")
 _NEAR: Final = 400
@@ -212,9 +217,15 @@ class _Name:
         head = b"(?:%b)" % core.encode()
         self._core = LazyRegex(head)
         self._beside_value = LazyRegex(head + b"(?:%b)" % b"|".join(_BESIDE_VALUE))
+        self._heads_column = LazyRegex(head + HEAD_AFTER)
+        self._before_word = LazyRegex(head + rb"[\w\-]*+[ \t]+\S")
 
     def __call__(self, text: bytes, start: int) -> bool:
         if self._beside_value.match(text, start):
+            return True
+        if self._heads_column.match(text, start) and HEAD_BEFORE.search(text, max(0, start - 400), start):
+            return True
+        if self._before_word.match(text, start) and _OPTION_BEFORE.search(text, max(0, start - 60), start):
             return True
         opened = text.rfind(b"<", max(0, start - 250), start)
         if opened >= 0 and text.rfind(b">", opened, start) < 0 and _IN_TAG_AFTER.match(text, start):
@@ -320,13 +331,12 @@ _NAMES: Final[tuple[Trigger, ...]] = (
     *_join_words(KEY_WORDS, "key"),
     *_join_words(AUTH_WORDS, "auth"),
     _name("passw(?:or)?d", "passw"),
-    # Texts about tokens are everywhere; only a name that ends with the word is followed by one of these.
+    # Texts about tokens are everywhere; only a name that ends with the word is followed by one of these. More
+    # of them would make another group, and another pass over every text.
     _name(
         "token",
-        *(
-            f"token{end}"
-            for end in ('"', "\\", "'", "=", ":", "]", "[", "%", ">", "<", "\n", "_v", "-v", "v")
-        ),
+        *(f"token{end}" for end in "\"\\'=:][%><\n\r\tv,)"),
+        *("token_v", "token-v", "token->"),
     ),
     _place(
         rb"token\s*[:=|]", b"token =", b"token :", b"token  ", b"token\t", b"token |", b"token|", lowered=True

@@ -40,6 +40,7 @@ from reenact.redaction.places import (
     header_line_edits,
     is_http_client,
     is_lone_value,
+    looks_secret,
     member_edits,
     option_edits,
     scheme_edits,
@@ -47,6 +48,7 @@ from reenact.redaction.places import (
     urls_in_text,
     user_option_edits,
 )
+from reenact.redaction.tables import is_cell_value, secret_columns, table_edits
 from reenact.values.tags import TAG
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
@@ -84,6 +86,8 @@ _CONTENTS: Final = frozenset({"content", "contents", "data", "default", "text"})
 """These hold a value beside a name where they look like one; messages and schemas have them, too."""
 _OWN_VALUES: Final = frozenset({"value", "val", "v", "plaintext", "plain", "string", "s"})
 """``{"password": {"stringValue": "…"}}``: the value of the object."""
+_LIKELY_VALUES: Final = frozenset({"text", "raw", "current", "content", "data", "new", "old"})
+"""The same, where it looks like one."""
 _LAST_WORD: Final = re.compile(r"(?:[A-Z]?[a-z]+|[A-Z]+)\Z")
 _CLASS: Final = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*:[A-Za-z_][\w.<>]*")
 """How a recorded value tells of its class: ``app.tokens:Session`` is no token and its value."""
@@ -188,9 +192,14 @@ class TextRules:
                 redacted |= {
                     key: self.redact_value(name, member, in_header=in_header)
                     for key, member in members.items()
-                    if isinstance(member, str) and _last_word(key) in _OWN_VALUES
+                    if isinstance(member, str)
+                    and (
+                        _last_word(key) in _OWN_VALUES
+                        or (_last_word(key) in _LIKELY_VALUES and is_lone_value(member))
+                    )
                 }
             self._redact_announced(members, redacted, in_header=holds_headers)
+            redacted |= self._redact_rows(members)
             if holds_cookies:
                 redacted |= self._redact_cookies(members)
         return cast(Json, redacted)
@@ -228,6 +237,13 @@ class TextRules:
     def _redact_items(self, name: str | None, items: list[Json], *, in_header: bool) -> Json:
         if not self.by_name or not items:
             return [self.redact_value(None, item) for item in items]
+        heads = items[0] if isinstance(items[0], list) else []
+        columns = secret_columns(heads)
+        if columns and len(heads) > 2:  # rows of two are pairs, whose values may be called like names
+            return [
+                self.redact_value(None, heads),
+                *(self._redact_row(heads, columns, row) for row in items[1:]),
+            ]
         pairs = [_as_pair(item) for item in items]
         if all(pair is not None for pair in pairs):
             holds_headers = in_header or (name is not None and names_headers(name))
@@ -243,6 +259,23 @@ class TextRules:
             for item in items
         ]
 
+    def _redact_rows(self, members: dict[str, Json]) -> Iterator[tuple[str, Json]]:
+        """``{"columns": ["user", "password"], "rows": [["bob", "…"]]}``."""
+        heads = [names for names in members.values() if isinstance(names, list) and secret_columns(names)]
+        for key, rows in members.items() if heads else ():
+            if isinstance(rows, list) and rows and all(isinstance(row, list) for row in rows):
+                yield key, [self._redact_row(heads[0], secret_columns(heads[0]), row) for row in rows]
+
+    def _redact_row(self, names: list[Json], columns: list[int], row: Json) -> Json:
+        """One row of a table; *columns* say which of *names* are secret."""
+        redacted = self.redact_value(None, row)
+        if isinstance(row, list) and isinstance(redacted, list) and len(row) == len(names):
+            for at in columns:
+                value, name = row[at], cast(str, names[at])
+                if isinstance(value, str) and is_cell_value(name, value, is_lone_value):
+                    redacted[at] = self.redact_member(name, value)
+        return redacted
+
     def _redact_pair(self, item: Json, name: str, value: Json, *, in_header: bool) -> Json:
         redacted: list[Json] = [
             self.redact_member(None, name),
@@ -253,9 +286,14 @@ class TextRules:
     def _redact_strings(self, name: str | None, items: list[str], *, in_header: bool) -> list[str]:
         if name is not None and is_secret_name(name, in_header=in_header):
             return [self.redact_member(None if is_secret_name(item) else name, item) for item in items]
-        if len(items) == 2 and is_secret_name(items[0]) and is_lone_value(items[1]):
-            return [items[0], self.redact_member(items[0], items[1])]
-        return self.redact_arguments(items)
+        redacted = self.redact_arguments(items)
+        is_value = is_lone_value if len(items) == 2 else looks_secret
+        for at in range(0, len(items) if len(items) % 2 == 0 else 0, 2):
+            # Names of constants have digits, too.
+            is_constant = len(items) > 2 and items[at + 1].isupper()
+            if is_secret_name(items[at]) and is_value(items[at + 1]) and not is_constant:
+                redacted[at + 1] = self.redact_member(items[at], items[at + 1])
+        return redacted
 
     def _redact_tagged(self, value: dict[str, Json], redact: Callable[[str], str]) -> Json:
         """A value JSON does not know: bytes stay bytes, anything else becomes the text that stands for it."""
@@ -325,6 +363,7 @@ class TextRules:
                 header_line_edits,
                 lambda text, placeholders: markup_edits(text, placeholders, is_lone_value),
                 form_part_edits,
+                lambda text, placeholders: table_edits(text, placeholders, is_lone_value),
                 option_edits,
                 beside_edits,
                 lambda text, placeholders: assignment_edits(text, placeholders, strict=self.strict),
