@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import io
+import socket
+import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +18,7 @@ import httpx
 import httpx2
 import pytest
 import requests
+import urllib3
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse
@@ -170,6 +174,80 @@ def test_a_patched_transport_is_a_fake_too(tmp_path: Path, library: Any, place: 
     with reenact.capture(tmp_path / "after"):
         """Takes the place of what was left."""
     assert library.HTTPTransport.handle_request is before
+
+
+class FakeSocket:
+    """Answers by itself, as those of httpretty and mocket do."""
+
+    asked = 0
+
+    def sendall(self, _: bytes) -> None:
+        type(self).asked += 1
+
+    def makefile(self, *_: object, **__: object) -> io.BytesIO:
+        return io.BytesIO(b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nfake")
+
+    def __getattr__(self, _: str) -> Callable[..., None]:
+        return lambda *_, **__: None
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda: urllib.request.urlopen("http://x.invalid/").read().decode(),
+        lambda: requests.get("http://x.invalid/", timeout=5).text,
+    ],
+    ids=["urllib", "requests"],
+)
+def test_a_fake_of_sockets_is_a_fake_too(
+    tmp_path: Path, ask: Callable[[], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is asked in replay as in the recording, whichever client is above it."""
+    monkeypatch.setattr(FakeSocket, "asked", 0)
+    for run in (reenact.capture, reenact.replay):
+        with run(tmp_path / "run"), monkeypatch.context() as patch:
+            patch.setattr(socket, "socket", FakeSocket)
+            patch.setattr(socket, "create_connection", lambda *_, **__: FakeSocket())
+            patch.setattr("urllib3.util.connection.create_connection", lambda *_, **__: FakeSocket())
+            assert ask() == "fake"
+    assert calls_in(tmp_path / "run") == []
+    assert FakeSocket.asked == 2
+
+
+class GuardedSocket(socket.socket):
+    """One that only looks, as pytest-socket's does."""
+
+
+def test_a_socket_of_a_kind_of_its_own_is_no_fake(
+    tmp_path: Path, web: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is asked over it is recorded, and answered."""
+    monkeypatch.setattr(socket, "socket", GuardedSocket)
+
+    def work() -> str:
+        return requests.get(f"{web.url}/page", timeout=5).text
+
+    assert record(tmp_path / "run", work) == PAGE
+    assert replay(tmp_path / "run", work, web) == PAGE
+
+
+def test_a_fake_class_of_connections_is_a_fake_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As tests of code over urllib3 have them."""
+    asked = []
+
+    class FakeConnection(urllib3.connection.HTTPConnection):
+        def request(self, *_: object, **__: object) -> None:
+            asked.append(self.host)
+
+        def getresponse(self) -> Any:
+            return urllib3.HTTPResponse(io.BytesIO(b"fake"), status=200, preload_content=False)
+
+    monkeypatch.setattr(urllib3.HTTPConnectionPool, "ConnectionCls", FakeConnection)
+    for run in (reenact.capture, reenact.replay):
+        with run(tmp_path / "run"):
+            assert urllib3.PoolManager().request("GET", "http://x.invalid/").data == b"fake"
+    assert calls_in(tmp_path / "run") == []
+    assert asked == ["x.invalid"] * 2
 
 
 def test_instrumentation_that_wraps_a_transport_is_no_fake(tmp_path: Path, web: Site, moment: str) -> None:

@@ -8,6 +8,8 @@ pieces.
 
 from __future__ import annotations
 
+import _socket
+import socket
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
@@ -30,6 +32,10 @@ from reenact.seams.http.request import RequestMeaning, Sent
 
 _DONE: Final = b"data: [DONE]"
 
+_Socket: Final = socket.socket
+_AROUND_SOCKETS: Final = ("gevent", "eventlet")
+"""Theirs are no subclass, and have a real socket inside."""
+
 _under_way: set[tuple[Context, str]] = set()
 """Live exchanges, by their context and their call's id."""
 _is_left_alone: Final[ContextVar[bool]] = ContextVar("reenact_http_is_left_alone", default=False)
@@ -43,9 +49,15 @@ def is_any_under_way(context: Context) -> bool:
 def is_outermost() -> bool:
     """Whether a call made here is the agent's own, in a run, not one of which another HTTP call is made."""
     lane = current_lane()
-    if lane is None or _is_left_alone.get():
+    if lane is None or _is_left_alone.get() or (socket.socket is not _Socket and _is_socket_fake()):
         return False
     return lane.within is None or (lane.context, lane.within) not in _under_way
+
+
+def _is_socket_fake() -> bool:
+    """Whether a test has put in the place of Python's sockets what has none, as httpretty and mocket do."""
+    package = socket.socket.__module__.partition(".")[0]
+    return not issubclass(socket.socket, _socket.socket) and package not in _AROUND_SOCKETS
 
 
 @contextmanager

@@ -76,7 +76,7 @@ class _Seam:
         is_fake = not is_own(original, "urllib3")
 
         def make_request(pool: Any, conn: Any, method: str, url: str, **options: object) -> object:
-            if is_fake or not is_outermost():
+            if is_fake or not is_outermost() or not _has_connection(conn):
                 return original(pool, conn, method, url, **options)
             body = options["body"] = whole_body(options.get("body"))
             sent = Sent(method, _absolute(pool, url), _pairs(options.get("headers")), body or b"")
@@ -124,6 +124,12 @@ class _Seam:
             except OSError as error:
                 pool._raise_timeout(err=error, url=pool.proxy.url, timeout_value=conn.timeout)  # noqa: SLF001
                 raise
+
+
+def _has_connection(conn: object) -> bool:
+    """Whether what *conn* answers comes over a connection, and not from a test's fake of its class."""
+    getresponse = getattr(conn, "getresponse", None)
+    return is_own(getresponse, "urllib3") or is_own(getresponse, "vcr")  # which asks a real one
 
 
 def _drop_unknown_arguments(make: Callable[..., Any]) -> Callable[..., object]:
