@@ -1,12 +1,20 @@
 """``reenact fork``: a recorded command with something changed on the way, in all its processes."""
 
 import json
+import os
+import re
 import shutil
+import signal
+import socket
+import subprocess
+from functools import partial
 
 import pytest
 
+import reenact
+from reenact.cli import main
 from reenact.testing import Fail, Reply, ScriptedProvider
-from tests.cli.commands import AGENTS, PYTHON, agent, run
+from tests.cli.commands import AGENTS, ENVIRONMENT, PYTHON, agent, command, run
 
 AGENT = """
 import subprocess, sys, reenact
@@ -121,6 +129,55 @@ def test_what_cannot_be_is_said_in_one_line(shop, case):
     assert said in done.stderr.splitlines()[-1]
     assert sorted((file.name, file.read_bytes()) for file in (shop / "run").iterdir()) == before
     assert sorted(file.name for file in shop.iterdir()) == ["agent.py", "run", "tax.py"]
+
+
+WRONG = {
+    "half a character": (["--set", '$.euros="\\ud800"'], 3, "a lone surrogate is not Unicode text"),
+    "a number that is too large": (["--set", f"$.euros=1{'0' * 30}"], 3, "does not fit into 64 bits"),
+    "NaN": (["--set", "$.euros=NaN"], 3, "NaN is not JSON"),
+    "a key twice": (["--set", '$={"a":1,"a":2}'], 3, "the key 'a' appears twice"),
+    "a place below a file": (["-o", "agent.py/f"], 2, "agent.py/f: agent.py is no folder"),
+    "samples inside the parent": (["-n", "2", "-o", "run/f"], 2, "run/f: lies inside the capture that is"),
+    "samples of a run in a pack": (["-n", "2", "--of", "a.pack#run"], 3, "a.pack#run: the fork cannot stand"),
+    "a run in a pack": (["--of", "a.pack#run"], 3, "a.pack#run: the fork cannot stand"),
+    "a published log": (["--of", "log.jsonl"], 2, "log.jsonl: Not a directory"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_what_cannot_be_is_said_before_anything_runs(shop, case, monkeypatch, capsys):
+    """In one line; no file is written."""
+    monkeypatch.chdir(shop)
+    reenact.pack("run", out="a.pack")
+    reenact.publish("run", "log.jsonl")
+    options, status, said = WRONG[case]
+    parent = "run"
+    if "--of" in options:
+        parent, options = options[-1], options[:-2]
+    before = {file: file.read_bytes() for file in shop.rglob("*") if file.is_file()}
+    assert main(["fork", parent, "--at", "3", *options, "--", "/no/program"]) == status
+    told = capsys.readouterr().err
+    assert said in told
+    assert told.count("\n") == 1
+    assert {file: file.read_bytes() for file in shop.rglob("*") if file.is_file()} == before
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"at": "3"}, "at '3' is not the number of an event"),
+        ({"at": True}, "at True is not the number of an event"),
+        ({"at": 3.0}, "at 3.0 is not the number of an event"),
+        ({"at": 3, "change": {"set": {"$.euros": float("nan")}}}, "nan is not a JSON number"),
+        ({"at": 3, "change": {"replace": {1: 2}}}, "keys are strings"),
+        ({"at": 3, "change": {"replace": object()}}, "a object is not a JSON value"),
+    ],
+)
+def test_python_is_told_the_same(shop, options, said):
+    for fork in (reenact.fork, partial(reenact.fork_command, words=["/no/program"])):
+        with pytest.raises(reenact.UsageError, match=re.escape(said)):
+            fork(shop / "run", output=shop / "f", **options)
+    assert not (shop / "f").exists()
 
 
 def test_a_damaged_parent_is_refused(shop):
@@ -240,3 +297,35 @@ def test_nothing_is_written_where_no_model_answers(tmp_path, is_there):
     said = done.stderr.splitlines()[-1]
     assert ("set its key" if is_there else "could not be reached") in said, said
     assert sorted(file.name for file in tmp_path.iterdir()) == ["run"]
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+def test_a_fork_that_waits_for_a_model_can_be_ended(tmp_path, tmp_path_factory, how):
+    """One that is interrupted is what it was by then; one that was killed leaves its place free."""
+    with ScriptedProvider(lambda request: Reply("yes")) as provider:
+        base = {"ANTHROPIC_BASE_URL": provider.base_url("anthropic")}
+        words = agent("asking_by_client", "1")
+        assert run("record", "-o", "run", "--", *words, cwd=tmp_path, **base).returncode == 0
+    before = {file: file.read_bytes() for file in tmp_path.rglob("*") if file.is_file()}
+    forking = ["fork", "run", "--at", 2, "--model", "other", "--on-miss", "live", "-o", "f", "--", *words]
+    # Not a pipe: the agent of a fork that was killed may live on, and holds it open.
+    told = tmp_path_factory.mktemp("told") / "stderr.txt"
+    with socket.create_server(("127.0.0.1", provider.port)) as silent, told.open("w") as stderr:
+        process = subprocess.Popen(
+            command(*forking), cwd=tmp_path, env=ENVIRONMENT | base, stderr=stderr, start_new_session=True
+        )
+        asked, _ = silent.accept()
+        with asked:
+            os.kill(process.pid, how)
+            process.wait(60)
+    said = told.read_text()
+    assert {file: file.read_bytes() for file in before} == before
+    if how == signal.SIGINT:
+        assert process.returncode == 130, said
+        assert "could not be reached" not in said
+        assert run("verify", "f", cwd=tmp_path).returncode == 0
+        shutil.rmtree(tmp_path / "f")
+    assert not (tmp_path / "f").exists()
+    with ScriptedProvider(lambda request: Reply("no"), port=provider.port):
+        assert run(*forking, cwd=tmp_path, **base).returncode == 0
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["f", "run"]

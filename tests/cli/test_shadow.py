@@ -10,6 +10,7 @@ from xml.etree import ElementTree as ET
 import pytest
 from jsonschema import Draft202012Validator
 
+import reenact
 from reenact.cli import main
 from reenact.formats.schemas import json_schema
 from reenact.testing import Reply, ScriptedProvider, ToolCall
@@ -147,15 +148,17 @@ def test_step_by_step_asks_without_an_agent(shop):
 
 
 def test_samples_are_grouped(shop):
-    """Each is a fork of its own."""
+    """Each is a fork of its own, which has all of its events where its parent is in a pack."""
     folder, environment = shop
-    words = ["fork", "runs/3", "--at", "2", *CHANGED, "-n", "2", "-o", "forks", "--json"]
+    reenact.pack(folder / "runs" / "3", out=folder / "three.pack")
+    words = ["fork", "three.pack#3", "--at", "2", *CHANGED, "-n", "2", "-o", "forks", "--json"]
     done = run(*words, "--", PYTHON, "agent.py", "3", cwd=folder, **environment)
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout)
     assert [group["outcome"]["output"] for group in report["groups"]] == ["Tomorrow."]
     assert (report["endedWell"]["count"], report["same"]["count"]) == (2, 0)
     assert sorted(path.name for path in (folder / "forks").iterdir()) == ["1", "2"]
+    assert report["parent"] == "three.pack#3"
     assert run("verify", "forks/2", cwd=folder).returncode == 0
 
 
@@ -191,6 +194,7 @@ def test_what_cannot_be_is_said_in_one_line(shop, monkeypatch, capsys):
         (["runs", "--step-by-step"], 3, "say how to ask otherwise"),
         (["nowhere", "--", PYTHON], 2, "nowhere: No such file or directory"),
         (["runs", "--", PYTHON, "agent.py", "{7}"], 3, "the recorded command has 3 words"),
+        (["runs", "-o", "runs/3/x", "--", PYTHON], 2, "runs/3/x: lies inside the capture that is forked"),
     ]
     for words, status, said in wrong:
         assert main(["shadow", *words]) == status

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 import msgspec
 
+from reenact import canonical
 from reenact.analysis.brief import plural
 from reenact.cli.terminal import A_PATH, DIFFERS, INTERRUPTED, printable, progress_bar, safe_json, say
 from reenact.cli.volatile import volatile_option
@@ -221,8 +222,10 @@ def _read_setting(text: str) -> tuple[str, object]:
     if not mark:
         raise UsageError(f"--set {text}: write PATH=VALUE, as '$.due=\"Friday\"'")
     try:
-        return path, msgspec.json.decode(value)
-    except msgspec.DecodeError:
+        return path, canonical.read_json(value.encode("utf-8", "surrogateescape"))
+    except FormatError as error:
+        if not error.reason.startswith("not JSON"):
+            raise UsageError(f"--set {text}: {error.reason}") from None
         quoted = json.dumps(value)
         raise UsageError(f"--set {text}: {value} is not JSON; a text is written '{path}={quoted}'") from None
 
@@ -233,9 +236,9 @@ def _read_replacement(file: Path) -> object:
     except OSError as error:
         raise StoreError(f"{file}: {error.strerror}") from None
     try:
-        return msgspec.json.decode(text)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise FormatError(f"is not JSON ({error}); a text stands in quotes", file=str(file)) from None
+        return canonical.read_json(text)
+    except FormatError as error:
+        raise FormatError(f"is {error.reason}; a text stands in quotes", file=str(file)) from None
 
 
 def _to_json(report: ForkReport) -> dict[str, object]:

@@ -85,12 +85,11 @@ def fork_command(
     :func:`reenact.replay_command`: at the point they are those of that step, and the fork has its own from
     there on.
     """
+    place = Path(output) if output is not None else new_place(path)
     if is_remote(path):
-        if output is None:
-            raise UsageError(f"{remote_name(path)}: the fork cannot stand beside it; say where it goes")
         with local_run(path) as copy:
             report = fork_command(
-                copy, words, at=at, change=change, output=output, on_miss=on_miss, standalone=True,
+                copy, words, at=at, change=change, output=place, on_miss=on_miss, standalone=True,
                 volatile=volatile, upstreams=upstreams, allow=allow, network=network,
                 port=port, stdout=stdout, workspace=workspace, repository=repository,
             )  # fmt: skip
@@ -103,7 +102,6 @@ def fork_command(
     project_beside(Path.cwd())
     source = ReplaySource(directory)
     plan = make_plan(source, at, read, on_miss)
-    place = Path(output) if output is not None else new_place(directory)
     capture = ForkedCapture(directory, place, plan, source.reader, standalone=standalone)
     run_start = beginning(capture.reader)
     live_upstreams = dict(upstreams or {})
@@ -180,8 +178,11 @@ def fork_command(
     return ForkReport(str(place), str(directory), plan.at, status, manifest.fork.shares, manifest, notes)
 
 
-def new_place(directory: Path) -> Path:
-    """A free folder beside the parent."""
+def new_place(path: str | Path) -> Path:
+    """A free folder beside the run in *path*."""
+    if is_remote(path):
+        raise UsageError(f"{remote_name(path)}: the fork cannot stand beside it; say where it goes")
+    directory = Path(local_path(path))
     places = (directory.with_name(f"{directory.name}-fork-{number}") for number in count(1))
     return next(place for place in places if not place.exists())
 

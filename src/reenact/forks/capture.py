@@ -77,6 +77,14 @@ class ForkHalf(Half, frozen=True, kw_only=True):
         return bool(self.taken or self.nearest or self.live)
 
 
+def refuse_place(place: Path, parent: Path) -> None:
+    """Raise where no fork of *parent* can be made in *place*."""
+    refuse_taken(place)
+    target = Path(os.path.realpath(place))
+    if target.is_relative_to(os.path.realpath(parent)):
+        raise StoreError(f"{place}: lies inside the capture that is forked; name a folder beside it")
+
+
 class ForkedCapture:
     """The capture of a fork of *parent*, made beside *place* until it is whole."""
 
@@ -96,9 +104,7 @@ class ForkedCapture:
         self.place = Path(os.path.realpath(place)) if place.is_symlink() else place.absolute()
         self._plan = plan
         self._is_standalone = standalone
-        refuse_taken(place)
-        if self.place.parent.resolve().is_relative_to(self._parent.resolve()):
-            raise StoreError(f"{place}: lies inside the capture that is forked; name a folder beside it")
+        refuse_place(place, parent)
         self.reader = reader
         identity = Identity.new()
         self.seed = _seed_of(self.reader.manifest, identity.capture_id, identity.run_id)

@@ -16,7 +16,8 @@ from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 
-from reenact.errors import UsageError
+from reenact import canonical
+from reenact.errors import FormatError, UsageError
 from reenact.providers import (
     Provider,
     RequestChange,
@@ -87,6 +88,10 @@ class ForkChange(msgspec.Struct, frozen=True, omit_defaults=True):
             raise UsageError("an outcome is changed in one way: choose one of set, replace and error")
         for path in self.set:
             read_path(path)
+        try:
+            canonical.refuse_unholdable([*self.set.values(), *self.replace])
+        except FormatError as error:
+            raise UsageError(f"change: a new value is not JSON: {error.reason}") from None
         if self.error:
             error_type(self.error)
         self.request.check()

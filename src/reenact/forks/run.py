@@ -38,6 +38,7 @@ from reenact.run.replaying import STALL_S, ReplayRun, open_source
 from reenact.run.rules import read_rules
 from reenact.seams.entered import Entered
 from reenact.seams.stdlib.written import Written, watched_by
+from reenact.values.codec import rebuild
 from reenact.values.objects import message_of
 from reenact.workspace.history import WorkspaceHistory
 from reenact.workspace.replaying import WorkspaceReplay
@@ -59,6 +60,8 @@ def make_plan(
     path = source.reader.given
     if on_miss not in get_args(OnMiss):
         raise UsageError(f"on_miss {on_miss!r} is unknown; choose {', '.join(get_args(OnMiss))}")
+    if at is not None and type(at) is not int:
+        raise UsageError(f"at {at!r} is not the number of an event; reenact show lists them")
     inherited = _inherited_request(path, source, FROM_START if at is None else at)
     request = change.request.over(inherited)
     if request != inherited and on_miss == "fail":
@@ -339,8 +342,10 @@ def _why_unanswered(data: dict[str, Any]) -> str:
     answer, error = data.get("response"), data.get("error")
     if isinstance(answer, dict) and answer.get("status") in _REFUSALS:
         return f"refused with {answer['status']}; set its key in the command's environment"
-    if answer is None and isinstance(error, dict) and not data.get("cancelled"):
-        return f"could not be reached ({error.get('message')}); is the address right, and the network there?"
+    if answer is not None or not isinstance(error, dict) or data.get("cancelled"):
+        return ""
+    if isinstance(rebuild(error), Exception):  # or else somebody did not want the answer any more
+        return f"could not be reached ({error.get('message')}); look at the address and the network"
     return ""
 
 

@@ -14,6 +14,7 @@ import msgspec
 
 from reenact.check.kinds import name_runs
 from reenact.errors import Diverged, FormatError, ReenactError, StoreError, UsageError
+from reenact.forks.capture import refuse_place
 from reenact.forks.change import ForkChange, OnMiss, read_change
 from reenact.forks.run import fork, make_plan
 from reenact.formats.record import ABSENT
@@ -42,8 +43,7 @@ from reenact.shadowing.outcomes import (
 )
 from reenact.shadowing.running import Interrupted, JobResult, RunJob, core_count, run_jobs
 from reenact.store.reader import CaptureReader
-from reenact.store.remote import is_remote, local_run
-from reenact.store.rundir import refuse_taken
+from reenact.store.remote import is_remote, local_path, local_run, remote_name
 from reenact.suite.settings import Price, project_prices
 
 Agent: TypeAlias = Callable[[Path], object]
@@ -172,7 +172,8 @@ class _Experiment:
         self._scratch: TemporaryDirectory[str] | None = None
         self._output = None if output is None else Path(output)
         if self._output is not None:
-            refuse_taken(self._output)
+            for path in paths:
+                refuse_place(self._output, Path(path))
 
     def __enter__(self) -> _Experiment:
         if self._output is None:
@@ -459,12 +460,21 @@ def fork_samples(
     The forks are captures below *output*, which is a new folder. The rest is as in
     :func:`reenact.fork_command`; *test* is as in :func:`reenact.shadow`.
     """
-    parent, folder = Path(path), Path(output)
+    if is_remote(path):
+        with local_run(path) as copy:
+            report = fork_samples(
+                copy, words, at=at, samples=samples, output=output, change=change, on_miss=on_miss,
+                standalone=True, test=test, jobs=jobs, prices=prices, volatile=volatile, allow=allow,
+                upstreams=upstreams, network=network, allow_code=allow_code, workspace=workspace,
+                repository=repository, progress_bar=progress_bar,
+            )  # fmt: skip
+            return msgspec.structs.replace(report, parent=remote_name(path))
+    parent, folder = Path(local_path(path)), Path(output)
     read, _ = read_change(change)
     if samples < 1:
         raise UsageError("samples: must be at least 1")
     make_plan(ReplaySource(parent), at, read, on_miss)
-    refuse_taken(folder)
+    refuse_place(folder, parent)
     judging = Judging.read(Path(test), allow_code=allow_code) if test is not None else None
     known = project_prices(Path.cwd()) if prices is None else prices
     digits = len(str(samples))
