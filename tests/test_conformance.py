@@ -19,7 +19,9 @@ from reenact import canonical
 from reenact.canonical import read_json
 from reenact.check.actions.policy import Policy
 from reenact.check.artifact import check_artifact, with_other_log, with_receipt
+from reenact.check.datasets import check_dataset
 from reenact.check.findings import Finding
+from reenact.check.kinds import kind_of
 from reenact.check.seals.verify import with_seal
 from reenact.errors import FormatError, StoreError
 from reenact.formats.bundle import read_bundle
@@ -82,6 +84,8 @@ def test_the_loop_for_other_languages_works(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def checked(folder: Path, expected: dict[str, Any]) -> Any:
+    if kind_of(folder / expected["artifact"]) == "dataset":
+        return check_dataset(folder / expected["artifact"])
     report = check_artifact(folder / expected["artifact"], lenient=expected.get("lenient", False))
     if "receipt" in expected:
         report = with_receipt(report, folder / expected["receipt"])

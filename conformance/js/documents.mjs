@@ -1,7 +1,7 @@
 // Documents of one JSON value, and logs and captures beside their receipts.
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
-import { canonical, hash, isHash, linesOf, parse } from "./json.mjs";
+import { existsSync, readFileSync, readdirSync, statSync } from "node:fs";
+import { basename, dirname, join } from "node:path";
+import { Refused, canonical, digest, hash, isHash, linesOf, parse } from "./json.mjs";
 import { schemas } from "./kit.mjs";
 import { childPath, equal, isNumber, isObject, schemaProblem, unknownMembers } from "./schema.mjs";
 import { DIALECTS, found, moment, readLog, warned } from "./verify.mjs";
@@ -422,4 +422,64 @@ export function withReplayReceipt(directory, file) {
     ...differing.filter(Boolean).map(() => found("receipt_differs")),
     ...unknown("replay-receipt", receipt),
   ];
+}
+
+// The rows of a dataset beside its manifest. Whether a row is that of its run is left out: it takes a way from events to rows.
+export function dataset(path) {
+  const isFolder = statSync(path).isDirectory();
+  const files = isFolder ? readdirSync(path).filter((name) => name.endsWith(".jsonl")) : [basename(path)];
+  const folder = isFolder ? path : dirname(path);
+  const findings = [];
+  const written = writtenFiles(isFolder ? join(path, "dataset.manifest.json") : `${path}.manifest.json`, findings);
+  const seen = new Set();
+  for (const name of files.sort()) {
+    const digests = [];
+    const problems = rowProblems(join(folder, name), digests, seen);
+    findings.push(...problems);
+    const file = written?.find((each) => each.name === name);
+    const code = written && wholeProblem(file, digests, problems.length === 0);
+    if (code) findings.push(found(code));
+  }
+  const gone = isFolder ? (written ?? []).filter(({ name }) => !files.includes(name)) : [];
+  return [...findings, ...gone.map(() => found("rows_missing"))];
+}
+
+function writtenFiles(manifest, findings) {
+  if (!existsSync(manifest)) return void findings.push(warned("no_manifest"));
+  let path = null;
+  try {
+    const value = parse(readFileSync(manifest));
+    path = schemaProblem(schemas["dataset-manifest"], value);
+    if (!path) return value.files;
+  } catch (error) {
+    if (!(error instanceof Refused)) throw error;
+  }
+  findings.push(found("manifest_unreadable", null, path));
+}
+
+function rowProblems(file, digests, seen) {
+  return linesOf(readFileSync(file)).flatMap(([number, text]) => {
+    let row = null;
+    try {
+      row = parse(text);
+    } catch (error) {
+      if (!(error instanceof Refused)) throw error;
+    }
+    if (!isObject(row)) return [found("row_unreadable", number)];
+    digests.push(digest(row));
+    if (row.provenance?.schema !== "reenact.dataset.v1")
+      return [found("row_without_source", number, "$.provenance")];
+    const source = canonical(row.provenance);
+    const isSecond = seen.has(source);
+    seen.add(source);
+    return isSecond ? [found("row_twice", number)] : [];
+  });
+}
+
+function wholeProblem(file, digests, isEachGood) {
+  if (!file) return "rows_added";
+  const count = Number(file.rows);
+  if (digests.length !== count) return digests.length < count ? "rows_missing" : "rows_added";
+  const whole = hash(digests.map((each) => `${each}\n`).join(""));
+  return isEachGood && whole !== file.digest ? "rows_moved" : null;
 }

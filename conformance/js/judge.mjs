@@ -6,6 +6,7 @@ import { judge, normalize } from "./assertions.mjs";
 import { decide, policy, policyProblem, testCase } from "./cases.mjs";
 import {
   bundle,
+  dataset,
   receipt,
   replayReceipt,
   result,
@@ -44,6 +45,8 @@ const READERS = {
   "DISCLOSURE.json": disclosure,
   "test.yaml": testCase,
   "policy.yaml": policy,
+  "rows.jsonl": dataset,
+  dataset,
 };
 
 function verifyCase(folder, expected) {

@@ -17,6 +17,7 @@ from conformance.make.bundle import bundle_cases
 from conformance.make.canonical_json import vectors
 from conformance.make.capture import capture_cases, payload_cases
 from conformance.make.case import Case, Event, document
+from conformance.make.dataset import dataset_cases
 from conformance.make.judgement import judgements, traces
 from conformance.make.policy import decisions, policy_cases
 from conformance.make.receipt import receipt_cases
@@ -57,6 +58,7 @@ FORMATS: dict[str, Callable[[], Iterator[Case]]] = {
     "shadow": shadow_cases,
     "shadow-steps": shadow_steps_cases,
     "policy": policy_cases,
+    "dataset": dataset_cases,
 }
 VECTORS: dict[str, Callable[[], Any]] = {
     "canonical-json/replay.json": lambda: vectors("replay"),
