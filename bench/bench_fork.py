@@ -49,13 +49,20 @@ def figures() -> Iterator[Figure]:
         yield Figure(
             f"fork at the end of {CALLS:,} calls", ours_s, "strict replay", beside_s, TimesAsLong(1.2)
         )
-        suffix_bytes = (folder / "fork" / "events.jsonl").stat().st_size
-        size_bytes = sum(file.stat().st_size for file in (folder / "fork").rglob("*") if file.is_file())
-        allowed_bytes = suffix_bytes + ALLOWED_BYTES
-        yield Figure(
-            "a fork on disk", size_bytes, "its own events + 4 KiB", allowed_bytes, TimesAsLong(1), unit="B"
-        )
+        yield _size(folder, "at the end", 2 * CALLS)
+        _fork(folder, at=CALLS)
+        yield _size(folder, "in the middle", CALLS)
         yield _samples(folder)
+
+
+def _size(folder: Path, where: str, at: int) -> Figure:
+    """All files of the fork, beside what its parent has from the changed outcome on."""
+    lines = (folder / "run" / "events.jsonl").read_bytes().splitlines(keepends=True)
+    size_bytes = sum(file.stat().st_size for file in (folder / "fork").rglob("*") if file.is_file())
+    allowed_bytes = sum(map(len, lines[at:])) + ALLOWED_BYTES
+    return Figure(
+        f"a fork {where}, on disk", size_bytes, "the suffix + 4 KiB", allowed_bytes, TimesAsLong(1), unit="B"
+    )
 
 
 def _replay(folder: Path) -> None:
@@ -63,10 +70,10 @@ def _replay(folder: Path) -> None:
         agent()
 
 
-def _fork(folder: Path) -> None:
+def _fork(folder: Path, at: int = 2 * CALLS) -> None:
     shutil.rmtree(folder / "fork", ignore_errors=True)
     change = {"set": {"$.number": -1}}
-    with reenact.fork(folder / "run", at=2 * CALLS, change=change, output=folder / "fork"):
+    with reenact.fork(folder / "run", at=at, change=change, output=folder / "fork"):
         agent()
 
 

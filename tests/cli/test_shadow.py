@@ -162,6 +162,38 @@ def test_samples_are_grouped(shop):
     assert run("verify", "forks/2", cwd=folder).returncode == 0
 
 
+MEETING = """
+import os, sys, time
+import reenact
+
+@reenact.tool
+def ask():
+    return "Thursday"
+
+ask()
+meeting = sys.argv[1]
+if os.path.isdir(meeting):
+    open(os.path.join(meeting, str(os.getpid())), "x").close()
+    deadline = time.monotonic() + 60
+    while len(os.listdir(meeting)) < 2:
+        assert time.monotonic() < deadline, "nobody else is at work"
+        time.sleep(0.02)
+"""
+
+
+def test_samples_are_at_work_side_by_side(tmp_path):
+    """Each waits for the other, which would never come if they were made one after the other."""
+    (tmp_path / "agent.py").write_text(MEETING)
+    words = [PYTHON, "agent.py", "meeting"]
+    assert run("record", "-o", "run", "--", *words, cwd=tmp_path).returncode == 0
+    (tmp_path / "meeting").mkdir()
+    done = run(
+        "fork", "run", "--at", 2, "-n", 2, "-j", 2, "-o", "forks", "--json", "--", *words, cwd=tmp_path
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["endedWell"]["count"] == 2, done.stdout
+
+
 def test_ctrl_c_keeps_what_is_done(shop):
     """The sample under way is cleared away."""
     folder, environment = shop

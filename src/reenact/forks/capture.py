@@ -146,7 +146,9 @@ class ForkedCapture:
         suffix = list(map(ids_changer(was, ids), suffix))
         digest = sha256()
         own = []
-        for portion in map(portion_changer(was, ids), self._portions(start, shared)):
+        with_ids = portion_changer(was, ids)
+        for lines, number in self._portions(start, shared):
+            portion = with_ids(lines, number)
             digest.update(portion)
             if is_whole:
                 own += portion.split(b"\n")[:-1]
@@ -166,11 +168,12 @@ class ForkedCapture:
         self._run.finish(write_manifest(self.manifest), has_transcript=is_whole)
         return self.manifest
 
-    def _portions(self, start: bytes, shared: int) -> Iterator[bytes]:
-        """The lines of the events that are shared, *start* in the place of the first."""
-        yield start + b"\n"
+    def _portions(self, start: bytes, shared: int) -> Iterator[tuple[bytes, int]]:
+        """The lines of the events that are shared, *start* in the place of the first, and how many."""
+        yield start + b"\n", 1
         for first in range(2, shared + 1, PORTION_LINES):
-            yield self.reader.text(first, min(shared, first + PORTION_LINES - 1))
+            last = min(shared, first + PORTION_LINES - 1)
+            yield self.reader.text(first, last), last - first + 1
 
     def _is_same(
         self, source: ReplaySource, halves: Sequence[ForkHalf], start: bytes, end: dict[str, Any]
