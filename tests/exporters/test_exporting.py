@@ -24,6 +24,7 @@ from reenact.canonical import encode_clean
 from reenact.exporters.exporting import EXPORT_FORMATS
 from reenact.formats.capture import Integrity, read_manifest, with_own_digest, write_manifest
 from reenact.testing import Reply, ScriptedProvider, ToolCall
+from tests.cli.commands import agent
 from tests.cli.commands import run as run_command
 from tests.importers.test_transcripts import SOURCES, counted, source_of
 
@@ -332,3 +333,46 @@ def test_a_run_that_is_named_twice_is_exported_once(tmp_path, recorded):
     assert reenact.verify(tmp_path / "x").findings == []
     with pytest.raises(reenact.UsageError, match="no number"):
         reenact.export_runs(run, "sft", tmp_path / "x", min_utility=float("nan"))
+
+
+@pytest.fixture(scope="module")
+def family(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of three processes, and a fork of it in which the last answer is another."""
+    home = tmp_path_factory.mktemp("family")
+    words = agent("family", "os.fork", "one", "two", "three")
+    with ScriptedProvider(lambda request: Reply(f"{request.user_text}!")) as provider:
+        address = {"ANTHROPIC_BASE_URL": provider.base_url("anthropic")}
+        done = run_command("record", "-o", "runs/a", "--", *words, cwd=home, **address)
+        assert done.returncode == 0, done.stderr
+        events = [json.loads(line) for line in (home / "runs/a/events.jsonl").read_text().splitlines()]
+        last = [event["seq"] for event in events if event["type"] == "llm_request"][-1]
+        change = ("--at", last, "--set", '$.content[0].text="Changed."', "-o", "runs/f")
+        done = run_command("fork", "runs/a", *change, "--", *words, cwd=home, **address)
+        assert done.returncode == 0, done.stderr
+    return home / "runs"
+
+
+COUNTED: dict[str, Any] = {
+    "atif": lambda text: sum(step["source"] == "agent" for step in json.loads(text)["steps"]),
+    "har": lambda text: len(json.loads(text)["log"]["entries"]),
+    "otlp": lambda text: text.count(b'"name":"chat m"'),
+    "sft": lambda text: text.count(b"\n"),
+    "preference": lambda text: 4 if text == b"" else 0,  # nothing says which of the two is better
+}
+
+
+@pytest.mark.parametrize("name", ["a", "f"])
+@pytest.mark.parametrize("to", EXPORT_FORMATS)
+def test_runs_of_several_processes_and_forks_are_exported_whole(tmp_path, family, name, to):
+    """What a fork shares with its parent too; the rows of a dataset are traced back."""
+    report = reenact.export_runs(family / name, to, tmp_path / "it")
+    assert (len(report.runs), report.failed) == (1, [])
+    text = (tmp_path / "it").read_bytes()
+    if to == "parquet":
+        assert report.dataset is not None
+        assert [*report.dataset.files.values()] == [8]
+    else:
+        assert COUNTED[to](text) == 4
+        assert (b"Changed." in text) is (name == "f" and to != "preference")
+    if to in ("sft", "parquet"):
+        assert reenact.verify(tmp_path / "it").findings == []

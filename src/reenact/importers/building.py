@@ -274,15 +274,15 @@ class RunBuilder:
 
     def objects(self, place: str, value: JsonValue, line: Line = None) -> list[dict[str, JsonValue]]:
         """The objects in the list at *place*; what is no such list, or none in it, is a loss."""
-        if type(value) is list and all(type(each) is dict for each in value):
-            return value
         if value is not None and not isinstance(value, list):
             self.lose(str(unfit(place, "a list", value)), line)
-        listed = value if isinstance(value, list) else []
-        for each in listed:
-            if not isinstance(each, dict):
-                self.lose(str(unfit(f"an item of {place}", "an object", each)), line)
-        return [each for each in listed if isinstance(each, dict)]
+            return []
+        found = [each for each in value or () if isinstance(each, dict)]
+        if value and len(found) != len(value):
+            for each in value:
+                if not isinstance(each, dict):
+                    self.lose(str(unfit(f"an item of {place}", "an object", each)), line)
+        return found
 
     def lose(self, reason: str, line: Line = None) -> None:
         """A part of the source could not be read."""
