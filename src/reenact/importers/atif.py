@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
+from reenact.canonical import JsonValue
 from reenact.errors import FormatError
 from reenact.importers.building import (
     KnownFields,
@@ -18,7 +19,7 @@ from reenact.importers.building import (
     usage_counts,
 )
 from reenact.importers.importing import Importer, Runs
-from reenact.importers.source import LARGE_BYTES, ForeignSource, Losses, expect_list, unfit
+from reenact.importers.source import LARGE_BYTES, ForeignSource, JsonObject, Losses, expect_list, unfit
 from reenact.importers.turns import TranscriptTurns
 
 _STEPS: Final = ("steps",)
@@ -57,6 +58,7 @@ def _read(source: ForeignSource, runs: Runs) -> None:
     run.missing("requests as they were sent")
     turns = TranscriptTurns(run)
     lost: Losses = []
+    told: JsonValue
     if source.path.stat().st_size > LARGE_BYTES:
         told = _read_stream(source, run, turns, lost)
     else:
@@ -76,11 +78,9 @@ def _read(source: ForeignSource, runs: Runs) -> None:
     turns.finish()
 
 
-def _read_stream(
-    source: ForeignSource, run: RunBuilder, turns: TranscriptTurns, lost: Losses
-) -> dict[str, Any]:
+def _read_stream(source: ForeignSource, run: RunBuilder, turns: TranscriptTurns, lost: Losses) -> JsonObject:
     """A large one, step by step; what stands behind the steps is noted behind them."""
-    told: dict[str, Any] = {}
+    told: JsonObject = {}
     steps = inner = 0
     for path, line, value, is_item in source.members([_STEPS, _INNER], lost):
         if not is_item:
@@ -98,12 +98,12 @@ def _read_stream(
     return told
 
 
-def _about(told: dict[str, Any]) -> dict[str, Any]:
+def _about(told: JsonObject) -> JsonObject:
     names = ("agent", "session_id", "notes", "final_metrics", "extra")
     return {key: told[key] for key in names if key in told}
 
 
-def _model_of(told: dict[str, Any]) -> Any:
+def _model_of(told: JsonObject) -> JsonValue:
     agent = told.get("agent")
     return agent.get("model_name") if isinstance(agent, dict) else None
 
@@ -111,18 +111,18 @@ def _model_of(told: dict[str, Any]) -> Any:
 def _import_trajectory(
     run: RunBuilder,
     turns: TranscriptTurns,
-    told: dict[str, Any],
+    told: JsonObject,
     lane: str,
     line_of: Callable[[int], int | None],
 ) -> None:
     run.check_fields("trajectory", told, _TRAJECTORY)
     run.note("trajectory", _about(told), lane=lane)
-    for number, step in enumerate(told["steps"], 1):
+    for number, step in enumerate(expect_list("steps", told.get("steps")), 1):
         _try_step(run, turns, step, _model_of(told), lane, number, partial(line_of, number))
 
 
 def _import_inner(
-    run: RunBuilder, turns: TranscriptTurns, told: Any, lane: str, number: int, line: int | None
+    run: RunBuilder, turns: TranscriptTurns, told: JsonValue, lane: str, number: int, line: int | None
 ) -> None:
     """A trajectory below another; what is lost of it is told with the line on which it begins."""
     if not isinstance(told, dict) or not isinstance(told.get("steps"), list):
@@ -137,8 +137,8 @@ def _import_inner(
 def _try_step(
     run: RunBuilder,
     turns: TranscriptTurns,
-    step: Any,
-    model: Any,
+    step: JsonValue,
+    model: JsonValue,
     lane: str,
     number: int,
     line: Line = None,
@@ -147,7 +147,7 @@ def _try_step(
 
 
 def _import_step(
-    run: RunBuilder, turns: TranscriptTurns, step: dict[str, Any], model: Any, lane: str, line: Line
+    run: RunBuilder, turns: TranscriptTurns, step: JsonObject, model: JsonValue, lane: str, line: Line
 ) -> None:
     run.check_fields("step", step, _STEP)
     time_ms, source, message = iso_ms(step.get("timestamp")), step.get("source"), step.get("message")
@@ -158,9 +158,9 @@ def _import_step(
         return
     if isinstance(metrics := step.get("metrics"), dict):
         run.check_fields("metrics", metrics, _METRICS)
-    calls = expect_list("tool_calls", step.get("tool_calls"))
+    listed = expect_list("tool_calls", step.get("tool_calls"))
+    calls = [run.check_fields("tool_call", call, _CALL) for call in listed]
     for call in calls:
-        run.check_fields("tool_call", call, _CALL)
         for name in ("function_name", "tool_call_id"):
             if call.get(name) is None:
                 raise unfit(f"tool_call.{name}", "a text", None)
@@ -185,7 +185,7 @@ def _import_step(
             time_ms=time_ms,
             lane=lane,
         )
-        if isinstance(step.get("llm_call_count"), int) and step["llm_call_count"] > 1:
+        if isinstance(count := step.get("llm_call_count"), int) and count > 1:
             run.missing("single model calls of steps that made several")
     _import_results(run, turns, step, time_ms, lane, line)
 
@@ -193,15 +193,14 @@ def _import_step(
 def _import_results(
     run: RunBuilder,
     turns: TranscriptTurns,
-    step: dict[str, Any],
+    step: JsonObject,
     time_ms: float | None,
     lane: str,
     line: Line,
 ) -> None:
-    observation = step.get("observation") or {}
-    run.check_fields("observation", observation, {"results"})
-    for result in expect_list("observation.results", observation.get("results")):
-        run.check_fields("result", result, _RESULT)
+    observation = run.check_fields("observation", step.get("observation") or {}, {"results"})
+    for each in expect_list("observation.results", observation.get("results")):
+        result = run.check_fields("result", each, _RESULT)
         own = result.get("source_call_id")
         if own is None:
             turns.flush(lane)

@@ -14,12 +14,13 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 import msgspec
 
 from reenact._version import __version__
 from reenact.boundary import Lane, entered, running_in
+from reenact.canonical import JsonValue
 from reenact.errors import StoreError
 from reenact.formats.capture import (
     BLOB_THRESHOLD_BYTES,
@@ -36,7 +37,7 @@ from reenact.formats.capture import (
 )
 from reenact.formats.record import ABSENT
 from reenact.gateway.lane import LANE
-from reenact.importers.source import UNFIT, expect_object, reason_of, unfit
+from reenact.importers.source import UNFIT, JsonObject, expect_object, reason_of, unfit
 from reenact.recorder.context import CaptureContext
 from reenact.recorder.sink import FileCaptureSink
 from reenact.redaction import Redactor, default_profile
@@ -47,7 +48,6 @@ from reenact.seams.http.message import Head, Undecodable, decoder, header_value
 from reenact.seams.http.request import Sent
 from reenact.seams.stdlib import NOTHING
 
-JsonValue = Any
 Fields = Mapping[str, JsonValue]
 Line = int | Callable[[], int | None] | None
 """Where something stands in a source, or how to find that out."""
@@ -102,7 +102,7 @@ class ToolRequest(msgspec.Struct, frozen=True):
     line: Line = None
     """Where a source tells of it."""
 
-    def to_json(self) -> dict[str, JsonValue]:
+    def to_json(self) -> JsonObject:
         # In canonical order, so that an answer can be written as it is.
         if self.id is None:
             return {"arguments": self.arguments, "name": self.name}
@@ -112,14 +112,14 @@ class ToolRequest(msgspec.Struct, frozen=True):
 class ModelTurn(msgspec.Struct, frozen=True, kw_only=True):
     """A model call as a transcript tells it: what was new to the model, and what it answered."""
 
-    messages: list[dict[str, JsonValue]] = []
+    messages: list[JsonObject] = []
     """Since the answer before, in the same lane: objects with ``role`` and ``content``."""
     text: str = ""
     reasoning: str = ""
     tools: tuple[ToolRequest, ...] = ()
     provider: str = "unknown"
     model: str = "unknown"
-    usage: dict[str, JsonValue] | None = None
+    usage: JsonObject | None = None
     """Under the names of a capture: ``inputTokens``, ``outputTokens`` and so on."""
     stop_reason: str | None = None
     error: str | None = None
@@ -258,21 +258,21 @@ class RunBuilder:
                 name = _OTHERS
             self._unknown[name] += 1
 
-    def check_fields(self, place: str, value: Fields, known: AbstractSet[str]) -> None:
-        """Count what is in *value* beyond what is *known*; :class:`Unfit` if it is no object."""
-        if type(value) is not dict:
-            expect_object(place or "the document", value)
-        if value.keys() <= (known.plain if isinstance(known, KnownFields) else known):
-            return
-        self.unknown(place, value.keys() - known)
+    def check_fields(self, place: str, value: object, known: AbstractSet[str]) -> JsonObject:
+        """*value*, if it is an object; what is in it beyond what is *known* is counted."""
+        found = expect_object(place or "the document", value)
+        if found.keys() <= (known.plain if isinstance(known, KnownFields) else known):
+            return found
+        self.unknown(place, found.keys() - known)
         if isinstance(known, KnownFields):
-            for inner_place, inner, inner_known in known.inner_objects(place, value):
+            for inner_place, inner, inner_known in known.inner_objects(place, found):
                 if inner_known is None:
                     self.missing(inner_place + LEFT_OUT)
                 else:
                     self.check_fields(inner_place, inner, inner_known)
+        return found
 
-    def objects(self, place: str, value: JsonValue, line: Line = None) -> list[dict[str, JsonValue]]:
+    def objects(self, place: str, value: object, line: Line = None) -> list[JsonObject]:
         """The objects in the list at *place*; what is no such list, or none in it, is a loss."""
         if value is not None and not isinstance(value, list):
             self.lose(str(unfit(place, "a list", value)), line)
@@ -361,7 +361,7 @@ class RunBuilder:
         """A model call that somebody tells of."""
         self.counts.model_calls += 1
         self.at(turn.asked_ms)
-        request: dict[str, JsonValue] = {"messages": turn.messages}
+        request: JsonObject = {"messages": [*turn.messages]}
         before = self._latest_model.get(turn.lane)
         if before is not None:
             request["after"] = before
@@ -379,7 +379,7 @@ class RunBuilder:
             },
         )
         self.at(turn.answered_ms)
-        answer: dict[str, JsonValue] = {}
+        answer: JsonObject = {}
         if turn.reasoning:
             answer["reasoning"] = turn.reasoning
         if turn.text:
@@ -387,7 +387,7 @@ class RunBuilder:
             self.final_output = turn.text
         if turn.tools:
             answer["tool_calls"] = [each.to_json() for each in turn.tools]
-        told: dict[str, JsonValue] = {
+        told: JsonObject = {
             "callId": call_id,
             "derived": True,
             "model": model,
@@ -434,7 +434,7 @@ class RunBuilder:
             return False
         self.counts.tool_results += 1
         self.at(time_ms)
-        outcome: dict[str, JsonValue] = {"callId": call_id, "ok": not is_error, "derived": True}
+        outcome: JsonObject = {"callId": call_id, "ok": not is_error, "derived": True}
         if is_error:
             message = result if isinstance(result, str) else msgspec.json.encode(result).decode()
             outcome["error"] = {"type": "ToolError", "message": message}
@@ -454,7 +454,7 @@ class RunBuilder:
         told = {"type": _name_of(kind), "details": details, "lane": lane, "derived": True}
         self._tell("state_mutation", told)
 
-    def _tell(self, event_type: str, data: dict[str, JsonValue]) -> None:
+    def _tell(self, event_type: str, data: JsonObject) -> None:
         source = self._source
         self._context.record_reported(event_type, data, self._now_ms, is_json=source.is_json)
         if source.position - self._told_to > _TOLD_BYTES:
@@ -525,7 +525,7 @@ def kind_of(entry: Fields) -> str:
     return kind if isinstance(kind, str) else str(kind)
 
 
-def text_of(content: JsonValue) -> str:
+def text_of(content: object) -> str:
     """The text in a message's content: a text, or the text parts of a list."""
     if isinstance(content, str):
         return content
@@ -537,14 +537,14 @@ def text_of(content: JsonValue) -> str:
     return ""
 
 
-def usage_counts(usage: JsonValue, names: Mapping[str, str]) -> dict[str, int] | None:
+def usage_counts(usage: JsonValue, names: Mapping[str, str]) -> JsonObject | None:
     """Token counts under the names of a capture, by the *names* that the source has for them."""
     if not isinstance(usage, dict):
         return None
-    found = {
-        ours: usage[theirs]
+    found: JsonObject = {
+        ours: count
         for theirs, ours in names.items()
-        if isinstance(usage.get(theirs), int) and not isinstance(usage[theirs], bool) and usage[theirs] >= 0
+        if isinstance(count := usage.get(theirs), int) and not isinstance(count, bool) and count >= 0
     }
     return found or None
 

@@ -6,8 +6,10 @@ their own below ``<session>/subagents/``, are lanes; so is what was said anew at
 
 from __future__ import annotations
 
-from typing import Any, Final
+from pathlib import Path
+from typing import Final
 
+from reenact.canonical import JsonValue
 from reenact.errors import FormatError
 from reenact.importers.building import (
     KnownFields,
@@ -19,7 +21,7 @@ from reenact.importers.building import (
     usage_counts,
 )
 from reenact.importers.importing import Importer, Runs
-from reenact.importers.source import ForeignSource
+from reenact.importers.source import ForeignSource, JsonObject
 from reenact.importers.turns import TranscriptTurns
 
 _SPOKEN: Final = ("user", "assistant")
@@ -72,7 +74,7 @@ def _recognises(source: ForeignSource) -> bool:
     )
 
 
-def _session_of(source: ForeignSource) -> Any:
+def _session_of(source: ForeignSource) -> Path:
     folder = source.path.parent.parent
     return folder.with_name(f"{folder.name}.jsonl")
 
@@ -108,7 +110,7 @@ class _Reading:
         self._children[parent] = number + 1
         return f"{parent}.{number}"
 
-    def entry(self, line: int, entry: dict[str, Any], lane: str | None = None) -> None:
+    def entry(self, line: int, entry: JsonObject, lane: str | None = None) -> None:
         run, kind, time_ms = self._run, kind_of(entry), iso_ms(entry.get("timestamp"))
         message = entry.get("message")
         blocks = self._blocks(line, message.get("content")) if isinstance(message, dict) else []
@@ -131,12 +133,12 @@ class _Reading:
         else:
             self._said(line, blocks, time_ms, lane)
 
-    def _blocks(self, line: int, content: Any) -> list[dict[str, Any]]:
+    def _blocks(self, line: int, content: JsonValue) -> list[JsonObject]:
         if isinstance(content, str):
             return [{"type": "text", "text": content}]
         return self._run.objects("message.content", content, line)
 
-    def _lane_of(self, line: int, entry: dict[str, Any], *, is_prompt: bool) -> str:
+    def _lane_of(self, line: int, entry: JsonObject, *, is_prompt: bool) -> str:
         own, parent = entry.get("uuid"), entry.get("parentUuid")
         if not isinstance(own, str):
             return "0"
@@ -149,7 +151,7 @@ class _Reading:
         self._lanes[digest] = lane
         return lane
 
-    def _parent_lane(self, line: int, entry: dict[str, Any], parent: Any) -> str:
+    def _parent_lane(self, line: int, entry: JsonObject, parent: JsonValue) -> str:
         if isinstance(parent, str):
             found = self._lanes.get(hash(parent))
             if found is None:
@@ -166,9 +168,9 @@ class _Reading:
     def _answer(
         self,
         line: int,
-        entry: dict[str, Any],
-        message: dict[str, Any],
-        blocks: list[dict[str, Any]],
+        entry: JsonObject,
+        message: JsonObject,
+        blocks: list[JsonObject],
         time_ms: float | None,
         lane: str,
     ) -> None:
@@ -208,8 +210,9 @@ class _Reading:
             lane=lane,
         )
 
-    def _said(self, line: int, blocks: list[dict[str, Any]], time_ms: float | None, lane: str) -> None:
-        said = []
+    def _said(self, line: int, blocks: list[JsonObject], time_ms: float | None, lane: str) -> None:
+        said: list[JsonValue] = []
+        is_text = True
         for block in blocks:
             self._run.check_fields("block", block, _BLOCK)
             kind = kind_of(block)
@@ -226,16 +229,16 @@ class _Reading:
             if kind not in _BLOCKS:
                 self._run.unknown("content", [kind])
             said.append(block)
+            is_text &= kind == "text"
         if said:
-            texts = all(block.get("type") == "text" for block in said)
-            self.turns.say("user", text_of(said) if texts else said, time_ms, lane)
+            self.turns.say("user", text_of(said) if is_text else said, time_ms, lane)
 
 
-def _has_results(blocks: list[dict[str, Any]]) -> bool:
+def _has_results(blocks: list[JsonObject]) -> bool:
     return any(block.get("type") == "tool_result" for block in blocks)
 
 
-def _id(value: Any) -> str | None:
+def _id(value: JsonValue) -> str | None:
     return value if isinstance(value, str) else None
 
 

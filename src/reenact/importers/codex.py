@@ -6,8 +6,9 @@ A forked session repeats the history of the one that it was forked from; what is
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import Any, Final
+from typing import Final
 
+from reenact.canonical import JsonValue
 from reenact.errors import FormatError
 from reenact.importers.building import (
     KnownFields,
@@ -19,7 +20,7 @@ from reenact.importers.building import (
     usage_counts,
 )
 from reenact.importers.importing import Importer, Runs
-from reenact.importers.source import ForeignSource, read_value
+from reenact.importers.source import ForeignSource, JsonObject, read_value
 from reenact.importers.turns import TranscriptTurns
 
 _LINE: Final = KnownFields("timestamp", "ordinal", "type", "payload", metadata=None)
@@ -91,7 +92,7 @@ class _Reading:
         self._seen: set[str] = set()
         self.repeated = 0
 
-    def entry(self, line: int, entry: dict[str, Any]) -> None:
+    def entry(self, line: int, entry: JsonObject) -> None:
         run, time_ms = self._run, iso_ms(entry.get("timestamp"))
         if "payload" not in entry:
             self._early_entry(line, entry, time_ms)
@@ -110,13 +111,13 @@ class _Reading:
         else:
             self._note(kind, payload, time_ms)
 
-    def _is_older(self, payload: dict[str, Any], time_ms: float | None) -> bool:
+    def _is_older(self, payload: JsonObject, time_ms: float | None) -> bool:
         told = payload.get("internal_chat_message_metadata_passthrough")
         made_ms = iso_ms(told.get("create_time")) if isinstance(told, dict) else None
         made_ms = made_ms or iso_ms(payload.get("started_at")) or time_ms
         return made_ms is not None and self._forked_ms is not None and made_ms < self._forked_ms
 
-    def _early_entry(self, line: int, entry: dict[str, Any], time_ms: float | None) -> None:
+    def _early_entry(self, line: int, entry: JsonObject, time_ms: float | None) -> None:
         if entry.get("type") in ("message", "reasoning", *_CALLS, *_OUTPUTS):
             self._item(line, entry, time_ms)
         else:
@@ -124,7 +125,7 @@ class _Reading:
                 str(entry.get("type") or entry.get("record_type") or "session"), entry, time_ms=time_ms
             )
 
-    def _meta(self, payload: dict[str, Any], time_ms: float | None) -> None:
+    def _meta(self, payload: JsonObject, time_ms: float | None) -> None:
         if self._session is None:
             self._session = str(payload.get("id"))
             if payload.get("forked_from_id") is not None:
@@ -133,9 +134,9 @@ class _Reading:
             return  # the head of the session whose history is repeated here
         self._run.note("session_meta", payload, time_ms=time_ms)
 
-    def _note(self, kind: str, payload: dict[str, Any], time_ms: float | None) -> None:
-        if kind == "turn_context" and isinstance(payload.get("model"), str):
-            self._model = payload["model"]
+    def _note(self, kind: str, payload: JsonObject, time_ms: float | None) -> None:
+        if kind == "turn_context" and isinstance(model := payload.get("model"), str):
+            self._model = model
         if kind == "event_msg" and payload.get("type") == "token_count":
             info = payload.get("info")
             usage = usage_counts(info.get("last_token_usage"), USAGE) if isinstance(info, dict) else None
@@ -151,7 +152,7 @@ class _Reading:
         named = f"{kind} {payload['type']}" if kind == "event_msg" and "type" in payload else kind
         self._run.note(named, payload, time_ms=time_ms)
 
-    def _item(self, line: int, item: dict[str, Any], time_ms: float | None) -> None:
+    def _item(self, line: int, item: JsonObject, time_ms: float | None) -> None:
         run, kind = self._run, kind_of(item)
         run.check_fields("item", item, _ITEM)
         own = item.get("call_id") or item.get("id")
@@ -176,7 +177,7 @@ class _Reading:
                 run.unknown("item", [f"type={kind}"])
             run.note(kind, item, time_ms=time_ms)
 
-    def _message(self, item: dict[str, Any], time_ms: float | None) -> None:
+    def _message(self, item: JsonObject, time_ms: float | None) -> None:
         role, content = item.get("role"), item.get("content")
         others = self._check_parts(content)
         if role == "assistant":
@@ -188,7 +189,7 @@ class _Reading:
             said = content if others else text_of(content)
             self.turns.say("system" if role in ("system", "developer") else "user", said, time_ms)
 
-    def _check_parts(self, content: Any) -> list[Any]:
+    def _check_parts(self, content: JsonValue) -> list[JsonValue]:
         """Those parts of a content that are no texts."""
         others = []
         for part in content if isinstance(content, list) else ():
@@ -198,15 +199,27 @@ class _Reading:
                 others.append(part)
         return others
 
-    def _answer(self, time_ms: float | None, **told: Any) -> None:
+    def _answer(
+        self,
+        time_ms: float | None,
+        text: str = "",
+        reasoning: str = "",
+        tools: list[ToolRequest] | None = None,
+    ) -> None:
         if not self._is_answering:
             self._answers += 1
             self._is_answering = True
         self.turns.answer(
-            str(self._answers), provider="openai_responses", model=self._model, time_ms=time_ms, **told
+            str(self._answers),
+            text=text,
+            reasoning=reasoning,
+            tools=tools,
+            provider="openai_responses",
+            model=self._model,
+            time_ms=time_ms,
         )
 
-    def _output(self, line: int, item: dict[str, Any], time_ms: float | None) -> None:
+    def _output(self, line: int, item: JsonObject, time_ms: float | None) -> None:
         output = item.get("output")
         is_error = isinstance(output, dict) and output.get("success") is False
         content = output.get("content", output) if isinstance(output, dict) else output
@@ -218,7 +231,7 @@ class _Reading:
         self.turns.result(own, content, is_error=is_error, time_ms=time_ms, line=line)
 
 
-def _tool_of(item: dict[str, Any], line: int) -> ToolRequest:
+def _tool_of(item: JsonObject, line: int) -> ToolRequest:
     arguments = item.get("arguments", item.get("input", item.get("action")))
     if isinstance(arguments, str) and item.get("type") != "custom_tool_call":
         with suppress(ValueError):

@@ -76,7 +76,8 @@ def _read(source: ForeignSource, runs: Runs) -> None:
         if not isinstance(payload, dict):
             run.lose("the event has no payload", line)
             continue
-        run.at(event.get("wall_time_unix_ms") if isinstance(event.get("wall_time_unix_ms"), int) else None)
+        time_ms = event.get("wall_time_unix_ms")
+        run.at(time_ms if isinstance(time_ms, int) else None)
         named = f"the event {payload.get('type')}"
         run.attempt(line, _import_event, source, run, payload, waiting, what=named)
     for _ in waiting:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from hashlib import sha256
-from typing import Any, Final
+from typing import Final
 
+from reenact.canonical import JsonValue
 from reenact.errors import FormatError
 from reenact.importers.building import (
     KnownFields,
@@ -17,7 +18,7 @@ from reenact.importers.building import (
     usage_counts,
 )
 from reenact.importers.importing import Importer, Runs
-from reenact.importers.source import ForeignSource, Losses
+from reenact.importers.source import ForeignSource, JsonObject, Losses
 from reenact.importers.turns import TranscriptTurns
 
 _SESSION: Final = frozenset({
@@ -79,7 +80,7 @@ class _Reading:
     def __init__(self, run: RunBuilder) -> None:
         self._run = run
         self._turns = TranscriptTurns(run)
-        self._pending: dict[str, Any] | None = None
+        self._pending: JsonObject | None = None
         """The latest message, which may be told again with more in it."""
         self._line: int | None = None
         self._results: dict[str, bytes] = {}
@@ -87,7 +88,7 @@ class _Reading:
         self._done: dict[str, bytes] = {}
         """By the id of a message that is complete: the digest of it."""
 
-    def entry(self, line: int, entry: dict[str, Any]) -> None:
+    def entry(self, line: int, entry: JsonObject) -> None:
         change = entry.get("$set")
         if isinstance(change, dict):
             self._run.check_fields("line", entry, _LINE)
@@ -100,7 +101,7 @@ class _Reading:
         else:
             self._message(entry, line)
 
-    def session(self, told: dict[str, Any], line: int | None = None) -> None:
+    def session(self, told: JsonObject, line: int | None = None) -> None:
         self._run.check_fields("session", told, _SESSION)
         messages = told.get("messages")
         if "sessionId" not in told and told.keys() - {"messages", "lastUpdated"}:
@@ -111,7 +112,7 @@ class _Reading:
             named = {key: value for key, value in told.items() if key != "messages"}
             self._run.note("session", named, time_ms=iso_ms(told.get("startTime")))
 
-    def _message(self, message: dict[str, Any], line: int | None) -> None:
+    def _message(self, message: JsonObject, line: int | None) -> None:
         own = message.get("id")
         if self._pending is not None and self._pending.get("id") != own:
             self._flush()
@@ -134,8 +135,8 @@ class _Reading:
         run, line = self._run, self._line
         run.check_fields("message", message, _MESSAGE)
         kind, time_ms = kind_of(message), iso_ms(message.get("timestamp"))
-        if isinstance(message.get("id"), str):
-            self._done[message["id"]] = _digest(message)
+        if isinstance(own := message.get("id"), str):
+            self._done[own] = _digest(message)
         if kind == "gemini":
             self._answer(message, time_ms, line)
         elif kind == "user":
@@ -146,7 +147,7 @@ class _Reading:
             run.unknown("type", [kind])
             run.note(kind, message, time_ms=time_ms)
 
-    def _said(self, content: Any, time_ms: float | None, line: int | None) -> None:
+    def _said(self, content: JsonValue, time_ms: float | None, line: int | None) -> None:
         parts = content if isinstance(content, list) else [content]
         # What tools gave stands with their calls too.
         given = [part for part in parts if isinstance(part, dict) and "functionResponse" in part]
@@ -158,22 +159,26 @@ class _Reading:
             is_text = all(
                 isinstance(part, str) or (isinstance(part, dict) and "text" in part) for part in said
             )
-            for part in said if is_text else ():
-                if isinstance(part, dict):
-                    self._run.check_fields("part", part, _TEXT)
+            for each in said if is_text else ():
+                if isinstance(each, dict):
+                    self._run.check_fields("part", each, _TEXT)
             self._turns.say("user", text_of(said) if is_text else said, time_ms)
 
-    def _take_result(self, told: Any, time_ms: float | None, line: int | None) -> None:
+    def _take_result(self, told: JsonValue, time_ms: float | None, line: int | None) -> None:
         """What the model was sent, unless that is known from the call."""
         own = told.get("id") if isinstance(told, dict) else None
-        if not isinstance(own, str) or self._results.get(own) == _digest(told.get("response")):
+        if (
+            not isinstance(told, dict)
+            or not isinstance(own, str)
+            or self._results.get(own) == _digest(told.get("response"))
+        ):
             return
         if own in self._results:
             self._run.note("result that is told again", told, time_ms=time_ms)
         else:
             self._turns.result(own, told.get("response"), time_ms=time_ms, line=line)
 
-    def _answer(self, message: dict[str, Any], time_ms: float | None, line: int | None) -> None:
+    def _answer(self, message: JsonObject, time_ms: float | None, line: int | None) -> None:
         calls = self._run.objects("toolCalls", message.get("toolCalls"), line)
         told = self._run.objects("thoughts", message.get("thoughts"), line)
         for thought in told:
@@ -217,16 +222,16 @@ class _Reading:
         self._turns.finish()
 
 
-def _digest(told: Any) -> bytes:
+def _digest(told: JsonValue) -> bytes:
     return sha256(json.dumps(told, sort_keys=True).encode("utf-8", "surrogatepass")).digest()
 
 
-def _call_id(message: dict[str, Any], call: dict[str, Any], number: int) -> str:
+def _call_id(message: JsonObject, call: JsonObject, number: int) -> str:
     own = call.get("id")
     return own if isinstance(own, str) else f"{message.get('id')}-{number}"
 
 
-def _result_of(result: Any) -> Any:
+def _result_of(result: JsonValue) -> JsonValue:
     """What the tool said, without the envelope that the model is sent."""
     if isinstance(result, list) and len(result) == 1 and isinstance(result[0], dict):
         told = result[0].get("functionResponse")

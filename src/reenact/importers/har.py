@@ -129,8 +129,7 @@ def _import_entry(run: RunBuilder, entry: dict[str, Any], number: int, line: int
     if status == 0:
         run.lose(f"entry {number}: {method} {url} was never answered", line)
         return
-    content = response.get("content") or {}
-    run.check_fields("content", content, _CONTENT)
+    content = run.check_fields("content", response.get("content") or {}, _CONTENT)
     body = _content_of(content)
     if body is None:
         if _tells_size(response, content):
@@ -190,9 +189,8 @@ def _from_base64(text: str) -> bytes:
 
 
 def _pairs(run: RunBuilder, headers: Any) -> Pairs:
-    listed = expect_list("headers", headers)
+    listed = [run.check_fields("header", each, _HEADER) for each in expect_list("headers", headers)]
     for each in listed:
-        run.check_fields("header", each, _HEADER)
         if "name" not in each or "value" not in each:
             raise Unfit("a header has no name or no value")
     found = [(str(each["name"]), str(each["value"])) for each in listed]

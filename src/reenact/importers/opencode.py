@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
+from reenact.canonical import JsonValue
 from reenact.errors import FormatError
 from reenact.importers.building import (
     KnownFields,
@@ -16,7 +17,7 @@ from reenact.importers.building import (
     usage_counts,
 )
 from reenact.importers.importing import Importer, Runs
-from reenact.importers.source import ForeignSource, Losses, expect_object
+from reenact.importers.source import ForeignSource, JsonObject, Losses, expect_object
 from reenact.importers.turns import TranscriptTurns
 
 _TOP: Final = frozenset({"info", "messages"})
@@ -53,7 +54,7 @@ def _read(source: ForeignSource, runs: Runs) -> None:
     lost: Losses = []
     document = source.document(lost)
     messages = document.get("messages") if isinstance(document, dict) else None
-    if not isinstance(messages, list):
+    if not isinstance(document, dict) or not isinstance(messages, list):
         raise FormatError("expected an object with messages", file=source.name)
     run = runs.open()
     for reason, line in lost:
@@ -69,12 +70,12 @@ def _read(source: ForeignSource, runs: Runs) -> None:
     turns.finish()
 
 
-def _time(info: Any, name: str) -> float | None:
+def _time(info: JsonValue, name: str) -> float | None:
     time = info.get("time") if isinstance(info, dict) else None
     return iso_ms(time.get(name)) if isinstance(time, dict) else None
 
 
-def _import_message(run: RunBuilder, turns: TranscriptTurns, message: dict[str, Any], line: Line) -> None:
+def _import_message(run: RunBuilder, turns: TranscriptTurns, message: JsonObject, line: Line) -> None:
     run.check_fields("message", message, _MESSAGE)
     info = expect_object("info", message.get("info"))
     run.check_fields("info", info, _INFO)
@@ -84,8 +85,8 @@ def _import_message(run: RunBuilder, turns: TranscriptTurns, message: dict[str, 
             run.unknown("part", [kind_of(part)])
         run.check_fields("part", part, _PART)
         for name, known in (("state", _STATE), ("tokens", _TOKENS)):
-            if isinstance(part.get(name), dict):
-                run.check_fields(name, part[name], known)
+            if isinstance(told := part.get(name), dict):
+                run.check_fields(name, told, known)
     if info.get("role") == "user":
         texts = [part for part in parts if part.get("type") == "text"]
         others = [part for part in parts if part.get("type") != "text"]
@@ -97,9 +98,7 @@ def _import_message(run: RunBuilder, turns: TranscriptTurns, message: dict[str, 
         _import_answer(turns, info, parts, line)
 
 
-def _import_answer(
-    turns: TranscriptTurns, info: dict[str, Any], parts: list[dict[str, Any]], line: Line
-) -> None:
+def _import_answer(turns: TranscriptTurns, info: JsonObject, parts: list[JsonObject], line: Line) -> None:
     steps = _steps(parts)
     failed = info.get("error")
     for number, step in enumerate(steps):
@@ -125,9 +124,9 @@ def _import_answer(
                 _import_result(turns, part, line)
 
 
-def _steps(parts: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
+def _steps(parts: list[JsonObject]) -> list[list[JsonObject]]:
     """One answer of the model each; a message without marks is one."""
-    steps: list[list[dict[str, Any]]] = [[]]
+    steps: list[list[JsonObject]] = [[]]
     for part in parts:
         if part.get("type") == "step-start" and steps[-1]:
             steps.append([])
@@ -135,15 +134,15 @@ def _steps(parts: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
     return steps
 
 
-def _tool_of(part: dict[str, Any], line: Line) -> ToolRequest:
+def _tool_of(part: JsonObject, line: Line) -> ToolRequest:
     return ToolRequest(str(part.get("tool")), _state_of(part).get("input"), str(part.get("callID")), line)
 
 
-def _state_of(part: dict[str, Any]) -> dict[str, Any]:
+def _state_of(part: JsonObject) -> JsonObject:
     return expect_object("part.state", part.get("state"))
 
 
-def _import_result(turns: TranscriptTurns, part: dict[str, Any], line: Line) -> None:
+def _import_result(turns: TranscriptTurns, part: JsonObject, line: Line) -> None:
     state = _state_of(part)
     status = state.get("status")
     if status in ("completed", "error"):
@@ -153,7 +152,7 @@ def _import_result(turns: TranscriptTurns, part: dict[str, Any], line: Line) -> 
         turns.result(str(part.get("callID")), result, is_error=is_error, time_ms=time_ms, line=line)
 
 
-def _usage_of(tokens: Any) -> dict[str, Any] | None:
+def _usage_of(tokens: JsonValue) -> JsonObject | None:
     counts = usage_counts(tokens, _USAGE) or {}
     cache = tokens.get("cache") if isinstance(tokens, dict) else None
     cached = usage_counts(cache, {"read": "cachedInputTokens", "write": "cacheWriteTokens"})

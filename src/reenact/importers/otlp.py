@@ -147,7 +147,7 @@ def _scopes_of(requests: list[Any]) -> Iterator[dict[str, Any]]:
 
 def _whole_document(source: ForeignSource, lost: Losses) -> dict[str, Any]:
     document = source.document(lost)
-    return {"resourceSpans": document} if isinstance(document, list) else document
+    return {"resourceSpans": document} if isinstance(document, list) else expect_object("it", document)
 
 
 def _spans_of(request: Any, line: int | None, lost: Losses, about: list[tuple[str, Any]]) -> Iterator[Span]:
@@ -390,10 +390,11 @@ def _attributes(told: Any) -> dict[str, Any]:
         return dict(told)
     found: dict[str, Any] = {}
     for each in expect_list("attributes", told):
-        key = expect_object("an attribute", each).get("key")
+        attribute = expect_object("an attribute", each)
+        key = attribute.get("key")
         if not isinstance(key, str):
             raise unfit("the key of an attribute", "a text", key)
-        found[key] = _any_value(each.get("value"))
+        found[key] = _any_value(attribute.get("value"))
     return found
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
+from reenact.canonical import JsonValue
 from reenact.errors import FormatError
 from reenact.importers.building import (
     KnownFields,
@@ -15,7 +16,7 @@ from reenact.importers.building import (
     usage_counts,
 )
 from reenact.importers.importing import Importer, Runs
-from reenact.importers.source import ForeignSource
+from reenact.importers.source import ForeignSource, JsonObject
 from reenact.importers.turns import TranscriptTurns
 
 _VERSIONS: Final = (1, 2, 3)
@@ -70,7 +71,7 @@ class _Reading:
         self._latest: dict[str, str] = {}
         self._branches = 0
 
-    def entry(self, line: int, entry: dict[str, Any]) -> None:
+    def entry(self, line: int, entry: JsonObject) -> None:
         run, kind, time_ms = self._run, kind_of(entry), iso_ms(entry.get("timestamp"))
         if kind == "session":
             if entry.get("version", 1) not in _VERSIONS:
@@ -94,7 +95,7 @@ class _Reading:
         run.check_fields("message", message, _MESSAGE)
         self._message(line, str(entry.get("id")), message, time_ms, lane)
 
-    def _lane_of(self, line: int, entry: dict[str, Any]) -> str:
+    def _lane_of(self, line: int, entry: JsonObject) -> str:
         own, parent = entry.get("id"), entry.get("parentId")
         lane = "0"
         if isinstance(parent, str):
@@ -111,9 +112,7 @@ class _Reading:
             self._latest[lane] = own
         return lane
 
-    def _message(
-        self, line: int, own: str, message: dict[str, Any], time_ms: float | None, lane: str
-    ) -> None:
+    def _message(self, line: int, own: str, message: JsonObject, time_ms: float | None, lane: str) -> None:
         role, content = message.get("role"), message.get("content")
         if role == "assistant":
             self._answer(line, own, message, time_ms, lane)
@@ -141,7 +140,7 @@ class _Reading:
             said = message.get("summary") or _plain(content)
             self.turns.say("user", said, time_ms, lane)
 
-    def _answer(self, line: int, own: str, message: dict[str, Any], time_ms: float | None, lane: str) -> None:
+    def _answer(self, line: int, own: str, message: JsonObject, time_ms: float | None, lane: str) -> None:
         texts, reasoning, tools = [], [], []
         content = message.get("content")
         blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
@@ -177,12 +176,14 @@ class _Reading:
         )
 
 
-def _plain(content: Any) -> Any:
+def _plain(content: JsonValue) -> JsonValue:
     """A text where nothing but texts is in it."""
-    is_parts = isinstance(content, list) and all(isinstance(part, dict) for part in content)
-    if is_parts and all(part.get("type") == "text" for part in content):
-        return "\n".join(str(part.get("text") or "") for part in content)
-    return content
+    if not isinstance(content, list):
+        return content
+    parts = [part for part in content if isinstance(part, dict) and part.get("type") == "text"]
+    if len(parts) != len(content):
+        return content
+    return "\n".join(str(part.get("text") or "") for part in parts)
 
 
 IMPORTER: Final = Importer(

@@ -11,10 +11,11 @@ from contextlib import contextmanager, suppress
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import Any, BinaryIO, Final, TypeAlias
 
 import msgspec
 
+from reenact.canonical import JsonValue
 from reenact.errors import FormatError
 from reenact.formats.capture import ImportedSource
 from reenact.formats.lines import MAX_LINE_BYTES, TextBlock, read_text_blocks
@@ -29,27 +30,32 @@ MAX_WHOLE_BYTES: Final = 256 * 1024 * 1024
 LARGE_BYTES: Final = 32 * 1024 * 1024
 """From here on a document is read item by item, as it stands in the file, in constant memory."""
 
+JsonObject: TypeAlias = dict[str, JsonValue]
+
 _decode: Final = msgspec.json.Decoder().decode
 _decode_lines: Final = msgspec.json.Decoder(dict[str, Any]).decode_lines
 
 
-def read_value(text: bytes, on_odd: Callable[[], None] = lambda: None) -> Any:
+def read_value(text: bytes, on_odd: Callable[[], None] = lambda: None) -> JsonValue:
     """A JSON value as exactly as Python can hold it; ``ValueError`` where it is none.
 
     *on_odd* is told where it holds what JSON does not have.
     """
+    value: JsonValue
     try:
-        return _decode(text)
+        value = _decode(text)
+        return value
     except (msgspec.DecodeError, ValueError, RecursionError):
         on_odd()
     try:
         # Lone surrogates and NaN are no JSON, and are written all the same.
-        return json.loads(text.decode("utf-8", "replace"))
+        value = json.loads(text.decode("utf-8", "replace"))
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
+    return value
 
 
-def _decode_block(block: TextBlock) -> list[dict[str, Any]] | None:
+def _decode_block(block: TextBlock) -> list[JsonObject] | None:
     """The objects of whole lines, in one call; ``None`` where any line needs a closer look."""
     try:
         values = _decode_lines(block.text)
@@ -85,14 +91,14 @@ def unfit(place: str, expected: str, found: object) -> Unfit:
     return Unfit(f"{place}: expected {expected}, found {kind}")
 
 
-def expect_object(place: str, value: Any) -> dict[str, Any]:
+def expect_object(place: str, value: object) -> JsonObject:
     """*value*, if it is an object."""
     if not isinstance(value, dict):
         raise unfit(place, "an object", value)
     return value
 
 
-def expect_list(place: str, value: Any) -> list[Any]:
+def expect_list(place: str, value: object) -> list[JsonValue]:
     """*value*, if it is a list; an empty one where there is none."""
     if value is None:
         return []
@@ -146,7 +152,7 @@ class ForeignSource:
             return stream.read(_HEAD_BYTES).removeprefix(_BOM)
 
     @cached_property
-    def first_line(self) -> Any:
+    def first_line(self) -> JsonValue:
         """The JSON value of the first line that says something; ``None`` where that is none."""
         line = self.head.lstrip().partition(b"\n")[0]
         if not line.startswith((b"{", b"[")) or (len(line) >= _HEAD_BYTES and not line.endswith(b"}")):
@@ -156,7 +162,7 @@ class ForeignSource:
         except ValueError:
             return None
 
-    def first_lines(self, most: int = 20) -> list[dict[str, Any]]:
+    def first_lines(self, most: int = 20) -> list[JsonObject]:
         """The objects in its first lines, as far as they are whole."""
         found = []
         for line in self.head.split(b"\n")[:most]:
@@ -211,7 +217,7 @@ class ForeignSource:
 
     def objects(
         self, lose: Callable[[str, int | None], None], below: str = ""
-    ) -> Iterator[tuple[int, dict[str, Any]]]:
+    ) -> Iterator[tuple[int, JsonObject]]:
         """The objects of a file with one JSON object a line, and their lines, in constant memory.
 
         Lines that are none go to *lose*. Tolerated: a byte order mark at the start, CR before LF, lines of
@@ -228,9 +234,7 @@ class ForeignSource:
                 if value is not None:
                     yield number, value
 
-    def _object(
-        self, number: int, text: bytes, lose: Callable[[str, int | None], None]
-    ) -> dict[str, Any] | None:
+    def _object(self, number: int, text: bytes, lose: Callable[[str, int | None], None]) -> JsonObject | None:
         if not text or text.isspace():
             return None
         if len(text) > MAX_LINE_BYTES:
@@ -262,7 +266,7 @@ class ForeignSource:
         """What belongs to it beside itself."""
         return [self._place(below) for below in self._files if below]
 
-    def document(self, lost: Losses) -> Any:
+    def document(self, lost: Losses) -> JsonValue:
         """The one JSON value of the file; :class:`FormatError` with the line where it is none.
 
         Of one that was cut off, what stands before in its lists; that goes to *lost*.
@@ -284,10 +288,11 @@ class ForeignSource:
         except ValueError as error:
             raise FormatError(f"no JSON: {error}", file=self.name) from None
         try:
-            return json.loads(found)
+            value: JsonValue = json.loads(found)
         except (ValueError, RecursionError):
             reason, line = lost[-1]
             raise FormatError(reason, file=self.name, line=line) from None
+        return value
 
     def members(self, lists: Collection[JsonPath], lost: Losses) -> Iterator[JsonMember]:
         """The members of a JSON document in constant memory, its *lists* item by item.

@@ -23,6 +23,7 @@ from reenact.importers.building import (
     text_of,
 )
 from reenact.importers.importing import Runs
+from reenact.importers.json_stream import JsonPath
 from reenact.importers.source import (
     UNFIT,
     ForeignSource,
@@ -150,11 +151,13 @@ def listed_in(source: ForeignSource, names: Sequence[str], lost: Losses) -> list
     if isinstance(source.first_line, dict):
         return [(value, line) for line, value in source.objects(lambda *loss: lost.append(loss))]
     document = source.document(lost)
-    name = next((name for name in names if name in document), None) if isinstance(document, dict) else None
-    listed = document[name] if name is not None else [document] if isinstance(document, dict) else document
+    listed: object = document
+    place: JsonPath = ()
+    if isinstance(document, dict):
+        name = next((name for name in names if name in document), None)
+        listed, place = (document[name], (name,)) if name is not None else ([document], ())
     if not isinstance(listed, list):
-        raise FormatError(str(unfit(name or "the document", "a list", listed)), file=source.name)
-    place = (name,) if name is not None else ()
+        raise FormatError(str(unfit("".join(place) or "the document", "a list", listed)), file=source.name)
     return [(value, partial(source.line_of, place, number)) for number, value in enumerate(listed, 1)]
 
 

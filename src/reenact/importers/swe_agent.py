@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from contextlib import suppress
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
+from reenact.canonical import JsonValue
 from reenact.errors import FormatError
 from reenact.importers.building import (
     KnownFields,
@@ -17,7 +18,7 @@ from reenact.importers.building import (
     usage_counts,
 )
 from reenact.importers.importing import Importer, Runs
-from reenact.importers.source import ForeignSource, Losses, expect_object, read_value
+from reenact.importers.source import ForeignSource, JsonObject, Losses, expect_object, read_value
 from reenact.importers.turns import TranscriptTurns
 
 _TRAJ: Final = KnownFields(
@@ -87,14 +88,14 @@ def _read(source: ForeignSource, runs: Runs) -> None:
         run.final_output = info["submission"]
 
 
-def _model_of(info: Any) -> str | None:
+def _model_of(info: JsonValue) -> str | None:
     config = info.get("config") if isinstance(info, dict) else None
     model = config.get("model") if isinstance(config, dict) else None
     name = model.get("model_name") if isinstance(model, dict) else None
     return name if isinstance(name, str) else None
 
 
-def _say_beginning(turns: TranscriptTurns, history: Any) -> None:
+def _say_beginning(turns: TranscriptTurns, history: JsonValue) -> None:
     """What the model was told before it first answered; later observations stand with their steps."""
     for message in history if isinstance(history, list) else ():
         if not isinstance(message, dict) or message.get("role") == "assistant":
@@ -102,7 +103,7 @@ def _say_beginning(turns: TranscriptTurns, history: Any) -> None:
         turns.say(str(message.get("role") or "user"), message.get("content"))
 
 
-def _import_step(run: RunBuilder, turns: TranscriptTurns, step: dict[str, Any], number: int) -> None:
+def _import_step(run: RunBuilder, turns: TranscriptTurns, step: JsonObject, number: int) -> None:
     run.check_fields("step", step, _STEP)
     action, thought = step.get("action"), step.get("thought")
     response = step.get("response")
@@ -126,7 +127,7 @@ class _Mini:
         self._answers = 0
         self._waiting: list[str] = []
 
-    def message(self, message: dict[str, Any], line: Line) -> None:
+    def message(self, message: JsonObject, line: Line) -> None:
         run, turns = self._run, self._turns
         run.check_fields("message", message, _MESSAGE)
         extra = expect_object("extra", message.get("extra") or {})
@@ -150,9 +151,7 @@ class _Mini:
         else:
             turns.say(str(role), content, time_ms)
 
-    def _answer(
-        self, message: dict[str, Any], extra: dict[str, Any], time_ms: float | None, line: Line
-    ) -> None:
+    def _answer(self, message: JsonObject, extra: JsonObject, time_ms: float | None, line: Line) -> None:
         self._answers += 1
         calls = self._run.objects("tool_calls", message.get("tool_calls"), line)
         named = {str(call.get("id")): expect_object("function", call.get("function")) for call in calls}
@@ -180,7 +179,7 @@ class _Mini:
         )
 
 
-def _output_text(items: Any) -> str:
+def _output_text(items: JsonValue) -> str:
     """The text of an answer of the Responses API."""
     return "\n".join(
         text_of(item.get("content"))

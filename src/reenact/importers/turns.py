@@ -6,16 +6,16 @@ begins, so that a model call comes before the calls that it asked for, and these
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 
+from reenact.canonical import JsonValue
 from reenact.importers.building import Line, ModelTurn, RunBuilder, ToolRequest
+from reenact.importers.source import JsonObject
 
 
 class _Result(msgspec.Struct, frozen=True):
     own_id: str
-    result: Any
+    result: JsonValue
     is_error: bool
     time_ms: float | None
     line: Line
@@ -25,14 +25,14 @@ class _Answer(msgspec.Struct):
     key: str
     provider: str
     model: str
-    messages: list[dict[str, Any]]
+    messages: list[JsonObject]
     asked_ms: float | None
     answered_ms: float | None
     texts: list[str]
     reasoning: list[str]
     tools: list[ToolRequest]
     results: list[_Result]
-    usage: dict[str, Any] | None = None
+    usage: JsonObject | None = None
     stop_reason: str | None = None
     error: str | None = None
 
@@ -41,7 +41,7 @@ class _Answer(msgspec.Struct):
         text: str,
         reasoning: str,
         tools: list[ToolRequest] | None,
-        usage: dict[str, Any] | None,
+        usage: JsonObject | None,
         error: str | None,
     ) -> None:
         """Add what a further piece says."""
@@ -60,7 +60,7 @@ class _Answer(msgspec.Struct):
 class _Said(msgspec.Struct):
     """What was said in one lane and not answered yet."""
 
-    messages: list[dict[str, Any]]
+    messages: list[JsonObject]
     time_ms: float | None = None
     answer: _Answer | None = None
     flushed: str = ""
@@ -75,7 +75,7 @@ class TranscriptTurns:
         self._lanes: dict[str, _Said] = {}
         self._unnamed = 0
 
-    def say(self, role: str, content: Any, time_ms: float | None = None, lane: str = "0") -> None:
+    def say(self, role: str, content: JsonValue, time_ms: float | None = None, lane: str = "0") -> None:
         """Somebody else than the model said something; an answer before it is complete."""
         self.flush(lane)
         self._flush_others(lane)
@@ -91,9 +91,9 @@ class TranscriptTurns:
         reasoning: str = "",
         tools: list[ToolRequest] | None = None,
         provider: str = "unknown",
-        model: Any = None,
-        usage: dict[str, Any] | None = None,
-        stop_reason: Any = None,
+        model: JsonValue = None,
+        usage: JsonObject | None = None,
+        stop_reason: JsonValue = None,
         error: str | None = None,
         time_ms: float | None = None,
         lane: str = "0",
@@ -130,7 +130,7 @@ class TranscriptTurns:
     def result(
         self,
         own_id: str,
-        result: Any,
+        result: JsonValue,
         *,
         is_error: bool = False,
         time_ms: float | None = None,
@@ -147,7 +147,7 @@ class TranscriptTurns:
         if said is not None and time_ms is not None:
             said.time_ms = time_ms
 
-    def usage(self, usage: dict[str, Any] | None, lane: str = "0") -> None:
+    def usage(self, usage: JsonObject | None, lane: str = "0") -> None:
         """What the latest answer took, where that is told later."""
         said = self._lanes.get(lane)
         if said is not None and said.answer is not None and usage:
@@ -209,7 +209,7 @@ class TranscriptTurns:
         for lane, said in self._lanes.items():
             self.flush(lane)
             if said.messages:
-                self._run.note("unanswered", {"messages": said.messages}, time_ms=said.time_ms, lane=lane)
+                self._run.note("unanswered", {"messages": [*said.messages]}, time_ms=said.time_ms, lane=lane)
                 said.messages = []
 
     def _named(self, tool: ToolRequest) -> ToolRequest:
