@@ -13,7 +13,7 @@ import os
 import random
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import cached_property, partial
 from hashlib import sha256
 from pathlib import Path
@@ -204,12 +204,13 @@ def _seed_numpy() -> None:
         return [Patch(module, "randbits", lambda _: draw_seed)]
 
     if _seed:
-        watching = watched({"numpy.random.bit_generator": patches})
-        watching.__enter__()
-        atexit.register(watching.__exit__, None, None, None)
+        # A child forgets what is to be done at the end of its parent, and with it who else holds this.
+        _for_good.enter_context(watched({"numpy.random.bit_generator": patches}))
+        atexit.register(_for_good.close)
 
 
 _seed = ""
+_for_good = ExitStack()
 _numpy_seeds = _random.Random()
 
 
