@@ -1,12 +1,14 @@
 """Aligning two runs: content and causality decide, not position."""
 
+import difflib
+import re
 from itertools import pairwise
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from reenact.comparing import alignment
-from reenact.comparing.alignment import Item, align, common_subsequence, words_in_common
+from reenact.comparing.alignment import Item, align, common_subsequence, unified_diff, words_in_common
 
 KEYS = st.lists(st.sampled_from("abcd"), max_size=14)
 
@@ -141,3 +143,68 @@ def test_a_task_is_recognised_by_its_calls_though_all_inside_them_changed():
     left = [Item("x", "a", "0.0"), Item(1, "b", "0.0/1", 0), Item("y", "a", "0.1"), Item(2, "b", "0.1/1", 2)]
     right = [Item("y", "a", "0.0"), Item(3, "b", "0.0/1", 0), Item("x", "a", "0.1"), Item(4, "b", "0.1/1", 2)]
     assert align(left, right) == [(2, 0), (3, 1), (0, 2), (1, 3)]
+
+
+LINES = st.lists(st.sampled_from("abc"), max_size=12)
+
+
+def apply_diff(left: list[str], diff: list[str]) -> list[str]:
+    """What ``patch`` makes of it, which also looks whether the lines to leave are there."""
+    result: list[str] = []
+    at = 0
+    for line in diff:
+        if header := re.fullmatch(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@", line):
+            start = int(header[1]) - (header[2] != "0")
+            result += left[at:start]
+            at = start
+            assert len(result) == int(header[3]) - (header[4] != "0")
+            continue
+        if line[0] in " -":
+            assert left[at] == line[1:]
+            at += 1
+        if line[0] in " +":
+            result.append(line[1:])
+    return result + left[at:]
+
+
+@given(LINES, LINES, st.integers(0, 3))
+def test_a_unified_diff_can_be_applied(left, right, context):
+    """It makes the one of the other, and says nothing where both are equal."""
+    diff = [*unified_diff(left, right, context)]
+    assert apply_diff(left, diff) == right
+    assert (diff == []) == (left == right)
+
+
+@given(st.integers(1, 12), st.data(), st.integers(1, 3))
+def test_a_changed_line_is_told_as_difflib_tells_it(count, data, context):
+    """The same lines, and the same numbers."""
+    left = [str(number) for number in range(count)]
+    place = data.draw(st.integers(0, count - 1))
+    right = [*left[:place], "x", *left[place + 1 :]]
+    names, _, *told = difflib.unified_diff(left, right, lineterm="", n=context)
+    assert names == "--- "
+    assert [*unified_diff(left, right, context)] == told
+
+
+class CountedLine(str):
+    """Counts how often it is looked at."""
+
+    __slots__ = ()
+    looks = 0
+
+    def __eq__(self, other):
+        CountedLine.looks += 1
+        return super().__eq__(other)
+
+    def __hash__(self):
+        CountedLine.looks += 1
+        return super().__hash__()
+
+
+def test_many_lines_that_are_alike_are_compared_soon(monkeypatch):
+    """Where difflib compares each with each."""
+    monkeypatch.setattr(CountedLine, "looks", 0)
+    left = [CountedLine(number % 7) for number in range(20_000)]
+    right = [*left[:9_000], "x", *left[9_001:11_000], "y", *left[11_000:]]
+    assert [line for line in unified_diff(left, right) if line[0] in "+-"] == ["-5", "+x", "+y"]
+    assert CountedLine.looks < 20 * len(left)

@@ -40,6 +40,65 @@ def _common_ends(left: Sequence[Hashable], right: Sequence[Hashable]) -> tuple[i
     return start, next((each - 1 for each in rest if left[-each] != right[-each]), shorter - start)
 
 
+class _Change(NamedTuple):
+    """Lines of the one side in the place of lines of the other; either may be none."""
+
+    ours: range
+    theirs: range
+
+    def told(self, left: Sequence[str], right: Sequence[str]) -> list[str]:
+        return [f"-{left[each]}" for each in self.ours] + [f"+{right[each]}" for each in self.theirs]
+
+
+def unified_diff(left: Sequence[str], right: Sequence[str], context: int = 3) -> Iterator[str]:
+    """As that of :mod:`difflib`, without the names of files, and soon also where many lines are alike.
+
+    *context* is how many equal lines are told around a change.
+    """
+    hunk: list[_Change] = []
+    for change in _changes(left, right):
+        if hunk and change.ours.start - hunk[-1].ours.stop > 2 * context:
+            yield from _tell_hunk(hunk, left, right, context)
+            hunk = []
+        hunk.append(change)
+    if hunk:
+        yield from _tell_hunk(hunk, left, right, context)
+
+
+def _changes(left: Sequence[str], right: Sequence[str]) -> Iterator[_Change]:
+    start, ends = _common_ends(left, right)
+    x = y = start
+    last = len(left) - ends, len(right) - ends
+    for one, other in [*_match(left, right, range(start, last[0]), range(start, last[1])), last]:
+        if x < one or y < other:
+            yield _Change(range(x, one), range(y, other))
+        x, y = one + 1, other + 1
+
+
+def _tell_hunk(
+    changes: Sequence[_Change], left: Sequence[str], right: Sequence[str], context: int
+) -> Iterator[str]:
+    first, last = changes[0], changes[-1]
+    before = min(context, first.ours.start)
+    behind = min(context, len(left) - last.ours.stop)
+    ours = range(first.ours.start - before, last.ours.stop + behind)
+    theirs = range(first.theirs.start - before, last.theirs.stop + behind)
+    yield f"@@ -{_extent(ours)} +{_extent(theirs)} @@"
+    x = ours.start
+    for change in changes:
+        yield from (f" {left[each]}" for each in range(x, change.ours.start))
+        yield from change.told(left, right)
+        x = change.ours.stop
+    yield from (f" {left[each]}" for each in range(x, ours.stop))
+
+
+def _extent(lines: range) -> str:
+    """As ``diff -u`` writes it: where there is no line, the one before it counts."""
+    if len(lines) == 1:
+        return str(lines.start + 1)
+    return f"{lines.start + 1 if lines else lines.start},{len(lines)}"
+
+
 def _match(left: Sequence[Hashable], right: Sequence[Hashable], ours: range, theirs: range) -> Pairs:
     # What the other side does not have can be no part of the answer.
     known = {left[each] for each in ours} & {right[each] for each in theirs}

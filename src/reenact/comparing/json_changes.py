@@ -8,14 +8,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator
-from difflib import unified_diff
 from itertools import groupby, islice, zip_longest
 from typing import Any, Final, NamedTuple
 
 import msgspec
 
 from reenact.canonical import JsonValue, child_path
-from reenact.comparing.alignment import common_subsequence
+from reenact.comparing.alignment import common_subsequence, unified_diff
 from reenact.comparing.differences import common_prefix_length
 
 MAX_CHANGES: Final = 50
@@ -51,7 +50,7 @@ class JsonChange(msgspec.Struct, frozen=True, omit_defaults=True):
         ours, theirs = self.left.splitlines(), self.right.splitlines()
         if len(ours) < 2 and len(theirs) < 2:
             return []
-        lines = [*islice(unified_diff(ours, theirs, lineterm="", n=1), 2, 2 + _TEXT_LINES)]
+        lines = [*islice(unified_diff(ours, theirs, context=1), _TEXT_LINES)]
         return [*lines, "…"] if len(lines) == _TEXT_LINES else lines
 
     def word_diff(self) -> list[Piece]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from difflib import unified_diff
 from typing import Final, Literal, TypeAlias
 
 import msgspec
 
+from reenact.comparing.alignment import unified_diff
 from reenact.errors import FormatError, StoreError
 from reenact.formats.workspace import Tree, TreeEntry
 
@@ -214,7 +214,7 @@ def _link_lines(before: TreeEntry | None, after: TreeEntry | None) -> Iterable[s
 def diff_lines(old: bytes, new: bytes) -> list[str]:
     """The lines of a unified diff, as many as are shown."""
     before, after = (data.decode("utf-8", "backslashreplace").splitlines() for data in (old, new))
-    lines = [line for line in unified_diff(before, after, lineterm="") if line not in ("--- ", "+++ ")]
+    lines = list(unified_diff(before, after))
     if not lines:
         return ["only the ends of lines differ"]
     more = len(lines) - _MAX_DIFF_LINES
