@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import json
 from pathlib import PurePosixPath
-from typing import Any, Final
+from typing import Final
 
+from reenact.canonical import JsonValue
 from reenact.errors import FormatError
 from reenact.importers.building import KnownFields, RunBuilder
 from reenact.importers.importing import Importer, Runs
-from reenact.importers.source import ForeignSource, Unfit, expect_list, expect_object, read_value
+from reenact.importers.source import ForeignSource, JsonObject, Unfit, expect_list, expect_object, read_value
 from reenact.seams.http.message import Head
 from reenact.seams.http.request import Sent
 
@@ -47,7 +48,7 @@ def _recognises(source: ForeignSource) -> bool:
     return isinstance(manifest, dict) and {"rollout_id", "raw_event_log", "payloads_dir"} <= manifest.keys()
 
 
-def _manifest_of(source: ForeignSource) -> Any:
+def _manifest_of(source: ForeignSource) -> JsonValue:
     try:
         return read_value(source.read("manifest.json"))
     except ValueError:
@@ -56,7 +57,12 @@ def _manifest_of(source: ForeignSource) -> Any:
 
 def _read(source: ForeignSource, runs: Runs) -> None:
     manifest = _manifest_of(source)
-    run = runs.open(started_ms=manifest.get("started_at_unix_ms"), upstreams={"openai": _BASE})
+    if not isinstance(manifest, dict):
+        raise FormatError("expected an object in manifest.json", file=source.name)
+    started_ms = manifest.get("started_at_unix_ms")
+    run = runs.open(
+        started_ms=started_ms if isinstance(started_ms, int | float) else None, upstreams={"openai": _BASE}
+    )
     if manifest.get("schema_version") not in _VERSIONS:
         run.lose(f"version {manifest.get('schema_version')!r} of bundles is not known; it was read as 2")
     run.missing(
@@ -66,7 +72,7 @@ def _read(source: ForeignSource, runs: Runs) -> None:
         "tasks that made the calls",
     )
     run.check_fields("manifest", manifest, _MANIFEST)
-    log = str(manifest["raw_event_log"])
+    log = str(manifest.get("raw_event_log"))
     if not _is_inside(log) or not (source.path / log).is_file():
         raise FormatError(f"the event log {log!r} is missing", file=source.name)
     waiting: dict[str, bytes] = {}
@@ -85,7 +91,7 @@ def _read(source: ForeignSource, runs: Runs) -> None:
 
 
 def _import_event(
-    source: ForeignSource, run: RunBuilder, payload: dict[str, Any], waiting: dict[str, bytes]
+    source: ForeignSource, run: RunBuilder, payload: JsonObject, waiting: dict[str, bytes]
 ) -> None:
     kind, own = payload.get("type"), str(payload.get("inference_call_id"))
     if str(kind).startswith("inference_"):
@@ -111,21 +117,21 @@ def _import_event(
         run.note(str(kind), {name: _told(source, value) for name, value in payload.items() if name != "type"})
 
 
-def _told(source: ForeignSource, value: Any) -> Any:
+def _told(source: ForeignSource, value: JsonValue) -> JsonValue:
     """*value* itself; a reference to a payload with what that says."""
     if not isinstance(value, dict) or not {"raw_payload_id", "path"} <= value.keys():
         return value
     return {**value, "content": _json_payload(source, value)}
 
 
-def _json_payload(source: ForeignSource, reference: Any) -> Any:
+def _json_payload(source: ForeignSource, reference: JsonValue) -> JsonValue:
     try:
         return read_value(_payload(source, reference))
     except ValueError as error:
         raise error if isinstance(error, Unfit) else Unfit("the payload is no JSON") from None
 
 
-def _payload(source: ForeignSource, reference: Any) -> bytes:
+def _payload(source: ForeignSource, reference: JsonValue) -> bytes:
     path = str(expect_object("the reference to a payload", reference).get("path"))
     if not _is_inside(path):
         raise Unfit(f"the payload {path!r} is outside of the bundle")
@@ -140,7 +146,7 @@ def _is_inside(path: str) -> bool:
     return bool(parts) and ".." not in parts and not PurePosixPath(path).is_absolute()
 
 
-def _response_of(answer: dict[str, Any]) -> dict[str, Any]:
+def _response_of(answer: JsonObject) -> JsonObject:
     usage = expect_object("token_usage", answer.get("token_usage") or {})
     return {
         "id": answer.get("response_id"),
@@ -157,21 +163,22 @@ def _response_of(answer: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _stream_of(answer: dict[str, Any]) -> bytes:
+def _stream_of(answer: JsonObject) -> bytes:
     """The events that bring an answer of these items."""
     whole = _response_of(answer)
-    begun = {"id": whole["id"], "object": "response", "status": "in_progress", "output": []}
-    events: list[dict[str, Any]] = [{"type": "response.created", "response": begun}]
-    for index, item in enumerate(whole["output"]):
-        events.append({"type": "response.output_item.added", "output_index": index, "item": item})
-        events.append({"type": "response.output_item.done", "output_index": index, "item": item})
-    events.append({"type": "response.completed", "response": whole})
-    for number, event in enumerate(events):
-        event["sequence_number"] = number
-    return b"".join(b"event: %b\ndata: %b\n\n" % (event["type"].encode(), _json(event)) for event in events)
+    begun: JsonObject = {"id": whole["id"], "object": "response", "status": "in_progress", "output": []}
+    events: list[tuple[str, JsonObject]] = [("response.created", {"response": begun})]
+    for index, item in enumerate(expect_list("output_items", whole["output"])):
+        events.append(("response.output_item.added", {"output_index": index, "item": item}))
+        events.append(("response.output_item.done", {"output_index": index, "item": item}))
+    events.append(("response.completed", {"response": whole}))
+    return b"".join(
+        b"event: %b\ndata: %b\n\n" % (kind.encode(), _json({"type": kind, **told, "sequence_number": number}))
+        for number, (kind, told) in enumerate(events)
+    )
 
 
-def _json(value: Any) -> bytes:
+def _json(value: JsonValue) -> bytes:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
 
 

@@ -5,15 +5,17 @@ from __future__ import annotations
 import base64
 import binascii
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Final
 from urllib.parse import urlencode
 
+from reenact.canonical import JsonValue
 from reenact.errors import FormatError
 from reenact.importers.building import KnownFields, RunBuilder
 from reenact.importers.importing import Importer, Runs
 from reenact.importers.source import (
     LARGE_BYTES,
     ForeignSource,
+    JsonObject,
     Losses,
     Unfit,
     expect_list,
@@ -61,7 +63,7 @@ def _read(source: ForeignSource, runs: Runs) -> None:
     run = runs.open()
     run.missing("boundaries of streamed chunks", "tasks that made the calls")
     entries = _Entries(run, is_large=source.path.stat().st_size > LARGE_BYTES)
-    log: dict[str, Any] = {}
+    log: JsonObject = {}
     lost: Losses = []
     for path, line, value, is_item in source.members([_ENTRIES], lost):
         if is_item:
@@ -87,11 +89,11 @@ class _Entries:
     def __init__(self, run: RunBuilder, *, is_large: bool) -> None:
         self._run = run
         self._is_large = is_large
-        self._kept: list[tuple[float, int, int, Any]] = []
+        self._kept: list[tuple[float, int, int, JsonValue]] = []
         self._latest_ms = 0.0
         self.count = 0
 
-    def add(self, entry: Any, line: int) -> None:
+    def add(self, entry: JsonValue, line: int) -> None:
         self.count += 1
         started_ms = _started(entry)
         if not self._is_large:
@@ -107,11 +109,11 @@ class _Entries:
             _try_entry(self._run, entry, number, line)
 
 
-def _try_entry(run: RunBuilder, entry: Any, number: int, line: int) -> None:
+def _try_entry(run: RunBuilder, entry: JsonValue, number: int, line: int) -> None:
     run.attempt(line, _import_entry, run, entry, number, line, what=f"entry {number}")
 
 
-def _import_entry(run: RunBuilder, entry: dict[str, Any], number: int, line: int) -> None:
+def _import_entry(run: RunBuilder, entry: JsonObject, number: int, line: int) -> None:
     run.check_fields("entry", entry, _ENTRY)
     request = expect_object("request", entry.get("request"))
     response = expect_object("response", entry.get("response"))
@@ -151,9 +153,8 @@ def _import_entry(run: RunBuilder, entry: dict[str, Any], number: int, line: int
     run.exchange(sent, head, body, is_decoded=True)
 
 
-def _post(run: RunBuilder, request: dict[str, Any]) -> bytes:
-    data = request.get("postData") or {}
-    run.check_fields("postData", data, _POST_DATA)
+def _post(run: RunBuilder, request: JsonObject) -> bytes:
+    data = run.check_fields("postData", request.get("postData") or {}, _POST_DATA)
     text = data.get("text")
     if isinstance(text, str) and text:
         if data.get("encoding") == "base64":
@@ -162,12 +163,13 @@ def _post(run: RunBuilder, request: dict[str, Any]) -> bytes:
     params = [expect_object("postData.params", each) for each in expect_list("params", data.get("params"))]
     if params and all("value" in each and "name" in each and "fileName" not in each for each in params):
         return urlencode([(str(each["name"]), str(each["value"])) for each in params]).encode()
-    if params or (isinstance(request.get("bodySize"), int) and request["bodySize"] > 0 and not text):
+    size_bytes = request.get("bodySize")
+    if params or (isinstance(size_bytes, int) and size_bytes > 0 and not text):
         raise Unfit("the body of the request was not saved")
     return b""
 
 
-def _content_of(content: dict[str, Any]) -> bytes | None:
+def _content_of(content: JsonObject) -> bytes | None:
     text = content.get("text")
     if not isinstance(text, str):
         return None
@@ -176,7 +178,7 @@ def _content_of(content: dict[str, Any]) -> bytes | None:
     )
 
 
-def _tells_size(response: dict[str, Any], content: dict[str, Any]) -> bool:
+def _tells_size(response: JsonObject, content: JsonObject) -> bool:
     sizes = (content.get("size"), response.get("bodySize"))
     return any(isinstance(size, int) and size > 0 for size in sizes)
 
@@ -188,7 +190,7 @@ def _from_base64(text: str) -> bytes:
         raise Unfit(f"a body is no base64: {error}") from None
 
 
-def _pairs(run: RunBuilder, headers: Any) -> Pairs:
+def _pairs(run: RunBuilder, headers: JsonValue) -> Pairs:
     listed = [run.check_fields("header", each, _HEADER) for each in expect_list("headers", headers)]
     for each in listed:
         if "name" not in each or "value" not in each:
@@ -202,11 +204,11 @@ def _without_wire(headers: Pairs, size_bytes: int) -> Pairs:
     return [*kept, ("content-length", str(size_bytes))]
 
 
-def _started(entry: Any) -> float:
+def _started(entry: JsonValue) -> float:
     try:
-        began = datetime.fromisoformat(str(entry["startedDateTime"]))
+        began = datetime.fromisoformat(str(expect_object("entry", entry).get("startedDateTime")))
         return (began if began.tzinfo else began.replace(tzinfo=UTC)).timestamp() * 1000
-    except (LookupError, TypeError, ValueError):
+    except (ValueError, OverflowError):
         return 0.0
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
+from reenact.canonical import JsonValue
 from reenact.errors import FormatError
 from reenact.importers.building import iso_ms, usage_counts
 from reenact.importers.importing import Importer, Runs
-from reenact.importers.source import ForeignSource, Losses, Unfit
+from reenact.importers.source import ForeignSource, JsonObject, Losses, Unfit
 from reenact.importers.spans import (
     MESSAGE,
     Span,
@@ -75,21 +76,21 @@ def _read(source: ForeignSource, runs: Runs) -> None:
     import_spans(runs, spans, lost)
 
 
-def _with_observations(told: Any) -> list[Any]:
+def _with_observations(told: JsonValue) -> list[JsonValue]:
     """A trace without its observations, and these as they stand alone; an observation by itself."""
     observations = told.get("observations") if isinstance(told, dict) else None
-    if not isinstance(observations, list):
+    if not isinstance(told, dict) or not isinstance(observations, list):
         return [told]
-    trace = {"traceId": str(told.get("id") or "trace")}
+    trace: JsonObject = {"traceId": str(told.get("id") or "trace")}
     below = [
         each | trace if isinstance(each, dict) else each
         for each in observations
         if not isinstance(each, str)  # a list of traces names them by their ids alone
     ]
-    return [told | {"observations": None}, *below]
+    return [{**told, "observations": None}, *below]
 
 
-def _trace_span(told: dict[str, Any]) -> Span:
+def _trace_span(told: JsonObject) -> Span:
     trace = str(told.get("id") or "trace")
     names = ("name", "input", "output", "metadata", "tags", "sessionId")
     return Span(
@@ -107,7 +108,7 @@ def _api_name(column: str) -> str:
     return first + "".join(part.capitalize() for part in rest)
 
 
-def _span_of(observation: dict[str, Any]) -> Span:
+def _span_of(observation: JsonObject) -> Span:
     if "observations" in observation:
         return _trace_span(observation)
     told = {_api_name(name): value for name, value in observation.items()}

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
+from reenact.canonical import JsonValue
 from reenact.importers.building import KnownFields, iso_ms
 from reenact.importers.importing import Importer, Runs
-from reenact.importers.source import ForeignSource, Losses, Unfit
+from reenact.importers.source import ForeignSource, JsonObject, Losses, Unfit
 from reenact.importers.spans import (
     MESSAGE,
     Span,
@@ -54,13 +55,13 @@ def _read(source: ForeignSource, runs: Runs) -> None:
     import_spans(runs, list(read_spans(told, _span_of, "run", lost)), lost)
 
 
-def _with_children(run: Any) -> list[Any]:
+def _with_children(run: JsonValue) -> list[JsonValue]:
     children = run.get("child_runs") if isinstance(run, dict) else None
     listed = children if isinstance(children, list) else []
     return [run, *(each for child in listed for each in _with_children(child))]
 
 
-def _span_of(told: dict[str, Any]) -> Span:
+def _span_of(told: JsonObject) -> Span:
     kind = told.get("run_type")
     if not isinstance(kind, str) or told.get("id") is None:
         raise Unfit("it has no id or no run_type")
@@ -79,21 +80,23 @@ def _span_of(told: dict[str, Any]) -> Span:
         _fill_model(span, told, inputs, outputs)
     elif span.kind == "tool":
         span.arguments = inputs["input"] if isinstance(inputs, dict) and list(inputs) == ["input"] else inputs
-        is_wrapped = isinstance(outputs, dict) and list(outputs) == ["output"]
-        span.result = outputs["output"] if is_wrapped else outputs
+        span.result = (
+            outputs["output"] if isinstance(outputs, dict) and list(outputs) == ["output"] else outputs
+        )
     else:
         span.details = {"type": kind, "inputs": inputs, "outputs": outputs}
     return span
 
 
-def _fill_model(span: Span, told: dict[str, Any], inputs: Any, outputs: Any) -> None:
+def _fill_model(span: Span, told: JsonObject, inputs: JsonValue, outputs: JsonValue) -> None:
     extra = _object(told, "extra")
     span.check_fields("extra", extra, _EXTRA)
     span.check_fields("inputs", inputs, _INPUTS)
     span.check_fields("outputs", outputs, _OUTPUTS)
     for place, given in (("inputs", inputs), ("outputs", outputs)):
-        for name in ("messages", "generations") if isinstance(given, dict) else ():
-            span.check_fields(f"{place}.{name}", given.get(name), MESSAGE)
+        for name in ("messages", "generations"):
+            if isinstance(given, dict):
+                span.check_fields(f"{place}.{name}", given.get(name), MESSAGE)
     metadata, params = _object(extra, "metadata"), _object(extra, "invocation_params")
     span.model = str(metadata.get("ls_model_name") or first_of(params, "model", "model_name") or "unknown")
     span.provider = str(metadata.get("ls_provider") or "unknown")
@@ -103,17 +106,17 @@ def _fill_model(span: Span, told: dict[str, Any], inputs: Any, outputs: Any) -> 
     span.usage = {name: count for name, count in counts.items() if isinstance(count, int)} or None
 
 
-def _object(told: dict[str, Any], name: str) -> dict[str, Any]:
+def _object(told: JsonObject, name: str) -> JsonObject:
     found = told.get(name)
     return found if isinstance(found, dict) else {}
 
 
-def _answer_of(outputs: Any) -> Any:
+def _answer_of(outputs: JsonValue) -> JsonValue:
     """The first answer in any form that wrapped clients and LangChain write."""
     told = outputs
     for name in ("generations", "choices", "messages"):
-        if isinstance(told, dict) and isinstance(told.get(name), list) and told[name]:
-            told = told[name][-1] if name == "messages" else told[name][0]
+        if isinstance(told, dict) and isinstance(listed := told.get(name), list) and listed:
+            told = listed[-1] if name == "messages" else listed[0]
             told = told[0] if isinstance(told, list) and told else told
             break
     if isinstance(told, dict) and isinstance(told.get("message"), dict):
