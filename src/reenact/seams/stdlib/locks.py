@@ -154,26 +154,29 @@ class BarrierInTurn(threading.Barrier, metaclass=Standing):
         self._cond = ConditionInTurn(LockInTurn())
 
 
-def _acquire_handler(original: Callable[[object], None]) -> Callable[[object], None]:
+def _handle_in_turn(original: Callable[[Any, object], object]) -> Callable[[Any, object], object]:
     """Take the lock of a log's handler in turn, under which the handler puts records into a queue in turn.
 
     Otherwise who has the lock would wait for who is to put first, and that one for the lock.
     """
 
-    def acquire(self: object) -> None:
+    def handle(self: Any, record: object) -> object:
         lane = _lane_with_turns()
         if lane is None:
-            original(self)
-            return
+            return original(self, record)
         lane.context.wait_to_act(lane, TOOK)
-        original(self)
-        lane.context.has_acted(lane, TOOK)
+        self.acquire()  # and again below: its owner may
+        try:
+            lane.context.has_acted(lane, TOOK)
+            return original(self, record)
+        finally:
+            self.release()
 
-    return acquire
+    return handle
 
 
 LIBRARIES: Final[Libraries] = {
-    "logging.handlers": lambda module: [Patch(module.QueueHandler, "acquire", _acquire_handler)]
+    "logging.handlers": lambda module: [Patch(module.QueueHandler, "handle", _handle_in_turn)]
 }
 STAND_INS: Final[dict[ModuleType, dict[str, object]]] = {
     threading: {
