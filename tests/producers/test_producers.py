@@ -167,8 +167,11 @@ def rows_in(file: Path) -> list[Any]:
 def ask(path: Path, answer: str, calls: list[ToolCall], delta: int, **options: Any) -> None:
     """A run with one question and, where there are *calls*, a tool between."""
     script = [*([Reply("I look.", calls)] if calls else []), Reply(answer)]
-    with ScriptedProvider(script) as provider, reenact.capture(path) as run:
-        client = openai.OpenAI(base_url=f"{provider.url}/v1", api_key="unused")
+    with (
+        ScriptedProvider(script) as provider,
+        reenact.capture(path) as run,
+        openai.OpenAI(base_url=f"{provider.url}/v1", api_key="unused") as client,
+    ):
         messages: list[Any] = [{"role": "user", "content": "How warm is it?"}]
         for _ in script:
             said = client.chat.completions.create(model="m", messages=messages, **options).choices[0].message
