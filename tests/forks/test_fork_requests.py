@@ -96,17 +96,17 @@ def test_a_fork_asks_another_model(
 
 def conversation(url: str, *, stream: bool = False) -> list[str]:
     """Four questions, each with what was said before; events 2, 4, 6 and 8."""
-    client = anthropic.Anthropic(api_key="any", base_url=url)
     messages: list[Any] = []
-    for number in range(4):
-        messages.append({"role": "user", "content": f"question {number} " * 30})
-        request = {"model": "old", "max_tokens": 99, "system": "S", "messages": messages}
-        if stream:
-            with client.messages.stream(**request) as answer:  # type: ignore[arg-type]
-                text = "".join(answer.text_stream)
-        else:
-            text = client.messages.create(**request).content[0].text  # type: ignore[call-overload]
-        messages.append({"role": "assistant", "content": text})
+    with anthropic.Anthropic(api_key="any", base_url=url) as client:
+        for number in range(4):
+            messages.append({"role": "user", "content": f"question {number} " * 30})
+            request = {"model": "old", "max_tokens": 99, "system": "S", "messages": messages}
+            if stream:
+                with client.messages.stream(**request) as answer:  # type: ignore[arg-type]
+                    text = "".join(answer.text_stream)
+            else:
+                text = client.messages.create(**request).content[0].text  # type: ignore[call-overload]
+            messages.append({"role": "assistant", "content": text})
     return [message["content"][:10] for message in messages if message["role"] == "assistant"]
 
 
