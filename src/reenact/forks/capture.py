@@ -184,8 +184,11 @@ class ForkedCapture:
         taken = {seq for half in halves for seq in half.taken}
         if any(call.seq not in taken for call in source.calls):
             return False
-        was = _decode(self.reader.line(len(self.reader)))
-        return bool(was["type"] == "run_end" and was["data"] == end["data"])
+        last = _decode(self.reader.line(len(self.reader)))
+        was, now = last["data"], end["data"]
+        if "entered" in was and set(was["entered"]) <= set(now.get("entered", ())):
+            now = now | {"entered": was["entered"]}  # more of the program's files may be, by chance
+        return bool(last["type"] == "run_end" and was == now)
 
     def _has_same_files(self, halves: Sequence[ForkHalf], workspace_end: str | None) -> bool:
         """Whether the files were as in the parent all the time, where the fork worked among such."""
