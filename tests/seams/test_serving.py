@@ -235,7 +235,7 @@ def test_a_program_that_asks_a_server_of_the_run_is_run_in_replay_too(tmp_path, 
 
 
 def test_a_call_of_a_server_from_before_the_run_is_explained(tmp_path: Path) -> None:
-    """The server is answered for in replay, so what it called is missing: it is said when it is recorded."""
+    """The server is answered for in replay, so what it called is missing; who wonders is told why."""
 
     @reenact.tool
     def look_up(word: str) -> str:
@@ -256,10 +256,8 @@ def test_a_call_of_a_server_from_before_the_run_is_explained(tmp_path: Path) -> 
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
         try:
-            with reenact.capture(tmp_path / "run") as capture:
+            with reenact.capture(tmp_path / "run"):
                 httpx.get(f"http://127.0.0.1:{server.server_port}/")
-            told = f"what listens on port {server.server_port} was there before the run"
-            assert [one.partition(",")[0] for one in capture.warnings] == [told]
             with (
                 pytest.raises(
                     reenact.Diverged, match="was there before the run, as a server of a fixture is"

@@ -43,7 +43,6 @@ from reenact.formats.capture import (
     RunStatus,
 )
 from reenact.formats.record import ABSENT, Absent
-from reenact.lane_name import ROOT
 from reenact.recorder.eventlog import EventLog, ProcessNames
 from reenact.recorder.order import TaskOrder
 from reenact.recorder.payloads import Payloads, ReportedEvent, Sharing
@@ -61,7 +60,6 @@ log: Final = logging.getLogger("reenact.recorder")
 _Raw = msgspec.Raw
 _decode: Final = msgspec.json.Decoder().decode
 
-_STRAY: Final = f"{ROOT}~"
 _FORKED: Final = (
     "this process was forked from the one being recorded, and its calls are not recorded; "
     "start a run of its own in it"
@@ -144,8 +142,6 @@ class CaptureContext:
         self._missed: str | None = None
         """What is not in the recording although it may belong to the run."""
         self.warnings: list[str] = []
-        self.has_strays = False
-        """Whether threads and tasks that were there before the run made calls in it."""
 
     @property
     def seq(self) -> int:
@@ -205,7 +201,6 @@ class CaptureContext:
     def step(self, call: Call, lane: Lane) -> CaptureStep:
         step = CaptureStep(self, call, f"{self._names.call_prefix}{next(self._call_numbers)}", lane)
         kind = call.kind
-        self.has_strays = self.has_strays or lane.name.startswith(_STRAY)
         if kind == "llm":
             self.latest_model_request = call.request
         if self._failure is not None:

@@ -231,11 +231,10 @@ def listens(pid: int, port: int) -> bool:
     return any(row[9] in sockets and row[3] == _LISTENING and _remote(row[1]).port == port for row in rows)
 
 
-def listening_ports(sockets: set[str] | None = None) -> set[int]:
-    """The ports of this machine on which anybody listens, or one of these *sockets*."""
+def listening_ports() -> set[int]:
+    """The ports of this machine on which anybody listens."""
     rows = [row for name in ("tcp", "tcp6") for row in _rows(f"/proc/self/net/{name}")]
-    listening = [row for row in rows if row[3] == _LISTENING]
-    return {_remote(row[1]).port for row in listening if sockets is None or row[9] in sockets}
+    return {_remote(row[1]).port for row in rows if row[3] == _LISTENING}
 
 
 def _tree(pid: int) -> Iterator[int]:

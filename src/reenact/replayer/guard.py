@@ -40,7 +40,6 @@ from reenact.replayer.egress import (
     Spawn,
     connections_since,
     held_sockets,
-    listening_ports,
     talked_ports,
 )
 from reenact.replayer.frames import agent_frame
@@ -217,22 +216,15 @@ def aside() -> Iterator[None]:
 class Watch:
     """Tells of what a :class:`Guard` would refuse, and refuses nothing: for a run that is recorded.
 
-    Each target is told once. When the watch ends, on Linux, two things more are found: what C libraries
-    connect to past Python; and, where the run *has_strays*, calls of what was there before it, which server
-    of this process from before the run was asked.
+    Each target is told once. What C libraries connect to past Python is found when the watch ends, on Linux.
     """
 
     def __init__(
-        self,
-        allow: Allow | None,
-        applies: Callable[[], bool],
-        on_seen: Callable[[str], None],
-        has_strays: Callable[[], bool] = lambda: False,
+        self, allow: Allow | None, applies: Callable[[], bool], on_seen: Callable[[str], None]
     ) -> None:
         self._allow = allow or Allow()
         self._applies = applies
         self._on_seen = on_seen
-        self._has_strays = has_strays
         self._warned: set[tuple[Kind, str]] = set()
         self._known_ports: set[int] = set()
         self._unseen_ports: set[int] = set()
@@ -270,13 +262,6 @@ class Watch:
         global _watches
         with _changing:
             _watches = tuple(watch for watch in _watches if watch is not self)
-        if self._has_strays() and self._known_ports:
-            for port in sorted(self._known_ports & listening_ports(self._sockets_before)):
-                self._on_seen(
-                    f"what listens on port {port} was there before the run, and makes calls itself: in "
-                    "replay it is answered for, so its code does not run and these calls are missing; start "
-                    "it in the run, in pytest by a fixture of function scope, or call it by its test client"
-                )
         if "uvloop" in sys.modules:  # which connects past Python too, for the clients that are recorded
             return
         for target in connections_since(self._sockets_before):

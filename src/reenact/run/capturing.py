@@ -204,7 +204,7 @@ class CaptureRun(Run):
         yield self._entered
         allow = replace(self._allow or Allow(), is_served_here=is_served_here, is_client=asks_server_of_run)
         yield probes.asked_by(self._context, lambda host, port: not allow.permits(Connect(host, port)))
-        watch = Watch(allow, self._is_unseen, self._context.warn, lambda: self._context.has_strays)
+        watch = Watch(allow, self._is_unseen, self._context.warn)
         yield watch
         yield process.watching_programs(self._context, watch.talks_with)
 
