@@ -127,6 +127,29 @@ def test_a_shadow_run_is_reported_everywhere(shop):
     assert "http" not in page.replace("http-equiv", "")
 
 
+def test_another_text_that_is_printed_is_a_difference(shop):
+    """The calls and the model's last answer are the same; what the new code prints of it is not."""
+    folder, environment = shop
+    (folder / "shouting.py").write_text(AGENT.replace('["text"])', '["text"].upper())'))
+    done = run(
+        "shadow", "runs", "--json", "-", "--", PYTHON, "shouting.py", "{2:}", cwd=folder, **environment
+    )
+    report = json.loads(done.stdout)
+    assert report["counts"] == {"same": 0, "words": 2, "tools": 0, "failed": 0}
+    assert report["runs"][0]["first"]["candidate"] == "prints something else"
+
+
+def test_an_agent_that_never_prints_the_same_twice_is_judged_by_its_words(shop):
+    """The old agent reproduces its calls and prints something else each time, and so does the new one."""
+    folder, environment = shop
+    (folder / "chatty.py").write_text("import os; print(os.urandom(9).hex())\n" + AGENT)
+    record = ["record", "-o", "chatty/1", "--", PYTHON, "chatty.py", "4"]
+    assert run(*record, cwd=folder, **environment).returncode == 0
+    words = ["shadow", "chatty", "--json", "-", "--baseline", f"{PYTHON} chatty.py 4"]
+    done = run(*words, "--", PYTHON, "chatty.py", "4", cwd=folder, **environment)
+    assert json.loads(done.stdout)["counts"] == {"same": 1, "words": 0, "tools": 0, "failed": 0}
+
+
 def test_step_by_step_asks_without_an_agent(shop):
     """Each request on its recorded history; a key is taken from the environment, which must have one."""
     folder, environment = shop

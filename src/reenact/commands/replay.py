@@ -14,7 +14,7 @@ import msgspec
 from reenact.errors import CheckFailed, StoreError, UsageError
 from reenact.formats.capture import PrintedLines, ProcessData, RunStartData
 from reenact.formats.divergence import Observed, ReplayDivergence
-from reenact.formats.record import ABSENT, Absent
+from reenact.formats.record import ABSENT
 from reenact.formats.replay_receipt import ReplayReceipt, merge_across_tasks
 from reenact.formats.volatile import VolatileRule
 from reenact.gateway.upstreams import upstreams_of
@@ -54,6 +54,8 @@ class ReplayReport(msgspec.Struct, frozen=True):
     receipt: ReplayReceipt
     hermetic: str
     """How far it is sure that nobody outside was asked, in words."""
+    prints_as_recorded: bool = True
+    """Whether the command printed the same lines; true where nothing is known of the recorded ones."""
 
     @property
     def is_reproduced(self) -> bool:
@@ -144,7 +146,12 @@ def replay_command(
         if files is not None:
             found = _with_notes(_compare_files(found, served), files.notes)
     found = _with_notes(found, fence.notes if fence is not None else [])
-    found = _compare_output(found, reader.manifest.stdout, printed, served, is_strict=strict_output)
+    before = reader.manifest.stdout
+    difference = None if before is ABSENT else differing_line(before, printed)
+    # Where the run diverged, other output follows from that.
+    if before is not ABSENT and difference and found.receipt.verdict != "diverged":
+        difference = served.redact(difference)
+        found = _with_output_difference(found, difference, before, printed, is_strict=strict_output)
     return ReplayReport(
         directory,
         found.receipt.verdict,
@@ -152,6 +159,7 @@ def replay_command(
         status,
         found.receipt,
         _hermetic_claim(run_start, fence),
+        prints_as_recorded=difference is None,
     )
 
 
@@ -288,21 +296,10 @@ def _refuse_malformed(allowed: tuple[str, ...]) -> None:
             raise UsageError(f"--allow {address}: is not HOST:PORT; write localhost:5432")
 
 
-def _compare_output(
-    replayed: Replayed,
-    recorded: PrintedLines | Absent,
-    printed: Printed,
-    served: ServedReplay,
-    *,
-    is_strict: bool,
+def _with_output_difference(
+    replayed: Replayed, difference: str, recorded: PrintedLines, printed: Printed, *, is_strict: bool
 ) -> Replayed:
-    """What the command printed, compared where nothing else differs: otherwise that follows from it."""
-    if recorded is ABSENT or replayed.receipt.verdict == "diverged":
-        return replayed
-    difference = differing_line(recorded, printed)
-    if difference is None:
-        return replayed
-    difference = served.redact(difference)
+    """*replayed* with what the command printed otherwise: a note, or a divergence."""
     if not is_strict:
         return _with_notes(replayed, [difference])
     divergence = ReplayDivergence(

@@ -118,6 +118,8 @@ class RunOutcome(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True
     """Whether it ended well by its own account."""
     output: str = ""
     """What it came to; of a command that says nothing of it, a digest of what it printed."""
+    printed: str = ""
+    """The digest of what the command printed; empty where there is none to compare by."""
     tools: list[CalledTool] = []
     passed: bool = True
     """By the test, where there is one; else whether it ended well."""

@@ -169,6 +169,8 @@ class _Experiment:
         self._on = on
         self._progress_bar = progress_bar
         self._is_interrupted = False
+        self._never_prints_the_same = set[int]()
+        """The places of runs that the old agent reproduces, printing something else."""
         self._scratch: TemporaryDirectory[str] | None = None
         self._output = None if output is None else Path(output)
         if self._output is not None:
@@ -207,6 +209,8 @@ class _Experiment:
         def note(job: int, result: JobResult) -> None:
             if result.problem:
                 found[chosen[job]] = result.problem
+            elif not result.prints_as_recorded:
+                self._never_prints_the_same.add(chosen[job])
 
         self._run(jobs, "replaying the old agent", note)
         if self._is_interrupted:
@@ -270,6 +274,8 @@ class _Experiment:
         except (FormatError, StoreError) as error:
             recorded = no_outcome(Path(path), str(error))
         recorded = msgspec.structs.replace(recorded, path=path)
+        if place in self._never_prints_the_same:
+            recorded = msgspec.structs.replace(recorded, printed="")
         if set_apart or not candidates:
             return ShadowRun(path=path, recorded=recorded, set_apart=set_apart)
         run = compare_run(path, recorded, candidates)

@@ -79,9 +79,7 @@ def read_outcome(
     manifest = reader.manifest
     exit_status = None if manifest.exitStatus is ABSENT else int(manifest.exitStatus)
     is_ok = manifest.status == "ok" and exit_status in (None, 0)
-    output = trace.final_output.content
-    if not output and manifest.stdout is not ABSENT:
-        output = manifest.stdout.digest
+    printed = "" if manifest.stdout is ABSENT else manifest.stdout.digest
     failed = judging.judge(trace) if judging is not None else []
     tokens = counts.tokens
     return RunOutcome(
@@ -89,7 +87,8 @@ def read_outcome(
         capture_id=manifest.captureId,
         exit_status=exit_status,
         is_ok=is_ok,
-        output=output,
+        output=trace.final_output.content or printed,
+        printed=printed,
         tools=_tools_in(trace),
         passed=is_ok if judging is None else not failed,
         failed_assertions=failed,
@@ -147,6 +146,8 @@ def compare_outcomes(
     if recorded.output != candidate.output:
         said = shorten(recorded.output, _SHOWN), shorten(candidate.output, _SHOWN)
         return "words", FirstDifference(*said)
+    if recorded.printed and candidate.printed and recorded.printed != candidate.printed:
+        return "words", FirstDifference("", "prints something else")
     return "same", None
 
 
@@ -181,7 +182,7 @@ def group_outcomes(outcomes: Sequence[RunOutcome]) -> list[OutcomeGroup]:
     groups: dict[object, list[RunOutcome]] = {}
     for each in outcomes:
         tools = tuple(sorted(_counted(each.tools).items()))
-        key = (each.output, tools, each.exit_status, each.passed, each.problem)
+        key = (each.output, each.printed, tools, each.exit_status, each.passed, each.problem)
         groups.setdefault(key, []).append(each)
     ranked = sorted(groups.values(), key=lambda group: -len(group))
     return [OutcomeGroup([each.path for each in group], group[0]) for group in ranked]

@@ -61,6 +61,8 @@ class JobResult(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """Of the command; ``None`` where there is no fork, or no replay."""
     problem: str = ""
     """Why there is none, or in what a replay differs."""
+    prints_as_recorded: bool = True
+    """Whether a replayed command printed what it had printed when it was recorded."""
     is_refused: bool = False
     """Nothing was run, because it cannot be meant."""
 
@@ -239,7 +241,7 @@ def do_job(job: RunJob) -> JobResult:
                 repository=job.repository,
             )
             if report.is_reproduced:
-                return JobResult(exit_status=report.exit_status)
+                return JobResult(exit_status=report.exit_status, prints_as_recorded=report.prints_as_recorded)
             found = report.receipt.divergences
             return JobResult(
                 exit_status=report.exit_status, problem=_headline(found[0]) if found else "it differs"
