@@ -24,7 +24,7 @@ def agent() -> str:
 
 
 def forked(parent: Path, name: str, at: int, change: Any, **options: Any) -> Path:
-    place = parent.with_name(name)
+    place = parent.parent / name
     with reenact.fork(parent, at=at, change=change, output=place, **options) as run:
         run.final_output = agent()
     return place
@@ -53,6 +53,22 @@ def test_the_tree_is_the_same_from_every_run(runs: Path) -> None:
         assert fork_tree(runs / name) == fork_tree(runs / "late")
     assert names(runs, among=[]) == [("run", 0), ("late", 1)]
     assert fork_tree(runs / "nothing") == []
+
+
+def test_a_folder_of_runs_has_all_the_trees_below_it(runs: Path) -> None:
+    """Wherever below it the forks lie."""
+    (runs / "apart").mkdir()
+    forked(runs / "other", "apart/twin", 4, {"set": {"$.name": "C"}})
+    told = run("show", "--tree", ".", cwd=runs).stdout.splitlines()
+    assert [line.split("  at ")[0] for line in told] == [
+        "other", "  apart/twin", "run", "  late", "    later", "  short",
+    ]  # fmt: skip
+
+
+def test_a_run_without_a_fork_beside_it_says_where_to_look(runs: Path) -> None:
+    done = run("show", "--tree", "other", cwd=runs)
+    assert done.stdout == "other  <- this one\n"
+    assert "name a folder that holds both" in done.stderr
 
 
 def test_a_parent_that_is_gone_has_its_place(runs: Path) -> None:

@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from reenact.check.kinds import is_folder_of_runs, name_runs
 from reenact.errors import ReenactError
 from reenact.formats.capture import CaptureManifest, Fork, read_manifest
 from reenact.formats.record import ABSENT
@@ -64,14 +65,22 @@ def fork_tree(path: str | Path, among: Iterable[Path] | None = None) -> list[For
     """The runs of the tree that the run in *path* belongs to, parents before their forks.
 
     Forks are looked for *among* the given runs, or else in the folders of the run and of its parents, and in
-    the folders of samples there; one that lies elsewhere is not seen.
+    the folders of samples there; one that lies elsewhere is not seen. Of a folder of runs, every tree below
+    it is listed, one after the other.
     """
+    if is_folder_of_runs(path):
+        runs = list(map(Path, name_runs([path])))
+        return _list_trees([way for run in runs if (way := _way_up(run))], runs)
     way_up = _way_up(Path(path))
     if not way_up:
         return []
-    runs = _runs_around(way_up) if among is None else among
-    known = {each.capture_id: each for each in way_up}
-    for run in sorted(runs):
+    return _list_trees([way_up], _runs_around(way_up) if among is None else among)
+
+
+def _list_trees(ways_up: list[list[_Generation]], among: Iterable[Path]) -> list[ForkNode]:
+    """The trees in which *ways_up* end, with their forks *among* these runs."""
+    known = {each.capture_id: each for way_up in ways_up for each in way_up}
+    for run in sorted(among):
         manifest = _read_manifest(run)
         if manifest is not None:
             known.setdefault(manifest.captureId, _Generation(manifest.captureId, run, manifest))
@@ -79,7 +88,8 @@ def fork_tree(path: str | Path, among: Iterable[Path] | None = None) -> list[For
     for each in known.values():
         if each.manifest is not None and each.manifest.fork is not ABSENT:
             children.setdefault(each.manifest.fork.parent.captureId, []).append(each)
-    return list(_below(way_up[-1], 0, children, set()))
+    roots = {way_up[-1].capture_id: way_up[-1] for way_up in ways_up}
+    return [node for root in roots.values() for node in _below(root, 0, children, set())]
 
 
 def fork_links(left: str | Path, right: str | Path) -> list[ForkLink]:

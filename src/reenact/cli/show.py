@@ -44,7 +44,9 @@ _LONGEST_PAUSE_SECONDS: Final = 5.0
 @click.option("--follow", is_flag=True, help="Go on as the run is being recorded, until it ends.")
 @click.option("--play", is_flag=True, help="Show each step when it began and ended, in the run's own time.")
 @click.option("--speed", metavar="N", type=float, help="Play N times as fast; 0 does not wait at all.")
-@click.option("--tree", is_flag=True, help="List the run with its parents and forks.")
+@click.option(
+    "--tree", is_flag=True, help="List the run with its parents and forks; of a folder, all trees below."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object; with --follow one per line.")
 def command(
     path: str,
@@ -67,12 +69,12 @@ def command(
     """
     terms = parse_terms(filters)
     _refuse_contradictions(seq=seq, terms=terms, follow=follow, play=play, speed=speed)
+    if tree:
+        return _show_tree(path, as_json=as_json)
     if is_folder_of_runs(path):
         if seq is not None or terms or follow or play:
             raise UsageError(f"{path}: is a folder of runs; name one of them")
         return _list_runs(path, as_json=as_json)
-    if tree:
-        return _show_tree(path, as_json=as_json)
     with open_artifact(path, project_prices(Path.cwd())) as artifact:
         if seq is not None:
             event = artifact.event(seq)  # no more is read, so no more is checked
@@ -110,6 +112,8 @@ def _show_tree(path: str, *, as_json: bool) -> int:
         change = f": {node.change}" if node.change else ""
         mark = "  <- this one" if Path(node.path).resolve() == Path(path).resolve() else ""
         click.echo(printable(f"{'  ' * node.depth}{node.path}{where}{change}{mark}"))
+    if len(nodes) == 1:
+        click.echo("no fork beside it; of forks elsewhere, name a folder that holds both", err=True)
     return 0
 
 
