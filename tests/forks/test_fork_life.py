@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import time
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -231,3 +233,34 @@ def test_the_self_contained_one_names_its_parent_all_the_same(runs: Path) -> Non
     assert reenact.diff(runs / "three", runs / "whole").equal
     own = {name: (runs / name / "events.jsonl").stat().st_size for name in ("run", "three", "whole")}
     assert own["three"] < own["whole"] / 2
+
+
+@reenact.tool
+def stamp(at: str) -> str:
+    return f"seen at {at}"
+
+
+def dated_agent() -> None:
+    """Its clock is none that is recorded, so its dates are known by what they read as."""
+    due("first")
+    stamp(datetime.now(UTC).isoformat())
+    stamp(datetime.now(UTC).isoformat())
+
+
+def test_the_pause_between_the_runs_is_in_no_time_of_the_fork(tmp_path: Path) -> None:
+    """Its times go on where those of its parent end; dates of its own are still those of its own time."""
+    with reenact.capture(tmp_path / "run", sources=()):
+        dated_agent()
+    parent = tmp_path / "run"
+    for name in ("fork", "again"):
+        time.sleep(2.5)
+        with reenact.fork(parent, at=4, change={"replace": name}, on_miss="live", output=tmp_path / name):
+            dated_agent()
+        reader = CaptureReader(tmp_path / name)
+        times = [reader.event(seq).ts for seq in range(1, len(reader) + 1)]
+        assert times == sorted(times)
+        assert times[-1] - times[0] < 2000
+        with reenact.replay(tmp_path / name) as replayed:
+            dated_agent()
+        assert replayed.receipt.verdict == "reproduced"
+        parent = tmp_path / name

@@ -25,6 +25,7 @@ from reenact.formats.capture import (
     CaptureSeed,
     Fork,
     ForkParent,
+    ForkPause,
     ForkShares,
     seed_codec,
     with_own_digest,
@@ -136,7 +137,8 @@ class ForkedCapture:
         start = merge_start(self.reader.line(1), halves)
         is_same = self._is_same(source, halves, start, end) and self._has_same_files(halves, workspace_end)
         shared = len(self.reader) if is_same else self._plan.shared
-        suffix = [] if is_same else _Suffix(self.reader, self.blobs, halves, shared, end).lines()
+        own_events = _Suffix(self.reader, self.blobs, halves, shared, end, self.seed.createdAt)
+        suffix = [] if is_same else own_events.lines()
         moved = moved_acts(happening for half in halves for happening in half.happenings)
         if moved:
             again = range(min(moved), shared + 1)
@@ -163,7 +165,7 @@ class ForkedCapture:
         if ending.model == NO_MODEL:
             ending = msgspec.structs.replace(ending, model=before.model)
         manifest = finished_manifest(self.seed, ending, shared + len(suffix), digest.hexdigest())
-        fork = self._fork(source, halves, shared, is_whole=is_whole, is_same=is_same)
+        fork = self._fork(source, halves, shared, own_events.pause, is_whole=is_whole, is_same=is_same)
         self.manifest = with_own_digest(msgspec.structs.replace(manifest, fork=fork))
         self._run.finish(write_manifest(self.manifest), has_transcript=is_whole)
         return self.manifest
@@ -204,11 +206,15 @@ class ForkedCapture:
         source: ReplaySource,
         halves: Sequence[ForkHalf],
         shared: int,
+        pause: ForkPause | None,
         *,
         is_whole: bool,
         is_same: bool,
     ) -> Fork:
         above = self.reader.manifest.fork
+        pauses = [] if above is ABSENT or above.pauses is ABSENT else list(above.pauses)
+        if pause is not None:
+            pauses = [*(each for each in pauses if each.afterSeq < pause.afterSeq), pause]
         ordered = ABSENT if above is ABSENT else above.ordered
         if not is_same and ordered is not ABSENT and ordered >= shared:
             ordered = ABSENT  # all that is behind them tells it
@@ -228,6 +234,7 @@ class ForkedCapture:
             change=self._redacted(change) if change.is_any and not is_same else ABSENT,
             ordered=ordered,
             places=self._new_places(halves) or ABSENT,
+            pauses=pauses or ABSENT,
         )
 
     def _new_places(self, halves: Sequence[ForkHalf]) -> dict[str, str]:
@@ -314,7 +321,11 @@ class _Suffix:
         halves: Sequence[ForkHalf],
         shared: int,
         end: dict[str, Any],
+        created_at_ms: float,
     ) -> None:
+        self.pause: ForkPause | None = None
+        """What lies between the shared events and these, as soon as there are :meth:`lines`."""
+        self._created_at_ms = created_at_ms
         self._reader = reader
         self._blobs = blobs
         self._shared = shared
@@ -351,20 +362,36 @@ class _Suffix:
         return {_decode(line)["data"].get("callId", "") for line in lines}
 
     def lines(self) -> list[bytes]:
+        """All of them, numbered; their times go on where those of the shared events end."""
         lines: list[bytes] = []
         latest_ms = self._reader.event(self._shared).ts
         for event, at_ms in self._events(lines):
-            latest_ms = max(latest_ms, at_ms)
+            if at_ms is None:  # it came when it was recorded
+                latest_ms = max(latest_ms, event["ts"])
+            else:
+                latest_ms = self._continue_time(latest_ms, at_ms, self._shared + len(lines))
             numbered = event | {"seq": self._shared + len(lines) + 1, "ts": latest_ms}
             lines.append(encode_clean(self._whole(numbered)))
-        end = self._with_order(self._end | {"seq": self._shared + len(lines) + 1})
-        lines.append(encode_clean(end | {"ts": max(latest_ms, end["ts"])}))
+        end_ms = self._continue_time(latest_ms, self._end["ts"], self._shared + len(lines))
+        end = self._with_order(self._end | {"seq": self._shared + len(lines) + 1, "ts": end_ms})
+        lines.append(encode_clean(end))
         return lines
 
-    def _events(self, lines: list[bytes]) -> Iterator[tuple[dict[str, Any], float]]:
+    def _continue_time(self, latest_ms: float, at_ms: float, after_seq: int) -> float:
+        """The time of an event that really was at *at_ms*, behind the one of *latest_ms*.
+
+        The first such event follows the one before it at once, or at the distance that it has from the fork's
+        own beginning.
+        """
+        if self.pause is None:
+            began_ms = self._created_at_ms if self._shared == 1 else at_ms
+            self.pause = ForkPause(afterSeq=after_seq, ms=max(0, int(began_ms - latest_ms)))
+        return max(latest_ms, at_ms - self.pause.ms)
+
+    def _events(self, lines: list[bytes]) -> Iterator[tuple[dict[str, Any], float | None]]:
         """In their order, each with when it was; *lines* are those that are made of them so far.
 
-        What was changed came when it was recorded; the time that lies between the runs is behind it.
+        What was changed came when it was recorded, in the parent.
         """
         changed = {half.changed_line for half in self._halves} - {None}
         changed_by_seq = {_decode(line)["seq"]: line for line in changed if line is not None}
@@ -391,7 +418,7 @@ class _Suffix:
             if happening.place is not None:
                 event["data"] = _placed(event["data"], *happening.place)
             self._calls.add(event["data"].get("callId", ""))
-            at_ms = event["ts"] if seq in changed_by_seq else happening.at_ns // 1_000_000
+            at_ms = None if seq in changed_by_seq else happening.at_ns // 1_000_000
             yield self._with_opening(event, is_new=not seq), at_ms
 
     def _with_order(self, event: dict[str, Any]) -> dict[str, Any]:

@@ -196,6 +196,14 @@ class ForkShares(Record, frozen=True):
     live: Count
 
 
+class ForkPause(Record, frozen=True):
+    """The time between two runs, which the ``ts`` of events leave out."""
+
+    afterSeq: Count  # noqa: N815
+    """Events behind this one were really so much later."""
+    ms: Count
+
+
 class Fork(Record, frozen=True):
     """What a capture says of itself that is the fork of another."""
 
@@ -212,6 +220,13 @@ class Fork(Record, frozen=True):
     """The last event up to which *order* and deadlines are told; absent where they are to the end."""
     places: dict[str, str] | Absent = ABSENT
     """Folders of this run, and of forks before it, as ``run_start`` tells those of the first run."""
+    pauses: list[ForkPause] | Absent = ABSENT
+    """Where its own events begin, and those of forks before it."""
+
+    def pause_before_ms(self, seq: int) -> int:
+        """How much later than its ``ts`` says the event *seq* really was."""
+        pauses = [] if self.pauses is ABSENT else self.pauses
+        return sum(int(pause.ms) for pause in pauses if pause.afterSeq < seq)
 
 
 class CaptureManifest(Record, frozen=True):

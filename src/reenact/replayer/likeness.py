@@ -80,7 +80,7 @@ class RunLikeness:
     def is_same(self, seq: int, recorded: object, live: object) -> bool:
         """Whether two values of the event *seq* are the same; if so, its names are known from now on."""
         try:
-            self._accept(self._facts_compare(seq, self._source.times_ms[seq - 1] / 1000, recorded, live))
+            self._accept(self._facts_compare(seq, self._source.times_ms[seq - 1], recorded, live))
         except Unlike:
             return False
         return True
@@ -122,9 +122,11 @@ class RunLikeness:
         return tuple(kept) or places
 
     def _compare(self, call: RecordedCall, recorded: object, live: object) -> Likeness:
-        return self._facts_compare(call.seq, call.made_ms / 1000, recorded, live)
+        return self._facts_compare(call.seq, call.made_ms, recorded, live)
 
-    def _facts_compare(self, seq: int, made_s: float, recorded: object, live: object) -> Likeness:
+    def _facts_compare(self, seq: int, made_ms: float, recorded: object, live: object) -> Likeness:
+        fork = self._source.fork
+        made_s = (made_ms + (0 if fork is ABSENT else fork.pause_before_ms(seq))) / 1000
         facts = Facts(
             seq=seq,
             there=Window(self._source.times_ms[0] / 1000, made_s + _SLACK_S, self._there_zones),

@@ -99,14 +99,9 @@ def read_outcome(
 
 
 def _duration_ms(reader: CaptureReader) -> float:
-    """From the first thing it did to its end, without the time that lies between a fork and its parent."""
+    """From the first thing it did to its end."""
     last = len(reader)
-    fork = reader.manifest.fork
-    shared = 1 if fork is ABSENT else min(int(fork.parent.events), last)
-    first = min(2, last)
-    before = reader.event(shared).ts - reader.event(first).ts if shared > first else 0.0
-    after = reader.event(last).ts - reader.event(min(shared + 1, last)).ts
-    return float(before + after)
+    return float(reader.event(last).ts - reader.event(min(2, last)).ts)
 
 
 def no_outcome(path: str | Path, problem: str) -> RunOutcome:
