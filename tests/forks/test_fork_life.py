@@ -243,8 +243,8 @@ def stamp(at: str) -> str:
 def dated_agent() -> None:
     """Its clock is none that is recorded, so its dates are known by what they read as."""
     due("first")
-    stamp(datetime.now(UTC).isoformat())
-    stamp(datetime.now(UTC).isoformat())
+    seen = stamp(datetime.now(UTC).isoformat())
+    stamp(f"{datetime.now(UTC).isoformat()}, {seen[:4]}")
 
 
 def test_the_pause_between_the_runs_is_in_no_time_of_the_fork(tmp_path: Path) -> None:
