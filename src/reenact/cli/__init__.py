@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 GROUPS = {
     "Run an agent": {
         "record": "Run a command and record it",
-        "replay": "Run a command again, answered from its capture",
+        "replay": "Run a recorded command again, answered from its capture",
         "update": "Run a recorded command again, and record only what differs",
         "fork": "Run a recorded command again, with something changed on the way",
         "shadow": "Make recorded runs again with a changed agent, prompt or model",
@@ -36,32 +36,32 @@ GROUPS = {
     },
     "Judge it": {
         "test": "Run assertions over recorded runs",
-        "verify": "Check that an artifact is what it says it is",
-        "validate": "Say whether actions are well formed and allowed",
+        "verify": "Check that an artifact is intact and consistent",
+        "validate": "Check whether actions are well formed and allowed",
     },
     "Prove and share it": {
-        "publish": "Write a run's log without what is private in it",
-        "seal": "Sign what a run was",
-        "keygen": "Make a pair of keys to seal with",
-        "prove": "Prove that an event stands at its place in a sealed run",
-        "disclose": "Tell what chosen fields of a sealed event say, with proof",
+        "publish": "Write a run's log without its private parts",
+        "seal": "Sign a run",
+        "keygen": "Make a pair of keys for seals",
+        "prove": "Prove that an event is at its place in a sealed run",
+        "disclose": "Reveal chosen fields of a sealed event, with proof",
     },
-    "Keep and ask many": {
+    "Keep and query many": {
         "index": "Make tables of many runs, and keep them up to date",
-        "query": "Ask runs with SQL",
+        "query": "Query runs with SQL",
         "pack": "Put many runs into one file that is read in place",
         "push": "Put runs into object storage",
-        "pull": "Bring runs out of object storage or out of a pack",
+        "pull": "Get runs out of object storage or out of a pack",
         "ls": "List the runs in object storage or in a pack",
-        "prune": "Take away captures that need not be kept",
+        "prune": "Delete captures that are no longer needed",
     },
     "Other formats": {
-        "convert": "Write one artifact as another",
-        "import": "Make captures of recordings that other tools wrote",
-        "export": "Write runs as what other tools and trainers read",
+        "convert": "Write an artifact in another format",
+        "import": "Make captures from recordings of other tools",
+        "export": "Write runs in the formats of other tools and trainers",
         "schema": "Print the JSON Schema of a format",
         "hash": "Print the canonical digest of JSON files",
-        "capsules": "List the capsules that values are judged by, or describe one",
+        "capsules": "List the capsules (rules for values), or describe one",
     },
 }
 """Verbs by what they are for, as the help lists them."""

@@ -28,10 +28,10 @@ from reenact.errors import UsageError
 @click.argument("capsule_id", metavar="[ID]", required=False)
 @click.option("--json", "as_json", is_flag=True, help="Print manifests and digests as JSON.")
 def command(capsule_id: str | None, as_json: bool) -> None:
-    """List the capsules that values are judged by, or describe one.
+    """List the capsules (rules for values), or describe one.
 
-    ID is the capsule to describe. The digest stands for the manifest: two that agree on it take and give the
-    same fields.
+    ID is the capsule to describe. The digest identifies the manifest: capsules with the same digest
+    take and give the same fields.
     """
     if capsule_id is not None:
         capsule = find_capsule(capsule_id)

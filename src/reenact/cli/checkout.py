@@ -15,15 +15,18 @@ from reenact.workspace.files import checkout
 @click.command("checkout")
 @click.argument("directory", metavar="DIR")
 @click.option("-o", "--output", metavar="FOLDER", required=True, help="A new or empty folder.")
-@click.option("--at", metavar="SEQ", type=click.IntRange(min=1), help="The event; the end if not given.")
-@click.option("--repository", metavar="FOLDER", help="Where git keeps what the capture only names.")
+@click.option(
+    "--at", metavar="SEQ", type=click.IntRange(min=1), help="The event; by default the end of the run."
+)
+@click.option(
+    "--repository", metavar="FOLDER", help="The git repository with the files that the capture only names."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def command(directory: str, output: str, at: int | None, repository: str | None, as_json: bool) -> int:
     """Put the files of a run at one of its steps into a folder.
 
-    DIR is a capture that was recorded with --workspace. FOLDER gets the files as they were when the event
-    SEQ had happened, whole or not at all. Where secrets were hidden, placeholders stand; which files these
-    are is said.
+    DIR is a capture that was recorded with --workspace. FOLDER gets all files as they were after event
+    SEQ, or nothing on failure. Files in which placeholders replace secrets are named on stderr.
     """
     report = checkout(directory, output, at=at, repository=repository)
     if as_json:

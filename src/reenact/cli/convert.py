@@ -21,12 +21,12 @@ STDOUT: Final = "-"
 
 @click.command("convert")
 @click.argument("path", metavar="PATH", type=A_PATH)
-@click.option("--to", "target", type=click.Choice(TARGETS), required=True, help="What to make of it.")
-@click.option("--dialect", type=click.Choice(["current", "legacy"]), help="The shape of a receipt [current].")
+@click.option("--to", "target", type=click.Choice(TARGETS), required=True, help="The format.")
+@click.option("--dialect", type=click.Choice(["current", "legacy"]), help="The form of a receipt [current].")
 @click.option("-o", "--out", metavar="OUT", default=STDOUT, help="Where to write it [stdout].")
-@click.option("--force", is_flag=True, help="Replace OUT if it is there; never a capture.")
-@click.option("--lenient", is_flag=True, help="Go on behind lines that cannot be read; each is listed.")
-@click.option("--json", "as_json", is_flag=True, help="Print what was lost as one JSON object; needs -o.")
+@click.option("--force", is_flag=True, help="Replace OUT if it exists; a capture is never replaced.")
+@click.option("--lenient", is_flag=True, help="Skip lines that cannot be read; each is listed.")
+@click.option("--json", "as_json", is_flag=True, help="Print the losses as one JSON object; needs -o.")
 def command(
     path: Path,
     target: ConvertTarget,
@@ -36,10 +36,10 @@ def command(
     lenient: bool,
     as_json: bool,
 ) -> int:
-    """Write one artifact as another.
+    """Write an artifact in another format.
 
-    PATH is a capture, a REPLAY.jsonl of either dialect, a bundle or a trace. What the target cannot
-    hold is listed on stderr, one line per kind of loss, with how often and where first.
+    PATH is a capture, a REPLAY.jsonl of either dialect, a bundle or a trace. What the target format
+    cannot hold is listed on stderr: one line per kind of loss, with its count and its first place.
     """
     if out == STDOUT and as_json:
         raise UsageError("--json and the output would both go to stdout; add -o OUT")

@@ -26,12 +26,12 @@ from reenact.testing import ScriptedProvider, support_agent
 
 
 @click.command("demo")
-@click.option("-o", "--output", metavar="DIR", type=A_PATH, help="Where to record.")
+@click.option("-o", "--output", metavar="DIR", type=A_PATH, help="Where to record [runs/demo-TIME].")
 def command(output: Path | None) -> int:
     """Record, replay, break and verify a small agent, without key or network.
 
-    A support agent talks to a scripted model on this machine: with the real anthropic SDK where it is
-    installed, else over HTTP.
+    A support agent talks to a scripted model on this machine, with the real anthropic SDK if it is
+    installed, otherwise over HTTP.
     """
     path = output or Path("runs") / time.strftime("demo-%Y%m%d-%H%M%S")
     console = Console(highlight=False)

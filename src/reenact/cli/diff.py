@@ -40,15 +40,17 @@ _INDENT: Final = 18
 @click.command("diff")
 @click.argument("left", metavar="A")
 @click.argument("right", metavar="B")
-@click.option("--strict", is_flag=True, help="Compare also what was drawn from clocks and chance.")
+@click.option("--strict", is_flag=True, help="Also compare times and random values.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def command(left: str, right: str, strict: bool, as_json: bool) -> int:
     """Compare two runs, aligned by what they did.
 
-    A and B are captures, events.jsonl files, REPLAY.jsonl files, replay.json or trace.json, in any mixture.
-    Steps are aligned by what they ask and by the call or task they belong to, not by position: one step
-    more is one difference. Of a fork it is said where it parts from its parent and what was changed there.
-    The exit status is 0 where the runs did the same and came to the same, 1 where not, 2 where one cannot be
+    A and B are captures, events.jsonl files, REPLAY.jsonl files, replay.json or trace.json, in any
+    combination. Steps are aligned by their requests and by the call or task they belong to, not by
+    position: one additional step is one difference. For a fork, the report says where it leaves its
+    parent and what was changed there.
+
+    Exit status: 0 when the runs did the same with the same result, 1 when not, 2 when one cannot be
     read.
     """
     report = diff(left, right, strict=strict, prices=project_prices(Path.cwd()), progress_bar=_progress_bar)

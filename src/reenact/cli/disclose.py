@@ -13,7 +13,12 @@ from reenact.cli.prove import options, write
 @click.command("disclose")
 @options
 @click.option(
-    "--field", "names", metavar="PATH", multiple=True, required=True, help="Such as $.data.args.city."
+    "--field",
+    "names",
+    metavar="PATH",
+    multiple=True,
+    required=True,
+    help="A field to reveal, such as $.data.args.city; repeatable.",
 )
 def command(
     path: Path,
@@ -25,11 +30,11 @@ def command(
     force: bool,
     names: tuple[str, ...],
 ) -> None:
-    """Tell what chosen fields of a sealed event say, with proof.
+    """Reveal chosen fields of a sealed event, with proof.
 
-    SEQ is the number of an event of the capture, or with --log (and for a sealed log) of a line of the
-    log. A field stands for all below it. Whoever has the seal can verify the result with
-    reenact verify FILE --seal SEAL --key PUB; it tells nothing about the other fields.
+    SEQ is the number of an event in the capture, or with --log (and for a sealed log) the number of a
+    line in the log. A field includes everything below it. Whoever has the seal can check the result
+    with `reenact verify FILE --seal SEAL --key PUB`; it reveals nothing about the other fields.
     """
     found = disclose(path, position, names, seal=seal_path, secret=secret_path, log=log)
     write(found, output, force)

@@ -117,15 +117,21 @@ def _proof_lines(path: Path, proof: DoctorProof) -> Iterator[str]:
 
 
 @click.command("doctor", context_settings={"allow_interspersed_args": False})
-@click.option("-o", "--output", metavar="DIR", help="Where to record; runs/doctor-COMMAND-TIME if not given.")
-@click.option("--runs", type=click.IntRange(2, 20), default=2, show_default=True, help="How often to record.")
-@click.option("--redact", type=click.Choice(PROFILES), help="What to hide; strict where CI is set.")
-@click.option("--upstream", metavar="NAME=URL", multiple=True, help="Who is behind the gateway's /NAME.")
+@click.option("-o", "--output", metavar="DIR", help="Where to record [runs/doctor-COMMAND-TIME].")
 @click.option(
-    "--network", is_flag=True, help="Let programs that are not Python reach other machines in replay."
+    "--runs", type=click.IntRange(2, 20), default=2, show_default=True, help="How many times to record."
 )
-@click.option("--port", type=click.IntRange(1, 65535), help="The gateway's port; a free one if not given.")
-@click.option("--json", "is_json", is_flag=True, help="Print one JSON object on a stdout of its own.")
+@click.option("--redact", type=click.Choice(PROFILES), help="What to hide [default; strict if CI is set].")
+@click.option(
+    "--upstream", metavar="NAME=URL", multiple=True, help="Forward the gateway's /NAME to this URL."
+)
+@click.option(
+    "--network", is_flag=True, help="Let programs other than Python reach other machines in the replay."
+)
+@click.option("--port", type=click.IntRange(1, 65535), help="The gateway's port; a free one by default.")
+@click.option(
+    "--json", "is_json", is_flag=True, help="Print one JSON object; COMMAND's own stdout goes to stderr."
+)
 @click.argument("words", metavar="[--] COMMAND...", nargs=-1, required=True, type=click.UNPROCESSED)
 def command(
     output: str | None,
@@ -139,10 +145,11 @@ def command(
 ) -> int:
     """Find what differs from run to run, and write rules for it.
 
-    COMMAND is recorded several times, for real, and its runs are compared. What a replay of the last one
-    would mind gets rules, and a strict replay proves them. Rules that are proved are added to the nearest
-    reenact.toml, or a new one here; others are shown, and nothing is written. The exit status is 0 when
-    the replay passes and 1 when something remains that no rule can cover.
+    COMMAND is recorded several times, live, and the runs are compared. Values that would break a replay
+    get rules, and a strict replay checks the rules. If it passes, they are added to the nearest
+    reenact.toml, or to a new one here; otherwise they are only shown.
+
+    Exit status: 0 when the replay passes, 1 when something remains that no rule can cover.
     """
     with _output_of_children_on_stderr():
         report = doctor_command(

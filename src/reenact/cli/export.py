@@ -22,23 +22,36 @@ from reenact.trace.to_rows import Reasoning
 
 @click.command("export")
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True)
-@click.option("--to", type=click.Choice(EXPORT_FORMATS), required=True, help="What to write.")
+@click.option("--to", type=click.Choice(EXPORT_FORMATS), required=True, help="The format.")
 @click.option(
-    "-o", "--out", metavar="OUT", required=True, help="A file; a folder; for otlp also an http address."
+    "-o", "--out", metavar="OUT", required=True, help="A file or a folder; for otlp also an http address."
 )
-@click.option("--status", type=click.Choice(("ok", "error")), multiple=True, help="Only runs that ended so.")
+@click.option(
+    "--status", type=click.Choice(("ok", "error")), multiple=True, help="Only runs with this status."
+)
 @click.option("--test", metavar="FILE", help="Only runs that pass this test.yaml; pairs are ranked by it.")
 @click.option("--min-utility", metavar="N", type=float, help="Only runs whose steps are rated N or more.")
 @click.option(
     "--min-delta", metavar="N", type=int, help="Only runs whose verifications fixed N tests or more."
 )
-@click.option("--redact", type=click.Choice(PROFILES), default="none", help="Hide more than the run does.")
 @click.option(
-    "--reasoning", type=click.Choice(get_args(Reasoning)), default="drop", help="Of models, in rows [drop]."
+    "--redact",
+    type=click.Choice(PROFILES),
+    default="none",
+    help="Hide secrets again, by this profile [none].",
 )
-@click.option("--split", metavar="SHARES", help="Such as train=0.9,test=0.1: one file each in OUT.")
 @click.option(
-    "--dedupe", type=click.Choice(get_args(Dedupe)), default="exact", help="Which rows are left out [exact]."
+    "--reasoning",
+    type=click.Choice(get_args(Reasoning)),
+    default="drop",
+    help="Keep or drop the models' reasoning in rows [drop].",
+)
+@click.option("--split", metavar="SHARES", help="Write one file per part into OUT: train=0.9,test=0.1.")
+@click.option(
+    "--dedupe",
+    type=click.Choice(get_args(Dedupe)),
+    default="exact",
+    help="Which duplicate rows to leave out [exact].",
 )
 @click.option(
     "--allow-code",
@@ -66,13 +79,14 @@ def command(
     on: str | None,
     as_json: bool,
 ) -> int:
-    """Write runs as what other tools and trainers read.
+    """Write runs in the formats of other tools and trainers.
 
-    PATH is a capture, or a folder with captures at any depth. atif, har and otlp give one file a run; sft,
-    preference and parquet give rows, each with the run and the events it was made of, which verify traces
-    back. For rows PATH may also be the corpus that `reenact index` made: runs that ended otherwise than
-    --status asks are not opened. What cannot be written is told on stderr. The exit status is 2 where a run
-    could not be read.
+    PATH is a capture, or a folder with captures at any depth. atif, har and otlp give one file per run.
+    sft, preference and parquet give rows; each row names its run and events, and `reenact verify`
+    traces it back. For rows, PATH may also be a corpus made by `reenact index`; runs with another
+    status than --status are then not opened. What cannot be written is listed on stderr.
+
+    Exit status: 0, or 2 when a run could not be read.
     """
     report = export_runs(
         [run for path in paths for run in _select(path, to, status)],

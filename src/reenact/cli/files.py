@@ -13,16 +13,22 @@ from reenact.workspace.files import FilesReport, RecordedFile, files
 
 @click.command("files")
 @click.argument("directory", metavar="DIR")
-@click.option("--at", metavar="SEQ", type=click.IntRange(min=1), help="The event; the end if not given.")
-@click.option("--diff", metavar="A..B", help="What changed from the event A, or the start, to B, or the end.")
-@click.option("--repository", metavar="FOLDER", help="Where git keeps what the capture only names.")
+@click.option(
+    "--at", metavar="SEQ", type=click.IntRange(min=1), help="The event; by default the end of the run."
+)
+@click.option(
+    "--diff", metavar="A..B", help="Print the changes from event A (or the start) to B (or the end)."
+)
+@click.option(
+    "--repository", metavar="FOLDER", help="The git repository with the files that the capture only names."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def command(directory: str, at: int | None, diff: str | None, repository: str | None, as_json: bool) -> int:
     """List the files of a run at one of its steps, or what a step changed.
 
-    DIR is a capture that was recorded with --workspace. Without options the files are those at the end of
-    the run, with --at those when an event had happened. What the recording left out is listed with the
-    reason. --diff A..B shows what changed between two events, as a unified diff.
+    DIR is a capture that was recorded with --workspace. The files are those at the end of the run, or
+    with --at those after an event. Files that the recording left out are listed with the reason. --diff
+    A..B prints the changes between two events as a unified diff.
     """
     report = files(directory, at=at, diff=diff, repository=repository)
     if as_json:

@@ -32,9 +32,9 @@ Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 def request_options(function: Decorated) -> Decorated:
     """The options that have models asked otherwise; see :func:`read_request_change`."""
     for option in (
-        click.option("--temperature", metavar="T", type=float, help="Ask models at this temperature."),
-        click.option("--system", metavar="FILE", type=A_PATH, help="Ask with the system prompt in FILE."),
-        click.option("--model", metavar="NAME", help="Ask this model."),
+        click.option("--temperature", metavar="T", type=float, help="Use this temperature."),
+        click.option("--system", metavar="FILE", type=A_PATH, help="Use the system prompt in FILE."),
+        click.option("--model", metavar="NAME", help="Use this model."),
     ):
         function = option(function)
     return function
@@ -45,7 +45,7 @@ on_miss_option: Final[Callable[[Any], Any]] = click.option(
     type=click.Choice(["fail", "nearest", "live"]),
     default="fail",
     show_default=True,
-    help="What to do with a call that the recording does not have.",
+    help="What to do with a call that was not recorded.",
 )
 
 
@@ -71,18 +71,30 @@ def _read_text(file: Path) -> str:
 @click.command("fork")
 @click.argument("directory", metavar="DIR", type=A_PATH)
 @click.option("--at", metavar="SEQ", type=int, required=True, help="The event of the call to change.")
-@click.option("--set", "settings", metavar="PATH=VALUE", multiple=True, help="Put JSON into its outcome.")
-@click.option("--replace", metavar="FILE", type=A_PATH, help="Answer with the JSON, or body, in FILE.")
-@click.option("--error", metavar="TYPE", help="Fail: an exception or HTTP status, a message behind a colon.")
+@click.option(
+    "--set",
+    "settings",
+    metavar="PATH=VALUE",
+    multiple=True,
+    help="Set this path of the outcome to a JSON value.",
+)
+@click.option(
+    "--replace", metavar="FILE", type=A_PATH, help="Replace the outcome by the JSON, or body, in FILE."
+)
+@click.option(
+    "--error", metavar="TYPE", help="Let the call fail: an exception or HTTP status, then `: message`."
+)
 @request_options
 @on_miss_option
-@click.option("-o", "--output", metavar="OUT", type=A_PATH, help="Where the fork goes; else beside DIR.")
-@click.option("--standalone", is_flag=True, help="Store what the fork shares with its parent, too.")
+@click.option("-o", "--output", metavar="OUT", type=A_PATH, help="Where to write the fork [beside DIR].")
+@click.option("--standalone", is_flag=True, help="Also store what the fork shares with its parent.")
 @click.option(
     "-n", "--samples", metavar="N", type=click.IntRange(1), help="Fork N times, into folders in OUT."
 )
-@click.option("-j", "--jobs", metavar="N", type=click.IntRange(1), help="Samples at a time; else all cores.")
-@click.option("--test", metavar="FILE", type=A_PATH, help="A test.yaml that says which samples pass.")
+@click.option(
+    "-j", "--jobs", metavar="N", type=click.IntRange(1), help="Samples to run at a time [all cores]."
+)
+@click.option("--test", metavar="FILE", type=A_PATH, help="A test.yaml that decides which samples pass.")
 @click.option(
     "--allow-code",
     is_flag=True,
@@ -90,15 +102,21 @@ def _read_text(file: Path) -> str:
     help="Run the Python files that reenact.toml names for assertions.",
 )
 @volatile_option
-@click.option("--workspace", is_flag=True, help="Work among the recorded files, in a folder of their own.")
-@click.option("--repository", metavar="FOLDER", help="Where git keeps what the capture only names.")
-@click.option("--upstream", metavar="NAME=URL", multiple=True, help="Who is behind the gateway's /NAME.")
-@click.option("--network", is_flag=True, help="Let programs that are not Python reach other machines.")
+@click.option("--workspace", is_flag=True, help="Run COMMAND in a new folder with the recorded files.")
+@click.option(
+    "--repository", metavar="FOLDER", help="The git repository with the files that the capture only names."
+)
+@click.option(
+    "--upstream", metavar="NAME=URL", multiple=True, help="Forward the gateway's /NAME to this URL."
+)
+@click.option("--network", is_flag=True, help="Let programs other than Python reach other machines.")
 @click.option(
     "--allow", "allowed", metavar="HOST:PORT", multiple=True, help="Let COMMAND reach this address."
 )
-@click.option("--port", type=click.IntRange(1, 65535), help="The gateway's port; a free one if not given.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object on a stdout of its own.")
+@click.option("--port", type=click.IntRange(1, 65535), help="The gateway's port; a free one by default.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print one JSON object; COMMAND's own stdout goes to stderr."
+)
 @click.argument("words", metavar="-- COMMAND...", nargs=-1, required=True, type=click.UNPROCESSED)
 def command(
     directory: Path,
@@ -128,14 +146,17 @@ def command(
 ) -> int:
     """Run a recorded command again, with something changed on the way.
 
-    COMMAND is replayed from the capture in DIR up to the call at event SEQ, whose outcome is changed; models
-    may be asked otherwise from that call on. From there a call that equals a recorded one that was not made
-    yet is answered from the capture; any other stops the fork, is answered as the nearest recorded call was,
-    or goes live, as --on-miss says. The fork is a capture in OUT. With --workspace COMMAND works in a new
-    folder with the recorded files, for which {workspace} stands: at the call they are those of that step,
-    and the fork has its own from there on. The exit status is that of COMMAND, 1 where
-    a call is missing, no model answers, or COMMAND is another one before the point already. With -n it is 0,
-    or 1 where no sample came about.
+    COMMAND is replayed from the capture in DIR up to the call at event SEQ. The outcome of that call is
+    changed; --model, --system and --temperature change the model requests from there on. After that, a
+    call that equals a recorded one is answered from the capture. --on-miss says what happens to any
+    other call: it stops the fork, gets the nearest recorded answer, or goes live. The fork is a capture
+    in OUT.
+
+    With --workspace, COMMAND works in a new folder with the recorded files of that step; {workspace} in
+    COMMAND stands for it.
+
+    Exit status: that of COMMAND; 1 when a call is missing, when no model answers, or when COMMAND
+    differs before the point. With -n: 0, or 1 when no sample could be made.
     """
     if error is not None:
         error_type(error)

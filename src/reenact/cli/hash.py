@@ -23,9 +23,10 @@ from reenact.errors import FormatError
 def command(files: tuple[str, ...], profile: canonical.Profile, as_text: bool, as_json: bool) -> int:
     """Print the canonical digest of JSON files.
 
-    FILE is a JSON file, or - for standard input. One file gives its digest alone, several give
-    lines as sha256sum writes them. A file that cannot be read is named on stderr, the others are
-    still hashed, and the exit status is 2.
+    FILE is a JSON file, or - for standard input. For one file only the digest is printed, for several a
+    line each, as sha256sum does.
+
+    Exit status: 0, or 2 when a file cannot be read; the others are hashed in any case.
     """
     if as_text and as_json:
         raise click.UsageError("--canonical and --json exclude each other", click.get_current_context())

@@ -22,11 +22,11 @@ _SHOWN: Final = 5
 
 @click.command("import")
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True)
-@click.option("--from", "format_", metavar="FORMAT", help="What PATH is; found by content if not given.")
-@click.option("-o", "--out", metavar="DIR", required=True, help="Where the captures go; new or empty.")
 @click.option(
-    "--redact", type=click.Choice(PROFILES), help="What is hidden; default as for recordings: default."
+    "--from", "format_", metavar="FORMAT", help="The format of PATH; by default detected from its content."
 )
+@click.option("-o", "--out", metavar="DIR", required=True, help="Where to write the captures; new or empty.")
+@click.option("--redact", type=click.Choice(PROFILES), help="What to hide [default; strict if CI is set].")
 @JOBS
 @ON
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
@@ -39,12 +39,14 @@ def command(
     on: str | None,
     as_json: bool,
 ) -> int:
-    """Make captures of recordings that other tools wrote.
+    """Make captures from recordings of other tools.
 
-    PATH is a file, a folder with such files at any depth, or an address of either. One file that holds one
-    run becomes DIR itself; everything else gets folders below DIR, named as the sources are. Each manifest
-    says where the run comes from and how faithful it is: replayable, tools, judgeable or viewable. The exit
-    status is 1 where a part of a source could not be read, 2 where nothing could.
+    PATH is a file, a folder with such files at any depth, or an address of either. A single file with a
+    single run becomes DIR itself; everything else gets folders below DIR, named after the sources. Each
+    manifest says where the run comes from and how faithful it is: replayable, tools, judgeable or
+    viewable.
+
+    Exit status: 0; 1 when a part of a source could not be read; 2 when nothing could.
     """
     report = import_runs(
         paths, out, format=format_, redact=redact, jobs=jobs, on=on, progress_bar=progress_bar

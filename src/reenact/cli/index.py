@@ -15,7 +15,9 @@ from reenact.corpus.index import IndexReport, index
 
 @click.command("index")
 @click.argument("runs", metavar="[PATH]...", nargs=-1, type=A_PATH)
-@click.option("-o", "--out", metavar="CORPUS", required=True, type=A_PATH, help="Its folder or address.")
+@click.option(
+    "-o", "--out", metavar="CORPUS", required=True, type=A_PATH, help="The folder or address of the index."
+)
 @click.option("--full", is_flag=True, help="Read every run again, changed or not.")
 @JOBS
 @ON
@@ -23,11 +25,12 @@ from reenact.corpus.index import IndexReport, index
 def command(runs: tuple[Path, ...], out: Path, full: bool, jobs: int, on: str | None, as_json: bool) -> int:
     """Make tables of many runs, and keep them up to date.
 
-    They are the index that query, stats and view use. PATH is a run or a folder of runs; without any, those
-    of before are looked at again. CORPUS has the runs that are there now: only new and changed ones are
-    read, and what is gone goes. Replay receipts and test results in the folders are indexed too. It is the
-    old index until it is the new one, whatever happens.
-    The exit status is 2 where a run could not be read; it is in the index with the reason.
+    The tables are the index that query, stats and view use. PATH is a run or a folder of runs; without
+    PATH, those of the last call are read again. Only new and changed runs are read, and runs that no
+    longer exist are removed. Replay receipts and test results in the folders are indexed too. The new
+    index replaces the old one in one step.
+
+    Exit status: 0, or 2 when a run could not be read; it is in the index with the reason.
     """
     report = index(
         *runs, out=out, full=full, jobs=jobs, on=on, progress_bar=partial(progress_bar, least=MANY)

@@ -19,15 +19,15 @@ from reenact.cli.terminal import A_PATH, printable
     metavar="FILE",
     type=A_PATH,
     required=True,
-    help="The private key's file.",
+    help="Where to write the private key.",
 )
-@click.option("--force", is_flag=True, help="Replace the files if they are there.")
+@click.option("--force", is_flag=True, help="Replace the files if they exist.")
 @click.option("--json", "as_json", is_flag=True, help="Print what was done as one JSON object.")
 def command(output: Path, force: bool, as_json: bool) -> None:
-    """Make a pair of keys to seal with.
+    """Make a pair of keys for seals.
 
-    FILE is the private key, Ed25519, readable by you alone; keep it. FILE.pub is the public one, for those
-    who verify.
+    FILE is the private key (Ed25519), readable by you only; keep it. FILE.pub is the public key, for
+    those who verify.
     """
     report = keygen(output, replace=force)
     if as_json:

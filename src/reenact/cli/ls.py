@@ -16,9 +16,8 @@ from reenact.corpus.transfer import list_runs
 def command(address: str, as_json: bool) -> int:
     """List the runs in object storage or in a pack.
 
-    Those at and below an address such as s3://BUCKET/FOLDER, or those in a pack, here or at an address
-    that ends in .pack. What an upload that was cut off has left is no
-    run, and is not listed.
+    ADDRESS is an address such as s3://BUCKET/FOLDER, or a pack, here or at an address that ends in
+    .pack. Incomplete uploads are not listed.
     """
     runs = list_runs(address)
     if as_json:

@@ -19,10 +19,10 @@ from reenact.corpus.transfer import pack
 def command(runs: tuple[str, ...], out: str, as_json: bool) -> int:
     """Put many runs into one file that is read in place.
 
-    Captures, and the captures in folders, are compressed into FILE, which ends in .pack by custom, or into
-    one object at an address such as s3://BUCKET/MONDAY.pack. Verbs that read runs take FILE, and one run of
-    it as FILE#RUN; reading that one reads no other. `reenact pull FILE FOLDER` makes folders of them again.
-    The pack appears whole or not at all, and nothing is replaced.
+    Captures, and all captures in folders, are compressed into FILE, by custom *.pack, or into one
+    object at an address such as s3://BUCKET/MONDAY.pack. Verbs that read runs accept FILE, and FILE#RUN
+    for one of its runs, without reading the others. `reenact pull FILE FOLDER` unpacks it. The pack
+    appears completely or not at all, and nothing is replaced.
     """
     report = pack(*runs, out=out, progress_bar=partial(progress_bar, least=MANY // 100))
     if as_json:

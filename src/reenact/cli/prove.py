@@ -20,9 +20,9 @@ def options(command: F) -> F:
     """What ``prove`` and ``disclose`` take alike."""
     file = A_PATH
     for option in (
-        click.option("--force", is_flag=True, help="Replace FILE if it is there."),
-        click.option("-o", "--output", metavar="FILE", type=file, help="Where it goes; else to stdout."),
-        click.option("--log", is_flag=True, help="SEQ is a line of the sealed log."),
+        click.option("--force", is_flag=True, help="Replace FILE if it exists."),
+        click.option("-o", "--output", metavar="FILE", type=file, help="Where to write the proof [stdout]."),
+        click.option("--log", is_flag=True, help="SEQ is the number of a line in the sealed log."),
         click.option("--secret", "secret_path", metavar="FILE", type=file, help="The seal's secret."),
         click.option("--seal", "seal_path", metavar="FILE", type=file, required=True, help="The run's seal."),
         click.argument("position", metavar="SEQ", type=click.IntRange(min=1)),
@@ -43,11 +43,11 @@ def command(
     output: Path | None,
     force: bool,
 ) -> None:
-    """Prove that an event stands at its place in a sealed run.
+    """Prove that an event is at its place in a sealed run.
 
-    Nothing else is told about it. SEQ is the number of an event of the capture, or with --log (and for a
-    sealed log) of a line of the log. Whoever has the seal can verify the proof with
-    reenact verify FILE --seal SEAL --key PUB.
+    The proof reveals nothing else about the event. SEQ is the number of an event in the capture, or
+    with --log (and for a sealed log) the number of a line in the log. Whoever has the seal can check
+    the proof with `reenact verify FILE --seal SEAL --key PUB`.
     """
     write(prove(path, position, seal=seal_path, secret=secret_path, log=log), output, force)
 

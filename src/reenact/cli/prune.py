@@ -16,13 +16,13 @@ from reenact.store.pruning import STATUSES, FoundRun, PruneReport, Status, prune
 
 @click.command("prune")
 @click.argument("folders", metavar="PATH...", nargs=-1, required=True, type=A_PATH)
-@click.option("--older-than", metavar="AGE", help="Runs that ended longer ago: 30d, 12h, 2w.")
-@click.option("--keep", metavar="N", type=click.IntRange(0), help="All but the newest N runs.")
-@click.option("--max-size", metavar="SIZE", help="The oldest runs beyond that much: 500MB, 2GB.")
-@click.option("--status", type=click.Choice(STATUSES), multiple=True, help="Only runs that ended so.")
-@click.option("--payloads", is_flag=True, help="Take away large payloads only; the events stay.")
-@click.option("--sealed", is_flag=True, help="Sealed runs too.")
-@click.option("--yes", is_flag=True, help="Do it; without this it is only said what would go.")
+@click.option("--older-than", metavar="AGE", help="Delete runs that ended longer ago: 30d, 12h, 2w.")
+@click.option("--keep", metavar="N", type=click.IntRange(0), help="Delete all but the newest N runs.")
+@click.option("--max-size", metavar="SIZE", help="Delete the oldest runs beyond this total: 500MB, 2GB.")
+@click.option("--status", type=click.Choice(STATUSES), multiple=True, help="Only runs with this status.")
+@click.option("--payloads", is_flag=True, help="Delete large payloads only; keep the events.")
+@click.option("--sealed", is_flag=True, help="Also delete sealed runs.")
+@click.option("--yes", is_flag=True, help="Really delete.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def command(
     folders: tuple[Path, ...],
@@ -35,14 +35,18 @@ def command(
     yes: bool,
     as_json: bool,
 ) -> int:
-    """Take away captures that need not be kept.
+    """Delete captures that are no longer needed.
 
-    PATH is a capture, or a folder with captures at any depth, such as runs/ or the captures/ of pytest. A
-    run goes if it is older than AGE, or not among the newest N, or beyond SIZE counted from the newest; with
-    --status only runs of that status are looked at, and all of them go if nothing else is said. Without any
-    of these, the table [prune] of reenact.toml decides. What is being recorded, what is sealed, and what
-    cannot be read stays. The exit status is 1 where a run changed meanwhile and was left, 2 where something
-    could not be read or removed.
+    PATH is a capture, or a folder with captures at any depth, such as runs/ or the captures/ of pytest.
+    Without --yes, reenact only lists what it would delete.
+
+    A run is deleted if it is older than AGE, or not among the newest N, or beyond SIZE counted from the
+    newest. --status considers only runs with that status; alone, it deletes all of them. Without any of
+    these options the table [prune] of reenact.toml decides. Runs that are being recorded, sealed or
+    unreadable are kept.
+
+    Exit status: 0; 1 when a run changed meanwhile and was kept; 2 when something could not be read or
+    deleted.
     """
     report = prune(
         *folders,

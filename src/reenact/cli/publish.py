@@ -22,7 +22,7 @@ from reenact.cli.terminal import A_PATH, printable, progress_bar
     metavar="FILE",
     type=A_PATH,
     required=True,
-    help="Where it goes.",
+    help="Where to write the log.",
 )
 @click.option("--policy", type=click.Choice(POLICIES), default="private", show_default=True)
 @click.option(
@@ -30,7 +30,7 @@ from reenact.cli.terminal import A_PATH, printable, progress_bar
     "seal_path",
     metavar="FILE",
     type=A_PATH,
-    help="Prove every line by it.",
+    help="The run's seal; every line then carries its proof.",
 )
 @click.option(
     "--secret",
@@ -44,9 +44,9 @@ from reenact.cli.terminal import A_PATH, printable, progress_bar
     metavar="LINE",
     type=click.IntRange(min=2),
     multiple=True,
-    help="A line of which nothing is shown.",
+    help="A line to hide completely; repeatable.",
 )
-@click.option("--force", is_flag=True, help="Replace FILE if it is there.")
+@click.option("--force", is_flag=True, help="Replace FILE if it exists.")
 @click.option("--json", "as_json", is_flag=True, help="Print what was done as one JSON object.")
 def command(
     path: Path,
@@ -58,12 +58,12 @@ def command(
     force: bool,
     as_json: bool,
 ) -> None:
-    """Write a run's log without what is private in it.
+    """Write a run's log without its private parts.
 
-    PATH is a capture directory or a REPLAY.jsonl. Parameters and outputs are never written; --policy says
-    what becomes of texts, names and hashes. Under a seal every line carries its proof, and
-    reenact verify FILE --seal SEAL --key PUB needs nothing else. Names and hashes of recorded files go into a
-    file beside FILE; their contents are never written.
+    PATH is a capture directory or a REPLAY.jsonl. Parameters and outputs are never written; --policy
+    decides about texts, names and hashes. With a seal every line carries its proof: `reenact verify
+    FILE --seal SEAL --key PUB` needs nothing else. Names and hashes of recorded files go into a file
+    beside FILE; their contents are never written.
     """
     report = publish(
         path,

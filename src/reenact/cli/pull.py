@@ -18,12 +18,13 @@ from reenact.corpus.transfer import pull
 @click.argument("folder", metavar="FOLDER", type=A_PATH)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def command(address: str, folder: Path, as_json: bool) -> int:
-    """Bring runs out of object storage or out of a pack.
+    """Get runs out of object storage or out of a pack.
 
-    A run, or all runs below an address such as s3://BUCKET/FOLDER, into a folder; or all runs of a pack, or
-    one of them: FILE.pack#RUN. A run is verified before it appears in FOLDER, whole
-    or not at all; what is there already is left alone. The exit status is 2 where a run could not be
-    brought.
+    ADDRESS is a run, or an address such as s3://BUCKET/FOLDER with runs below it, or a pack, or one run
+    of a pack: FILE.pack#RUN. Each run is verified before it appears in FOLDER, completely or not at
+    all. Runs that are there already are left alone.
+
+    Exit status: 0, or 2 when a run could not be fetched.
     """
     report = pull(address, folder, progress_bar=partial(progress_bar, least=MANY // 100))
     if as_json:

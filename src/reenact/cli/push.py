@@ -19,9 +19,11 @@ from reenact.corpus.transfer import push
 def command(runs: tuple[str, ...], address: str, as_json: bool) -> int:
     """Put runs into object storage.
 
-    Captures, and the captures in folders. ADDRESS is such as s3://BUCKET/FOLDER; gs://, az:// and file://
-    are the same. A run appears there whole or not at all, and nothing is replaced. Credentials are found
-    where the service's own tools find them. The exit status is 2 where a run could not be put there.
+    PATH is a capture or a folder of captures. ADDRESS is s3://BUCKET/FOLDER or the same with gs://,
+    az:// or file://. Credentials are found where the service's own tools find them. A run appears there
+    completely or not at all, and nothing is replaced.
+
+    Exit status: 0, or 2 when a run could not be stored.
     """
     report = push(*runs, to=address, progress_bar=partial(progress_bar, least=MANY // 100))
     if as_json:

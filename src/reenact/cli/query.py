@@ -42,16 +42,17 @@ _MAX_CELL: Final = 60
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per row.")
 @click.option("--csv", "as_csv", is_flag=True, help="Print CSV.")
 @click.option("--parquet", metavar="FILE", type=A_PATH, help="Write the rows to FILE.")
-@click.option("--force", is_flag=True, help="Replace FILE.")
+@click.option("--force", is_flag=True, help="Replace FILE if it exists.")
 def command(
     sql: str, paths: tuple[Path, ...], as_json: bool, as_csv: bool, parquet: Path | None, force: bool
 ) -> int:
-    """Ask runs with SQL.
+    """Query runs with SQL.
 
-    PATH is a corpus that `reenact index` made, or any number of runs and folders of runs, which are read for
-    the occasion. The tables are runs, calls, messages, events, divergences and assertions; `describe calls`
-    lists the columns of one. SQL is one SELECT, as DuckDB understands it. The exit status is 2 where a run
-    could not be read; the others are still asked.
+    PATH is a corpus made by `reenact index`, or any number of runs and folders of runs, which are read
+    for this query. The tables are runs, calls, messages, events, divergences and assertions; `describe
+    calls` lists the columns of one. SQL is one SELECT, in DuckDB's dialect.
+
+    Exit status: 0, or 2 when a run could not be read; the others are queried in any case.
     """
     if as_json + as_csv + (parquet is not None) > 1:
         raise UsageError("--json, --csv and --parquet are ways to write the same rows; choose one")

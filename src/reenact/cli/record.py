@@ -33,31 +33,33 @@ from reenact.workspace.scan import LIMIT_BYTES
     "-o",
     "--output",
     metavar="DIR",
-    help="Where to record, a folder or an address; runs/COMMAND-TIME if not given.",
+    help="Where to record, a folder or an address [runs/COMMAND-TIME].",
 )
-@click.option("--force", is_flag=True, help="Replace the capture in DIR, once there is a new one.")
-@click.option("--redact", type=click.Choice(PROFILES), help="What to hide; strict where CI is set.")
+@click.option("--force", is_flag=True, help="Replace the capture in DIR when the new one is complete.")
+@click.option("--redact", type=click.Choice(PROFILES), help="What to hide [default; strict if CI is set].")
 @click.option("--durability", type=click.Choice(["process", "disk"]), default="process", show_default=True)
-@click.option("--upstream", metavar="NAME=URL", multiple=True, help="Who is behind the gateway's /NAME.")
-@click.option("--port", type=click.IntRange(1, 65535), help="The gateway's port; a free one if not given.")
-@click.option("--print-env", is_flag=True, help="Print the variables that lead to the gateway, and end.")
+@click.option(
+    "--upstream", metavar="NAME=URL", multiple=True, help="Forward the gateway's /NAME to this URL."
+)
+@click.option("--port", type=click.IntRange(1, 65535), help="The gateway's port; a free one by default.")
+@click.option("--print-env", is_flag=True, help="Print the environment variables of the gateway, and exit.")
 @click.option(
     "--workspace",
     metavar="[DIR]",
     is_flag=False,
     flag_value=".",
-    help="Record the files of DIR too, or of this folder: at the start, around each call, at the end.",
+    help="Also record the files of DIR [this folder]: at the start, around each call, at the end.",
 )
 @click.option(
     "--workspace-base",
     type=click.Choice(["git"]),
-    help="Do not store files that are as in the commit; git has them.",
+    help="Do not store files that equal the commit's; git has them.",
 )
 @click.option(
     "--workspace-limit",
     metavar="MIB",
     type=click.FloatRange(min=0),
-    help="Leave out files larger than this; 16 if not given.",
+    help="Leave out files larger than this [16].",
 )
 @volatile_option
 @click.argument("words", metavar="[--] COMMAND...", nargs=-1, type=click.UNPROCESSED)
@@ -79,13 +81,15 @@ def command(
 ) -> int:
     """Run a command and record it.
 
-    COMMAND runs as it would without us, and its exit status is ours. The calls of its Python processes
-    are recorded, from their start to their end, with no change to their code.
-    Programs in other languages are recorded as they call their model: the variables from which they read
-    its base URL lead to a gateway on this host, which passes on what it is asked. {gateway} in COMMAND
-    stands for its address. What was recorded is said on stderr at the end.
-    With --workspace the files of a folder are part of the recording, but for what .gitignore names, large
-    files, and those under whose names keys are kept; {workspace} in COMMAND stands for the folder.
+    COMMAND runs as usual, and reenact exits with its exit status. The calls of its Python processes are
+    recorded from start to end, without any change to their code. At the end a summary goes to stderr.
+
+    Programs in other languages are recorded by their model calls: the environment variables that hold
+    the model's base URL point to a gateway on this machine, which forwards every request. {gateway} in
+    COMMAND stands for the gateway's address.
+
+    With --workspace the files of a folder are recorded too, except ignored files (.gitignore), large
+    files and files whose names suggest keys. {workspace} in COMMAND stands for the folder.
     """
     upstreams = upstreams_of(os.environ, upstream)
     project_beside(Path.cwd())  # what is wrong with it is said before anything runs

@@ -19,9 +19,11 @@ from reenact.recovery import RecoverReport, recover
 def command(directories: tuple[str, ...], as_json: bool) -> int:
     """Complete captures that were interrupted.
 
-    Every event that was recorded stays; half a line at the end is cut. A capture that is complete is
-    left as it is, and that is good. The exit status is 1 where a run is still being recorded, 2 where a
-    directory is no capture or is damaged; the others are still recovered.
+    Every recorded event is kept; an incomplete line at the end is cut. A capture that is complete
+    already is left as it is.
+
+    Exit status: 0 when all are complete, 1 when a run is still being recorded, 2 when a directory is
+    damaged or not a capture. The others are recovered in any case.
     """
     status = 0
     rows: list[dict[str, object]] = []

@@ -31,26 +31,30 @@ _EXPLAINED: Final = 5
 @click.option(
     "--policy",
     type=click.Choice(["strict", "lenient"]),
-    help="Default: REENACT_POLICY, then reenact.toml, then strict.",
+    help="Default: REENACT_POLICY, else reenact.toml, else strict.",
 )
 @click.option(
     "--on-unmatched",
     type=click.Choice(["error", "empty", "live"]),
     default="error",
     show_default=True,
-    help="What a lenient replay does with a call that nothing recorded is alike.",
+    help="What lenient does with a call that resembles no recorded one.",
 )
 @volatile_option
 @click.option("--receipt", "receipt_file", metavar="FILE", help="Write the replay receipt here.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object on a stdout of its own.")
-@click.option("--network", is_flag=True, help="Let programs that are not Python reach other machines.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print one JSON object; COMMAND's own stdout goes to stderr."
+)
+@click.option("--network", is_flag=True, help="Let programs other than Python reach other machines.")
 @click.option(
     "--allow", "allowed", metavar="HOST:PORT", multiple=True, help="Let COMMAND reach this address."
 )
-@click.option("--strict-output", is_flag=True, help="Take it for a divergence when COMMAND prints otherwise.")
-@click.option("--workspace", is_flag=True, help="Run among the recorded files, in a folder of their own.")
-@click.option("--repository", metavar="FOLDER", help="Where git keeps what the capture only names.")
-@click.option("--port", type=click.IntRange(1, 65535), help="The gateway's port; a free one if not given.")
+@click.option("--strict-output", is_flag=True, help="Different output of COMMAND is a divergence.")
+@click.option("--workspace", is_flag=True, help="Run COMMAND in a new folder with the recorded files.")
+@click.option(
+    "--repository", metavar="FOLDER", help="The git repository with the files that the capture only names."
+)
+@click.option("--port", type=click.IntRange(1, 65535), help="The gateway's port; a free one by default.")
 @click.argument("words", metavar="-- COMMAND...", nargs=-1, required=True, type=click.UNPROCESSED)
 def command(
     directory: str,
@@ -67,16 +71,21 @@ def command(
     port: int | None,
     words: tuple[str, ...],
 ) -> int:
-    """Run a command again, answered from its capture.
+    """Run a recorded command again, answered from its capture.
 
-    Every call is answered from the capture in DIR and nothing goes live. The exit status is 0 when the
-    run was reproduced, 1 when it diverged: in a call, or in the exit status of COMMAND where the
-    capture knows it. Where COMMAND prints something else than when it was recorded, that is noted, and with
-    --strict-output it has diverged. strict stops at the first difference, lenient collects them and answers
-    with the nearest recorded call; where none is alike, as --on-unmatched says. What rules name as volatile
-    may differ: the capture's, those of the nearest reenact.toml, and those given here. With --workspace
-    COMMAND runs in a new folder with the files that were recorded at the start, for which {workspace} stands,
-    and files that differ before a call or at the end are divergences; your own files are not touched.
+    Every call is answered from the capture in DIR; nothing goes live. strict stops at the first
+    difference. lenient collects all differences and answers each with the nearest recorded call;
+    --on-unmatched says what happens when there is none.
+
+    Values that a rule names as volatile may differ. Rules come from the capture, from the nearest
+    reenact.toml and from --volatile.
+
+    With --workspace, COMMAND runs in a new folder with the recorded files; {workspace} in COMMAND
+    stands for it. Files that differ before a call or at the end are divergences. Your own files are not
+    touched.
+
+    Exit status: 0 when the run was reproduced, 1 when it diverged, in a call or in the exit status of
+    COMMAND. Different output of COMMAND is only reported, unless --strict-output is given.
     """
     if receipt_file is not None and not Path(receipt_file).parent.is_dir():
         raise UsageError(f"{receipt_file}: its folder does not exist; make it first")

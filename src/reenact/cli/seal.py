@@ -28,16 +28,16 @@ from reenact.cli.terminal import A_PATH, printable, progress_bar
     "--output",
     metavar="FILE",
     type=A_PATH,
-    help="Where the seal goes.",
+    help="Where to write the seal.",
 )
-@click.option("--force", is_flag=True, help="Replace seal and secret if they are there.")
+@click.option("--force", is_flag=True, help="Replace seal and secret if they exist.")
 @click.option("--json", "as_json", is_flag=True, help="Print what was done as one JSON object.")
 def command(path: Path, key_path: Path, output: Path | None, force: bool, as_json: bool) -> None:
-    """Sign what a run was.
+    """Sign a run.
 
-    Then parts of it can be published and proved. PATH is a capture directory or a REPLAY.jsonl. The seal goes
-    to PATH.seal.json, for everybody; its secret to PATH.seal.secret, readable by you alone: it is needed to
-    publish and to disclose.
+    Parts of a sealed run can be published and proved later. PATH is a capture directory or a
+    REPLAY.jsonl. The seal goes to PATH.seal.json, for everybody. Its secret goes to PATH.seal.secret,
+    readable by you only: publish and disclose need it.
     """
     report = seal(path, key_path, out=output, replace=force, progress_bar=progress_bar)
     if as_json:

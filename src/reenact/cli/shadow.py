@@ -44,25 +44,34 @@ class _BeforeCommand(click.Command):
 
 @click.command("shadow", cls=_BeforeCommand)
 @click.argument("runs", metavar="RUNS... [-- COMMAND...]", nargs=-1, required=True)
-@click.option("--step-by-step", is_flag=True, help="Ask each recorded model request again; no COMMAND.")
+@click.option("--step-by-step", is_flag=True, help="Send each recorded model request again; no COMMAND.")
 @request_options
 @on_miss_option
-@click.option("--test", metavar="FILE", type=A_PATH, help="A test.yaml that says which runs pass.")
-@click.option("--baseline", metavar="COMMAND", help="The old agent, to be replayed strictly first.")
-@click.option("-n", "--samples", metavar="N", type=click.IntRange(1), default=1, help="Samples of each run.")
-@click.option("-j", "--jobs", metavar="N", type=click.IntRange(0), help="At a time; all cores if not given.")
+@click.option("--test", metavar="FILE", type=A_PATH, help="A test.yaml that decides which runs pass.")
+@click.option("--baseline", metavar="COMMAND", help="The old agent; it is replayed strictly first.")
+@click.option(
+    "-n",
+    "--samples",
+    metavar="N",
+    type=click.IntRange(1),
+    default=1,
+    help="Make this many samples of each run.",
+)
+@click.option("-j", "--jobs", metavar="N", type=click.IntRange(0), help="Runs at a time [all cores].")
 @ON
-@click.option("-o", "--output", metavar="DIR", type=A_PATH, help="Keep the candidates' captures there.")
+@click.option("-o", "--output", metavar="DIR", type=A_PATH, help="Keep the captures of the new runs here.")
 @click.option(
     "--fail-on",
     type=click.Choice(["worse", "failed", "changed"]),
     default="worse",
     show_default=True,
-    help="Exit with 1: more than chance worse, any run failed, any run changed.",
+    help="When to exit with 1: worse beyond chance, any run failed, any run changed.",
 )
 @volatile_option
-@click.option("--upstream", metavar="NAME=URL", multiple=True, help="Who is behind the gateway's /NAME.")
-@click.option("--network", is_flag=True, help="Let programs that are not Python reach other machines.")
+@click.option(
+    "--upstream", metavar="NAME=URL", multiple=True, help="Forward the gateway's /NAME to this URL."
+)
+@click.option("--network", is_flag=True, help="Let programs other than Python reach other machines.")
 @click.option(
     "--allow", "allowed", metavar="HOST:PORT", multiple=True, help="Let COMMAND reach this address."
 )
@@ -72,10 +81,10 @@ class _BeforeCommand(click.Command):
     envvar="REENACT_ALLOW_CODE",
     help="Run the Python files that reenact.toml names for assertions.",
 )
-@click.option("--all", "every", is_flag=True, help="List runs that stayed the same, too.")
+@click.option("--all", "every", is_flag=True, help="Also list runs without a difference.")
 @click.option("--json", "json_file", metavar="F", help="Write the report as JSON; - for stdout.")
 @click.option("--junit", "junit_file", metavar="F", type=A_PATH, help="Write JUnit XML.")
-@click.option("--html", "html_file", metavar="F", type=A_PATH, help="Write a page that needs nothing else.")
+@click.option("--html", "html_file", metavar="F", type=A_PATH, help="Write a self-contained page.")
 def command(
     runs: tuple[str, ...],
     step_by_step: bool,
@@ -102,10 +111,12 @@ def command(
 ) -> int:
     """Make recorded runs again with a changed agent, prompt or model.
 
-    RUNS are captures, or folders with captures below, here or at an address. In COMMAND {2} stands for word 2
-    of the recorded command, {2:} for all from there on. Calls that equal recorded ones are answered from the
-    recording; others go as --on-miss says. Runs that the old agent does not reproduce are set apart. With
-    --step-by-step no agent runs: each recorded model request is asked again on its own.
+    RUNS are captures or folders of captures, here or at an address. In COMMAND, {2} stands for word 2
+    of the recorded command and {2:} for all words from there on. Calls that equal recorded ones are
+    answered from the recording; --on-miss decides about others. Runs that the old agent does not
+    reproduce are listed apart.
+
+    With --step-by-step no agent runs: each recorded model request is sent again on its own.
 
     Exit status: 0, or 1 as --fail-on says.
     """

@@ -36,16 +36,16 @@ _LONGEST_PAUSE_SECONDS: Final = 5.0
     "seq",
     metavar="SEQ",
     type=int,
-    help="Print the event of this number, whole.",
+    help="Print the complete event with this number.",
 )
 @click.option(
-    "--filter", "filters", metavar="TERM", multiple=True, help="Only steps that fit, such as tool:search."
+    "--filter", "filters", metavar="TERM", multiple=True, help="Only steps that match, such as tool:search."
 )
-@click.option("--follow", is_flag=True, help="Go on as the run is being recorded, until it ends.")
-@click.option("--play", is_flag=True, help="Show each step when it began and ended, in the run's own time.")
-@click.option("--speed", metavar="N", type=float, help="Play N times as fast; 0 does not wait at all.")
+@click.option("--follow", is_flag=True, help="Keep printing while the run is recorded, until it ends.")
+@click.option("--play", is_flag=True, help="Show each step at its recorded time.")
+@click.option("--speed", metavar="N", type=float, help="With --play: N times as fast; 0 does not wait.")
 @click.option(
-    "--tree", is_flag=True, help="List the run with its parents and forks; of a folder, all trees below."
+    "--tree", is_flag=True, help="List the run with its parents and forks; in a folder, all trees below it."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object; with --follow one per line.")
 def command(
@@ -60,12 +60,13 @@ def command(
 ) -> int:
     """List the steps of a run, or follow and play it.
 
-    PATH is a capture, its events.jsonl, a REPLAY.jsonl, a replay.json or a trace.json. One line per call: its
-    event, when it was made, how long it took, its task, what was asked and what came. A run that is being
-    recorded, or was interrupted, is listed as far as it got. Of a folder of runs, the runs are listed.
+    PATH is a capture, its events.jsonl, a REPLAY.jsonl, a replay.json or a trace.json. Each line is one
+    call: its event number, its time, its duration, its task, the request and the outcome. A run that is
+    being recorded, or was interrupted, is listed as far as it got. For a folder of runs, the runs are
+    listed.
 
-    TERM is kind:K, tool:T, name:N, task:N, state:S or text:T; * stands for anything, a comma for or, and !
-    before it turns it round. "error" alone is state:error, any other word is looked for in the recorded text.
+    TERM is kind:K, tool:T, name:N, task:N, state:S or text:T. * matches anything, a comma means or, !
+    negates. "error" alone means state:error; any other word is searched in the recorded text.
     """
     terms = parse_terms(filters)
     _refuse_contradictions(seq=seq, terms=terms, follow=follow, play=play, speed=speed)

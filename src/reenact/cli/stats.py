@@ -144,7 +144,7 @@ _TABLES: Final = {"call": "calls", "model": "models", "run": "each"}
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option("--csv", "as_csv", is_flag=True, help="Print one table as CSV.")
 @click.option(
-    "--by", type=click.Choice(list(_TABLES)), default="call", show_default=True, help="Which table for --csv."
+    "--by", type=click.Choice(list(_TABLES)), default="call", show_default=True, help="The table for --csv."
 )
 @click.option("--plot", metavar="FILE", help="Write the charts to FILE, a .png or .svg.")
 @JOBS
@@ -160,10 +160,11 @@ def command(
 ) -> int:
     """Count over one run, or all runs in folders.
 
-    Or in the corpus that `reenact index` made of them. How often what was called, how long it took, what
-    failed and was tried again, how many tokens were used, what they cost at the prices in reenact.toml, and
-    how useful the steps were where that is recorded. The exit status is 2 where a run could not be read; the
-    others are still counted.
+    PATH is a run, a folder of runs, or a corpus made by `reenact index`. Counted are calls, durations,
+    errors, retries, tokens, cost at the prices in reenact.toml, and the usefulness of steps if it was
+    recorded.
+
+    Exit status: 0, or 2 when a run could not be read; the others are counted in any case.
     """
     if as_json and as_csv:
         raise UsageError("--json and --csv are two ways to print; choose one")

@@ -161,9 +161,16 @@ def _discard_stdout() -> None:
 A_PATH: Final = click.Path(path_type=Path, readable=False)
 """A path that is looked at by whoever opens it, so that what is wrong with it is said alike everywhere."""
 JOBS: Final = click.option(
-    "-j", "--jobs", metavar="N", type=click.IntRange(0), default=1, help="Processes; 0 for all cores."
+    "-j",
+    "--jobs",
+    metavar="N",
+    type=click.IntRange(0),
+    default=1,
+    help="Number of processes; 0 for all cores.",
 )
-ON: Final = click.option("--on", metavar="ENGINE", help="Have Ray do it: ray, or ray=ADDRESS for a cluster.")
+ON: Final = click.option(
+    "--on", metavar="ENGINE", help="Run the work on Ray: ray, or ray=ADDRESS for a cluster."
+)
 _WIDTH: Final = 120
 """Where there is no terminal and no ``COLUMNS``."""
 

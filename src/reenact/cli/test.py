@@ -41,10 +41,12 @@ class _Reports(NamedTuple):
 
 @click.command("test")
 @click.argument("paths", metavar="PATH...", nargs=-1, type=A_PATH)
-@click.option("-j", "--jobs", type=click.IntRange(0), help="Processes; 0 for all cores [all for many tests].")
+@click.option(
+    "-j", "--jobs", type=click.IntRange(0), help="Number of processes; 0 for all cores [all for many tests]."
+)
 @ON
 @click.option("-k", "name", metavar="NAME", help="Only tests whose id, title or path contains NAME.")
-@click.option("--tag", "tags", metavar="T", multiple=True, help="Only tests with this tag; may be repeated.")
+@click.option("--tag", "tags", metavar="T", multiple=True, help="Only tests with this tag; repeatable.")
 @click.option("--json", "json_file", metavar="F", help="Write summary and results as JSON; - for stdout.")
 @click.option("--junit", "junit_file", metavar="F", help="Write JUnit XML.")
 @click.option(
@@ -54,7 +56,7 @@ class _Reports(NamedTuple):
     help="Write result and trace files.",
 )
 @click.option("--github", is_flag=True, help="Print annotations for GitHub Actions.")
-@click.option("--strict", is_flag=True, help="A key or parameter that nobody knows is an error.")
+@click.option("--strict", is_flag=True, help="Treat unknown keys and parameters as errors.")
 @click.option("--watch", is_flag=True, help="Run again whenever a file changes.")
 @click.option(
     "--allow-code",
@@ -66,7 +68,7 @@ class _Reports(NamedTuple):
     "--allow-commands",
     is_flag=True,
     envvar="REENACT_ALLOW_COMMANDS",
-    help="Run the commands of assertions, in copies of the recorded files.",
+    help="Run the commands in assertions, on copies of the recorded files.",
 )
 @click.option(
     "--init",
@@ -93,8 +95,8 @@ def command(
 ) -> int:
     """Run assertions over recorded runs.
 
-    PATH is a test file, or a directory in which every test.yaml is run. With --init, PATH is the
-    test to write: a first one that holds for CAPTURE, for you to trim.
+    PATH is a test file, or a directory in which every test.yaml is run. With --init, PATH is a new test
+    file: reenact writes a first version that holds for CAPTURE, for you to trim.
 
     Exit status: 0 all pass, 1 a test failed, 2 a test could not be run, 3 wrong usage or no tests.
     """

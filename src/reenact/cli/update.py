@@ -17,10 +17,14 @@ from reenact.gateway.upstreams import upstreams_of
 
 @click.command("update")
 @click.argument("directory", metavar="DIR", type=A_PATH)
-@click.option("--upstream", metavar="NAME=URL", multiple=True, help="Who is behind the gateway's /NAME.")
-@click.option("--port", type=click.IntRange(1, 65535), help="The gateway's port; a free one if not given.")
+@click.option(
+    "--upstream", metavar="NAME=URL", multiple=True, help="Forward the gateway's /NAME to this URL."
+)
+@click.option("--port", type=click.IntRange(1, 65535), help="The gateway's port; a free one by default.")
 @volatile_option
-@click.option("--repository", metavar="FOLDER", help="Where git keeps what the capture only names.")
+@click.option(
+    "--repository", metavar="FOLDER", help="The git repository with the files that the capture only names."
+)
 @click.argument("words", metavar="-- COMMAND...", nargs=-1, required=True, type=click.UNPROCESSED)
 def command(
     directory: Path,
@@ -32,10 +36,14 @@ def command(
 ) -> int:
     """Run a recorded command again, and record only what differs.
 
-    Calls that the capture in DIR still has are answered from it; others are really made, by Python processes
-    and through the gateway alike. What comes of it takes the capture's place in one step when COMMAND has
-    ended as it did before; otherwise the capture stays as it was. Where the capture has files, COMMAND works
-    among them, in a new folder for which {workspace} stands. The exit status is that of COMMAND.
+    Calls that the capture in DIR has are answered from it; all other calls really are made. The result
+    replaces the capture in one step if COMMAND ends as it did before; otherwise the capture stays as it
+    was.
+
+    If the capture has files, COMMAND works in a new folder with them; {workspace} in COMMAND stands for
+    it.
+
+    Exit status: that of COMMAND.
     """
     known = upstreams_of(os.environ, upstream)
     upstreams = {name: known[name] for name in (each.partition("=")[0] for each in upstream)}

@@ -37,19 +37,29 @@ _SHOWN_VALUES: Final = 20
 @click.command("validate")
 @click.argument("paths", metavar="FILE...", nargs=-1, required=True)
 @click.option(
-    "--capsule", "capsule_id", metavar="ID", default=ACTION_ID, show_default=True, help="What to judge by."
+    "--capsule",
+    "capsule_id",
+    metavar="ID",
+    default=ACTION_ID,
+    show_default=True,
+    help="The capsule (rules) to check against.",
 )
-@click.option("--policy", "policy_file", metavar="FILE", help="Also decide by this policy (YAML or JSON).")
-@click.option("--record", "with_records", is_flag=True, help="Print the verifiable record of what passes.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object: a result per value, a summary.")
+@click.option("--policy", "policy_file", metavar="FILE", help="Also apply this policy (YAML or JSON).")
+@click.option(
+    "--record", "with_records", is_flag=True, help="Print the verifiable record of each accepted action."
+)
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print one JSON object: a result per action and a summary."
+)
 def command(
     paths: tuple[str, ...], capsule_id: str, policy_file: str | None, with_records: bool, as_json: bool
 ) -> int:
-    """Say whether actions are well formed and allowed.
+    """Check whether actions are well formed and allowed.
 
     FILE is a JSON file, a file with one action per line, a directory of both, or - for standard input.
-    The exit status is 0 when everything is accepted, 1 when something is rejected or a policy does not
-    allow it, 2 when something cannot be read.
+
+    Exit status: 0 when everything is accepted, 1 when something is rejected or not allowed by the
+    policy, 2 when something cannot be read.
     """
     if capsule_id != ACTION_ID and (with_records or policy_file):
         raise UsageError(f"--record and --policy are about actions; leave out --capsule {capsule_id}")

@@ -107,9 +107,9 @@ def _finding_lines(findings: list[Finding]) -> Iterator[TextLine]:
     "--receipt",
     metavar="FILE",
     type=A_PATH,
-    help="Hold it against its receipt.",
+    help="Check it against its receipt.",
 )
-@click.option("--seal", metavar="FILE", type=A_PATH, help="Hold it against a seal.")
+@click.option("--seal", metavar="FILE", type=A_PATH, help="Check it against a seal.")
 @click.option("--key", metavar="FILE", type=A_PATH, help="The signer's public key.")
 @click.option(
     "--against",
@@ -117,11 +117,17 @@ def _finding_lines(findings: list[Finding]) -> Iterator[TextLine]:
     type=A_PATH,
     help="Compare with another log.",
 )
-@click.option("--runs", metavar="DIR", type=A_PATH, help="Where the runs of a dataset are, if they moved.")
-@click.option("--lenient", is_flag=True, help="Check also what stands behind lines that cannot be read.")
-@click.option("--published", is_flag=True, help="The log is a published one: its calls need no params.")
 @click.option(
-    "-j", "--jobs", metavar="N", type=click.IntRange(0), help="Processes; 0 for all [all if large]."
+    "--runs", metavar="DIR", type=A_PATH, help="Where the runs of a dataset are now, if they moved."
+)
+@click.option("--lenient", is_flag=True, help="Go on after lines that cannot be read.")
+@click.option("--published", is_flag=True, help="The log is published: its calls need no params.")
+@click.option(
+    "-j",
+    "--jobs",
+    metavar="N",
+    type=click.IntRange(0),
+    help="Number of processes; 0 for all cores [all for large files].",
 )
 @ON
 @click.option("--json", "as_json", is_flag=True, help="Print the report as one JSON object.")
@@ -138,13 +144,15 @@ def command(
     on: str | None,
     as_json: bool,
 ) -> int:
-    """Check that an artifact is what it says it is.
+    """Check that an artifact is intact and consistent.
 
-    PATH is a capture, a REPLAY.jsonl, a receipt of either shape, a replay receipt, a bundle, a trace, an
-    action, a record, a pack of records, a seal, a disclosure, a test case, a test result, a suite summary, a
-    policy, or a dataset of export, each row of which is traced back to its run; or a folder of runs, each of
-    which is checked. Every problem is printed with its place. The exit status is 0 when there is none but
-    warnings, 1 when something does not agree, and 2 when PATH, or a run in it, cannot be read at all.
+    PATH is a capture, a REPLAY.jsonl, a receipt of either form, a replay receipt, a bundle, a trace, an
+    action, a record, a pack of records, a seal, a disclosure, a test case, a test result, a suite
+    summary, a policy, or an exported dataset, whose rows are traced back to their runs. In a folder of
+    runs, each run is checked. Every problem is printed with its place.
+
+    Exit status: 0 when there are no problems (warnings are allowed), 1 when something does not agree, 2
+    when PATH, or a run in it, cannot be read at all.
     """
     if _is_folder_of_runs(path):
         if receipt or seal or key or against:

@@ -15,25 +15,27 @@ from reenact.cli.terminal import A_PATH, printable
 
 @click.command("view")
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=A_PATH)
-@click.option("--port", metavar="N", type=click.IntRange(0, 65535), help="Serve on this port; 0 is any.")
+@click.option(
+    "--port", metavar="N", type=click.IntRange(0, 65535), help="Serve on this port; 0 takes a free one."
+)
 @click.option("--no-open", is_flag=True, help="Do not open a browser.")
 @click.option(
     "--html",
     "page",
     metavar="FILE",
     type=A_PATH,
-    help="Write one page instead.",
+    help="Write one page instead of serving.",
 )
-@click.option("--full", is_flag=True, help="Let the page hold all that was recorded.")
+@click.option("--full", is_flag=True, help="Put everything that was recorded into the page.")
 def command(paths: tuple[Path, ...], port: int | None, no_open: bool, page: Path | None, full: bool) -> int:
     """Look at recorded runs in the browser.
 
-    PATH is a run (a capture, a REPLAY.jsonl, a bundle, a trace), a folder of runs, the corpus that `reenact
-    index` made of them, a replay receipt, which is shown with its run, or what `reenact shadow --json` wrote.
-    Nothing but these paths is served, on this machine only, and nothing is changed.
+    PATH is a run (a capture, a REPLAY.jsonl, a bundle, a trace), a folder of runs, a corpus made by
+    `reenact index`, a replay receipt, or a report of `reenact shadow --json`. The viewer serves these
+    paths only, on this machine only, and changes nothing.
 
-    With --html one run goes into a page that can be sent to others. It is published first, without what is
-    private in it, unless --full says that they may read everything.
+    --html writes one run into a single page that you can send to others. Private parts are left out,
+    unless --full is given.
     """
     if page is None:
         from reenact.suite.settings import project_prices

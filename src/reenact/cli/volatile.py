@@ -25,5 +25,5 @@ volatile_option: Final[Callable[[Any], Any]] = click.option(
     metavar="RULE",
     multiple=True,
     callback=_read,
-    help="What may differ: [CALL] PATH [=~ MASK]; may be repeated.",
+    help="A value that may differ: [CALL] PATH [=~ MASK]; repeatable.",
 )
