@@ -75,22 +75,22 @@ def joined(placed: list[tuple[int, bool, str]], cuts: list[int]) -> list[LinkFau
         for line, is_call, key in placed[first:last]:
             segment.add(is_call, key, line)
         links.join(segment)
-    suspects = links.find_suspects()
-    looked_at = [event for event in placed if event[2] in suspects]
-    return [*follow(looked_at), *links.find_unanswered(suspects)]
+    return links.find_faults(lambda suspects: [event for event in placed if event[2] in suspects])
 
 
 def test_keys_are_compared_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """A repeated call is found in whichever part its hash falls."""
     monkeypatch.setattr(links_module, "_PART_KEYS", 3)
     links = Links()
+    placed = []
     for number in [*range(50), 17]:
         segment = SegmentLinks()
-        segment.add(True, f"step-{number}", 1)
-        segment.add(False, f"step-{number}", 2)
+        for is_call in (True, False):
+            placed.append((len(placed) + 1, is_call, f"step-{number}"))
+            segment.add(is_call, f"step-{number}", len(placed))
         links.join(segment)
-    suspects = links.find_suspects()
-    assert [number for number in range(50) if f"step-{number}" in suspects] == [17]
+    faults = links.find_faults(lambda suspects: [event for event in placed if event[2] in suspects])
+    assert faults == [LinkFault(101, "second_call", "step-17")]
 
 
 def test_two_processes_find_what_one_finds(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from functools import partial, reduce
 from hashlib import sha256
 from operator import or_
 from pathlib import Path
-from typing import Any, BinaryIO, Final, NamedTuple, get_args
+from typing import Any, Final, NamedTuple, get_args
 
 import msgspec
 import orjson
@@ -20,10 +20,10 @@ from reenact.canonical import digest_of_bytes
 from reenact.check.findings import Finding, FindingSeverity, VerifyReport
 from reenact.check.integrity.segments import (
     SEGMENT_BYTES,
+    LinkEvent,
     Links,
     SegmentLinks,
     Suspects,
-    follow,
     scan_segments,
 )
 from reenact.errors import DigestMismatch, FormatError, StoreError
@@ -112,9 +112,9 @@ class EventSegment(msgspec.Struct):
     runs: dict[tuple[str, str], int] = msgspec.field(default_factory=dict)
     """Where each pair of capture and run is first named."""
     blobs: dict[str, int] = msgspec.field(default_factory=dict)
-    trees: dict[str, int] = msgspec.field(default_factory=dict)
-    """Those of the workspace's files, each where it is first named."""
     """Where each blob is first named."""
+    trees: dict[str, int] = msgspec.field(default_factory=dict)
+    """The trees of the workspace's files, each where it is first named."""
     first_time: tuple[int, float] | None = None
     last_time_ms: float | None = None
     first_event: int | None = None
@@ -250,7 +250,7 @@ def check_capture(
 
     Raises :class:`~reenact.errors.StoreError` where there is no capture to look at.
     """
-    run = RunDir.open(Path(path))
+    run = RunDir(Path(path))
     state = run.state
     check = _CaptureCheck(run)
     if state in (RunState.OPEN, RunState.INTERRUPTED):
@@ -271,24 +271,6 @@ def check_capture(
     check.look_around(manifest, is_recovered=state is RunState.RECOVERED)
     facts = {"events": check.count, "blobs": len(check.blobs), "eventsHash": check.digest}
     return VerifyReport("capture", str(path), check.findings, {"state": state.value} | facts)
-
-
-class _Hashed:
-    """A stream that digests what is read from it."""
-
-    def __init__(self, stream: BinaryIO) -> None:
-        self._stream = stream
-        self.digest = sha256()
-
-    def read(self, size: int = -1) -> bytes:
-        text = self._stream.read(size)
-        self.digest.update(text)
-        return text
-
-    def readline(self, size: int = -1) -> bytes:
-        text = self._stream.readline(size)
-        self.digest.update(text)
-        return text
 
 
 class _CaptureCheck:
@@ -332,23 +314,24 @@ class _CaptureCheck:
     def read_events(self, processes: int, segment_bytes: int, progress: Progress | None) -> None:
         """Scan the log, and judge what only the whole of it shows."""
         with self._run.open_events() as stream:
-            hashed: Any = _Hashed(stream)
+            digest = sha256()
+            while chunk := stream.read(SEGMENT_BYTES):
+                digest.update(chunk)
+            self.digest = f"sha256:{digest.hexdigest()}"
+            stream.seek(0)
             for block, segment in scan_segments(
-                hashed, partial(scan_segment, self._file), processes=processes, segment_bytes=segment_bytes
+                stream, partial(scan_segment, self._file), processes=processes, segment_bytes=segment_bytes
             ):
                 self._join(segment)
                 if progress is not None:
                     progress(len(block.text))
-        self.digest = "sha256:" + hashed.digest.hexdigest()
         own = min(self._runs, key=self._runs.__getitem__, default=None)
         for run, line in self._runs.items():
             if own is not None and run != own:
                 self.find("foreign_event", f"belongs to run {run[1]}, not {own[1]}", self._file, line=line)
         if self._behind_end is not None:
             self.find("after_end", "stands behind run_end", self._file, line=self._behind_end)
-        suspects = self._links.find_suspects()
-        faults = follow(self._events_of(suspects)) if suspects else []
-        for fault in [*faults, *self._links.find_unanswered(suspects)]:
+        for fault in self._links.find_faults(self._events_of):
             # A run that was killed has calls without an outcome; one that ended has none.
             if fault.fault != "no_outcome" or self._end is not None:
                 code, severity, message = _LINK_FINDINGS[fault.fault]
@@ -373,8 +356,8 @@ class _CaptureCheck:
         self.blobs = segment.blobs | self.blobs
         self._trees = segment.trees | self._trees
 
-    def _events_of(self, suspects: Suspects) -> Iterator[tuple[int, bool, str]]:
-        """Every line of a suspect: its number, whether it is a call, and the key."""
+    def _events_of(self, suspects: Suspects) -> Iterator[LinkEvent]:
+        """Every line of a suspect."""
         with self._run.open_events() as stream:
             for block in read_text_blocks(stream, block_bytes=SEGMENT_BYTES):
                 for numbers, events, _ in read_event_blocks(block, file=self._file, report=lambda _: None):

@@ -19,11 +19,11 @@ from reenact.canonical import JsonValue, are_digests, encode_clean, is_digest, r
 from reenact.check.findings import Finding, FindingSeverity, VerifyReport
 from reenact.check.integrity.segments import (
     SEGMENT_BYTES,
+    LinkEvent,
     LinkFault,
     Links,
     SegmentLinks,
     Suspects,
-    follow,
     scan_segments,
 )
 from reenact.errors import FormatError, UnknownVersion
@@ -329,10 +329,8 @@ def _scan_of(open_stream: Callable[[], BinaryIO], file: str, *, lenient: bool, p
     return LogScan(Path(file).name, dialect.name, lenient=lenient, is_published=published)
 
 
-def _events_of(
-    suspects: Suspects, open_stream: Callable[[], BinaryIO], scan: LogScan
-) -> Iterator[tuple[int, bool, str]]:
-    """Every line of a suspect: its number, whether it is a call, and the key."""
+def _events_of(suspects: Suspects, open_stream: Callable[[], BinaryIO], scan: LogScan) -> Iterator[LinkEvent]:
+    """Every line of a suspect."""
     with open_stream() as stream:
         for block in read_text_blocks(stream, block_bytes=SEGMENT_BYTES):
             for numbers, events in scan.event_blocks(block):
@@ -402,18 +400,15 @@ class _LogCheck:
             self._first_event = segment.first_event
         self._last_event = segment.last_event or self._last_event
 
-    def close(self, events_of: Callable[[Suspects], Iterable[tuple[int, bool, str]]]) -> None:
-        """Judge what only the whole log shows; *events_of* is asked for the lines of suspects, if any."""
+    def close(self, read_again: Callable[[Suspects], Iterable[LinkEvent]]) -> None:
+        """Judge what only the whole log shows; *read_again* gives the lines of suspects, if any."""
         self._check_frame()
-        suspects = self._links.find_suspects()
-        for fault in follow(events_of(suspects)) if suspects else ():
-            self._link(fault)
+        for fault in self._links.find_faults(read_again):
+            self._add_fault(fault)
         if self._cut_at is not None:
             reason = "links, times and totals behind this line were not checked; --lenient checks the rest"
             self.find("not_checked", reason, self._cut_at, "warning")
             return
-        for fault in self._links.find_unanswered(suspects):
-            self._link(fault)
         if self._end is None:
             self.find("no_end", "the log has no SessionEnd", self._last_event, "warning")
         else:
@@ -439,7 +434,7 @@ class _LogCheck:
         if self._behind_end is not None:
             self.find("after_end", "stands behind SessionEnd, the last event of a log", self._behind_end)
 
-    def _link(self, fault: LinkFault) -> None:
+    def _add_fault(self, fault: LinkFault) -> None:
         if fault.fault == "no_outcome" and self._cut_at is not None:
             return
         code, severity, message = _LINK_FINDINGS[fault.fault]

@@ -63,6 +63,10 @@ _PART_KEYS: Final = 1 << 18
 Fault: TypeAlias = Literal["second_call", "second_outcome", "no_call", "no_outcome"]
 
 
+LinkEvent: TypeAlias = tuple[int, bool, str]
+"""A line, whether it is a call, and the key that a call and its outcome share."""
+
+
 class LinkFault(NamedTuple):
     line: int
     fault: Fault
@@ -110,40 +114,35 @@ class Links:
                     self._suspects.add(key)
         self._hashes.extend(map(hash, called))
 
-    def find_suspects(self) -> Suspects:
-        """The keys that need a second look."""
+    def find_faults(self, read_again: Callable[[Suspects], Iterable[LinkEvent]]) -> list[LinkFault]:
+        """All faults; *read_again* gives every line of the few keys that must be followed line by line."""
         repeated: set[int] = set()
         parts = len(self._hashes) // _PART_KEYS + 1
-        for part in range(parts):  # a part of them is looked at at a time
+        for part in range(parts):  # a part of the keys at a time, for the sake of memory
             seen: set[int] = set()
             for number in self._hashes:
                 if parts == 1 or number % parts == part:
                     (repeated if number in seen else seen).add(number)
-        return Suspects(self._suspects, repeated)
-
-    def find_unanswered(self, suspects: Suspects) -> Iterator[LinkFault]:
-        """The calls that have no outcome, but for those of *suspects*."""
+        suspects = Suspects(self._suspects, repeated) if self._suspects or repeated else None
+        faults = [] if suspects is None else follow(read_again(suspects))
         for key, line in self._waiting.items():
-            if key not in suspects:
-                yield LinkFault(line, "no_outcome", key)
+            if suspects is None or key not in suspects:
+                faults.append(LinkFault(line, "no_outcome", key))
+        return faults
 
 
-class Suspects:
-    """Keys, some known by their hash only: a key that is none is cleared by the second look."""
+class Suspects(msgspec.Struct):
+    """Keys, some known by their hash only: following it clears a key that only shares its hash."""
 
-    def __init__(self, keys: set[str], hashes: set[int]) -> None:
-        self._keys = keys
-        self._hashes = hashes
+    keys: set[str]
+    hashes: set[int]
 
-    def __contains__(self, key: str) -> bool:
-        return key in self._keys or hash(key) in self._hashes
-
-    def __bool__(self) -> bool:
-        return bool(self._keys or self._hashes)
+    def __contains__(self, key: object) -> bool:
+        return key in self.keys or hash(key) in self.hashes
 
 
-def follow(events: Iterable[tuple[int, bool, str]]) -> list[LinkFault]:
-    """The faults of a few keys, of which *events* has every line: its number, whether it calls, the key."""
+def follow(events: Iterable[LinkEvent]) -> list[LinkFault]:
+    """The faults of a few keys, of which *events* has every line."""
     waiting: dict[str, int] = {}
     called: set[str] = set()
     faults: list[LinkFault] = []
