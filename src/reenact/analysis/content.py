@@ -17,7 +17,8 @@ from reenact.errors import FormatError, StoreError
 from reenact.formats.capture import without_marks
 from reenact.formats.event import RunEvent
 from reenact.formats.record import ABSENT
-from reenact.trace.model_calls import model_conversation, model_response
+from reenact.providers import read_conversation
+from reenact.trace.model_calls import model_response
 from reenact.trace.sources.source import RunSource
 from reenact.values.tags import plain
 
@@ -93,7 +94,7 @@ def _conversation(
     """A model call as people read it; ``None`` where its wire format is not known."""
     if began.type != "llm_request":
         return None
-    asked = model_conversation(request)
+    asked = read_conversation(request)
     answer = model_response(str(outcome.get("provider")), response, ABSENT if pieces is None else pieces)
     if asked is None and answer is None:
         return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any, Final, get_args
+from typing import Any, Final
 
 import msgspec
 
@@ -15,8 +15,7 @@ from reenact.canonical import JsonValue
 from reenact.errors import ReenactError
 from reenact.formats.event import RunEvent
 from reenact.formats.workspace import WORKSPACE
-from reenact.providers import read_response
-from reenact.providers.meaning import Provider
+from reenact.providers import Text, ToolCallPart, read_text_parts
 from reenact.suite.settings import Price
 from reenact.trace.sources.source import RunSource
 
@@ -108,15 +107,15 @@ def _describe_answer(data: dict[str, Any]) -> str:
     """The text and the tool calls of an ``llm_response``; how it ended where there is neither."""
     if "modelError" in data:
         return brief(data["modelError"])
-    response, pieces = unquote(data.get("response")), unquote(data.get("pieces"))
-    whole = response.get("body") if isinstance(response, dict) else None
-    chunks = pieces if isinstance(pieces, list) else [whole]
-    body = "".join(chunk for chunk in chunks if isinstance(chunk, str)).encode("utf-8", "surrogateescape")
-    if data.get("provider") in get_args(Provider) and body:
-        answer = read_response(data["provider"], 200, {}, body)
-        calls = [f"{call.name}({brief_arguments(call.arguments)})" for call in answer.tool_calls]
-        if answer.text or calls:
-            return ", ".join([*([brief(answer.text)] if answer.text else []), *calls])
+    response = unquote(data.get("response"))
+    text, calls = "", []
+    for part in read_text_parts(data.get("provider"), response, unquote(data.get("pieces"))) or ():
+        if isinstance(part, Text):
+            text += part.text
+        elif isinstance(part, ToolCallPart):
+            calls.append(f"{part.name}({brief_arguments(part.arguments)})")
+    if text or calls:
+        return ", ".join([brief(text), *calls] if text else calls)
     return _account(response) or str(data.get("stopReason") or "")
 
 

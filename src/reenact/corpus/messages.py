@@ -10,6 +10,7 @@ import msgspec
 from reenact.corpus.tables import TableRows, clean_text, text_or_none
 from reenact.errors import FormatError, StoreError
 from reenact.formats.record import ABSENT
+from reenact.providers import read_conversation
 from reenact.providers.meaning import (
     Conversation,
     Media,
@@ -20,7 +21,7 @@ from reenact.providers.meaning import (
     ToolCallPart,
     ToolResultPart,
 )
-from reenact.trace.model_calls import answer_parts, model_conversation
+from reenact.trace.model_calls import answer_parts
 
 _CONVERSATION: Final = ("messages", "input", "contents", "prompt")
 """Where the wire formats keep what is said to the model."""
@@ -96,7 +97,7 @@ def _read_request(run: PayloadSource, request: object, marks: int | None) -> tup
             request, marks = msgspec.json.decode(run.blob(request["$blob"])), None
         body = request.get("body") if isinstance(request, dict) else None
         if not isinstance(request, dict) or not isinstance(body, dict):
-            return model_conversation(run.resolve(request)), False
+            return read_conversation(run.resolve(request)), False
         # A reference says what was sent before: following it would make a chat of N turns cost N * N.
         shared = [key for key in _CONVERSATION if isinstance(body.get(key), dict) and "$ref" in body[key]]
         body = {key: value for key, value in body.items() if key != "tools"}
@@ -104,7 +105,7 @@ def _read_request(run: PayloadSource, request: object, marks: int | None) -> tup
             body[key] = body[key].get("then", [])
         request = request | {"body": body}
         has_more = marks != len(shared)
-        return model_conversation(run.resolve(request) if has_more else request), bool(shared)
+        return read_conversation(run.resolve(request) if has_more else request), bool(shared)
     except (FormatError, StoreError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None, False  # what it refers to is gone; `events` has the request as it is stored
 

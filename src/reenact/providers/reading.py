@@ -246,6 +246,7 @@ def join_system(texts: Iterable[str | None]) -> str | None:
 def read_params(
     body: dict[str, JsonValue], *, without: frozenset[str], renamed: Mapping[str, str]
 ) -> dict[str, JsonValue]:
+    """The members of *body* that are none of the conversation, under the names that all wires share."""
     return {renamed.get(key, key): value for key, value in body.items() if key not in without}
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, cast
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -23,6 +24,7 @@ from reenact.providers.meaning import (
     Thinking,
     ToolCallPart,
 )
+from reenact.providers.neutral import read_neutral_request
 from reenact.providers.reading import either, read_frames, text_of
 
 _WINDOW_BITS: Final = {"gzip": 31, "x-gzip": 31, "deflate": 15}
@@ -165,12 +167,13 @@ def request_fields(provider: Provider, url_path: str, body: dict[str, JsonValue]
     return fields
 
 
-def read_conversation(url_path: str, body: JsonValue) -> Conversation | None:
-    """What a request asks, without digests of it; ``None`` when it is no model call."""
-    provider = recognise("POST", url_path, body)
-    if provider is None or not isinstance(body, dict):
-        return None
-    return _BY_NAME[provider].read_conversation(body)
+def read_conversation(request: object) -> Conversation | None:
+    """What a recorded request asks, without digests of it; ``None`` when its form is not known."""
+    if not isinstance(request, dict) or not isinstance(request.get("url"), str):
+        return read_neutral_request(request)
+    body: Any = request.get("body")
+    provider = recognise("POST", urlsplit(request["url"]).path, body)
+    return None if provider is None else _BY_NAME[provider].read_conversation(body)
 
 
 def read_request(url_path: str, body: JsonValue) -> ModelRequest | None:
@@ -219,12 +222,20 @@ def read_response(
     )
 
 
-def read_parts(provider: Provider, status: int, body: bytes) -> tuple[Part, ...]:
+def read_parts(provider: Provider, body: bytes) -> tuple[Part, ...]:
     """What the model said in a response, without a look at how it ended."""
-    if status >= 400:
-        return ()
     wire, frames = _BY_NAME[provider], read_frames(body)
     return wire.read_body(wire.fold(frames.objects) if frames.streamed else frames.objects[0]).parts
+
+
+def read_text_parts(provider: object, response: object, pieces: object) -> tuple[Part, ...] | None:
+    """What the model said in a recorded answer, whole or in *pieces*; ``None`` when neither is a text."""
+    whole = response.get("body") if isinstance(response, dict) else None
+    chunks = pieces if isinstance(pieces, list) else [whole]
+    text = "".join([chunk for chunk in chunks if isinstance(chunk, str)])
+    if not isinstance(provider, str) or provider not in _BY_NAME or not text:
+        return None
+    return read_parts(cast(Provider, provider), text.encode("utf-8", "surrogateescape"))
 
 
 def response_fields(response: ModelResponse) -> dict[str, JsonValue]:

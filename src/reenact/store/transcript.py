@@ -13,26 +13,22 @@ from base64 import b64decode
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator
-from itertools import accumulate
-from typing import Any, Final, get_args
-from urllib.parse import urlsplit
+from itertools import accumulate, repeat
+from typing import Any, Final
 
 import msgspec
 
 from reenact.canonical import JsonValue, digest_of_bytes
 from reenact.errors import ReenactError
 from reenact.providers import (
-    ModelResponse,
     Part,
     Text,
     ToolCallPart,
     ToolResultPart,
     read_conversation,
-    read_neutral_request,
     read_neutral_response,
-    read_response,
+    read_text_parts,
 )
-from reenact.providers.meaning import Provider
 from reenact.store.reader import EventReader
 
 TRANSCRIPT: Final = "transcript.md"
@@ -52,7 +48,6 @@ UNREADABLE_EVENT: Final = "an event that says something else than events do"
 _UNREADABLE: Final = (ReenactError, LookupError, TypeError, ValueError, AttributeError, RecursionError)
 _decode: Final = msgspec.json.Decoder().decode
 _dump: Final = json.JSONEncoder(ensure_ascii=False).encode
-_PROVIDERS: Final = frozenset(get_args(Provider))
 
 
 def is_transcript_of(log: EventReader, text: bytes) -> bool:
@@ -62,25 +57,28 @@ def is_transcript_of(log: EventReader, text: bytes) -> bool:
 
 def transcript_of(log: EventReader, max_characters: int = _MAX_CHARACTERS) -> bytes:
     """The transcript of the events in *log*."""
-    sections, characters, rest = [], 0, ""
+    sections: list[_Section] = []
+    lengths: list[int] = []
+    characters, rest = 0, ""
     for section in _Writer(log).sections():
         if characters > max_characters:
             rest = "\n## …\n\nThe rest is too long for a transcript.\n"
             break
         sections.append(section)
+        lengths.append(len(section.said.text))
         characters += len(section.title) + len(section.said.text)
-    may_be_bytes = max(_SMALL_BYTES, log.size_bytes * _SHARE_OF_EVENTS)
+    max_bytes = max(_SMALL_BYTES, log.size_bytes * _SHARE_OF_EVENTS)
     text = b""
-    lengths = sorted(len(section.said.text) for section in sections)
+    lengths.sort()
     sums = [0, *accumulate(lengths)]
     for limit in _TEXT_CHARACTERS:
         # What would be too large is not written: a character is at least a byte.
         short = bisect_right(lengths, limit)
         shown = sums[short] + limit * (len(lengths) - short)
-        if limit > _TEXT_CHARACTERS[-1] and shown > may_be_bytes:
+        if limit > _TEXT_CHARACTERS[-1] and shown > max_bytes:
             continue
-        text = ("\n".join([_TITLE, *(section.to_text(limit) for section in sections)]) + rest).encode()
-        if len(text) <= may_be_bytes:
+        text = "\n".join([_TITLE, *map(_Section.to_text, sections, repeat(limit))]).encode() + rest.encode()
+        if len(text) <= max_bytes:
             break
     return text
 
@@ -106,8 +104,10 @@ class _Section(msgspec.Struct, frozen=True):
         text = self.said.text[:limit]
         if self.said.length > limit:
             text += f"\n… {self.said.length - limit:,} further characters ({self.said.digest[:8]})"
-        lines = "".join(f"    {_visible(line)}".rstrip() + "\n" for line in text.split("\n")) if text else ""
-        return f"## {_visible(self.title)}\n" + (f"\n{lines}" if lines else "")
+        shown = f"## {_visible(self.title)}\n" + ("\n" if text else "")
+        for line in text.split("\n") if text else ():
+            shown += f"    {_visible(line)}".rstrip() + "\n"
+        return shown
 
 
 def _section(title: str, text: str) -> _Section:
@@ -202,9 +202,13 @@ class _Writer:
 
     def _request_sections(self, data: dict[str, JsonValue]) -> Iterator[_Section]:
         """What is new in a request: chat histories repeat, and so do answers and results in them."""
-        messages = list(_messages(self._value(data["request"])))
-        known = {one: self._known.get(one) or _section(*one) for one in messages}
-        said, self._known = [known[one] for one in messages], known
+        said: list[_Section] = []
+        known: dict[tuple[str, str], _Section] = {}
+        for title, text in _messages(self._value(data["request"])):
+            key = title, text
+            known[key] = known.get(key) or self._known.get(key) or _section(title, text)
+            said.append(known[key])
+        self._known = known
         before, self._said = self._said, Counter(said)
         yield _section(f"model {data.get('model') or data.get('provider')}", "")
         for section in said:
@@ -218,32 +222,27 @@ class _Writer:
             return self._outcome_text(data, "response")
         if data.get("modelError") is not None:
             return _json(self._value(data["modelError"]))
-        response = self._response(data)
-        if response is None:
-            return _json(self._value(data.get("response")))
-        calls = [f"calls {call.name} with {_json(call.arguments)}" for call in response.tool_calls]
-        return "\n".join([*([response.text] if response.text else []), *calls]) or str(data.get("stopReason"))
-
-    def _response(self, data: dict[str, Any]) -> ModelResponse | None:
-        answer, pieces = self._value(data.get("response")), self._value(data.get("pieces"))
-        body = answer.get("body") if isinstance(answer, dict) else None
-        if pieces is None and body is None:
-            return read_neutral_response(str(data.get("provider")), answer)
-        chunks = pieces if isinstance(pieces, list) else [body]
-        text = "".join(chunk for chunk in chunks if isinstance(chunk, str))
-        if data.get("provider") not in _PROVIDERS or not text:
-            return None
-        return read_response(data["provider"], 200, {}, text.encode("utf-8", "surrogateescape"))
+        response, pieces = self._value(data.get("response")), self._value(data.get("pieces"))
+        has_bytes = pieces is not None or (isinstance(response, dict) and response.get("body") is not None)
+        if has_bytes:
+            parts = read_text_parts(data.get("provider"), response, pieces)
+        else:
+            neutral = read_neutral_response(str(data.get("provider")), response)
+            parts = None if neutral is None else neutral.parts
+        if parts is None:
+            return _json(response)
+        text, calls = "", []
+        for part in parts:
+            if isinstance(part, Text):
+                text += part.text
+            elif isinstance(part, ToolCallPart):
+                calls.append(_part(part))
+        return "\n".join([text, *calls] if text else calls) or str(data.get("stopReason"))
 
 
 def _messages(request: Any) -> Iterator[tuple[str, str]]:
     """What a request says to the model: title and text of each message."""
-    is_http = isinstance(request, dict) and isinstance(request.get("url"), str)
-    asked = (
-        read_conversation(urlsplit(request["url"]).path, request.get("body"))
-        if is_http
-        else read_neutral_request(request)
-    )
+    asked = read_conversation(request)
     if asked is None:
         yield from _items(request.get("body", request) if isinstance(request, dict) else request)
         return

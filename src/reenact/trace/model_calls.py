@@ -18,14 +18,13 @@ from reenact.providers import (
     ModelRequest,
     ModelResponse,
     Text,
-    read_conversation,
     read_neutral_request,
     read_neutral_response,
     read_parts,
     read_request,
     read_response,
 )
-from reenact.providers.meaning import Conversation, ModelMessage, Part, Provider
+from reenact.providers.meaning import ModelMessage, Part, Provider
 from reenact.store.reader import CaptureReader
 from reenact.values.codec import from_json
 from reenact.values.tags import tag
@@ -45,13 +44,6 @@ def model_request(request: object) -> ModelRequest | None:
     if not isinstance(request, dict) or not isinstance(request.get("url"), str):
         return read_neutral_request(request)
     return read_request(urlsplit(request["url"]).path, request.get("body"))
-
-
-def model_conversation(request: object) -> Conversation | None:
-    """The same without digests of it."""
-    if not isinstance(request, dict) or not isinstance(request.get("url"), str):
-        return read_neutral_request(request)
-    return read_conversation(urlsplit(request["url"]).path, request.get("body"))
 
 
 def input_messages(request: JsonValue) -> list[Message]:
@@ -87,7 +79,9 @@ def answer_parts(provider: str, response: object, pieces: object) -> tuple[Part,
         neutral = read_neutral_response(provider, response)
         return None if neutral is None else neutral.parts
     known = _wire_answer(provider, response, pieces)
-    return None if known is None else read_parts(known.provider, known.status, known.body)
+    if known is None:
+        return None
+    return read_parts(known.provider, known.body) if known.status < 400 else ()
 
 
 class _WireAnswer(NamedTuple):
