@@ -15,10 +15,10 @@ them can say nothing.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import count
 from pathlib import Path
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -26,7 +26,7 @@ from reenact.analysis.artifact import Artifact, open_artifact, read_whole
 from reenact.analysis.content import Content, common_content
 from reenact.analysis.fork_tree import ForkLink, fork_links
 from reenact.analysis.steps import RunStep
-from reenact.comparing.alignment import Item, Pair, align, words_in_common
+from reenact.comparing.alignment import Item, align, words_in_common
 from reenact.comparing.json_changes import JsonChange, json_changes
 from reenact.formats.capture import without_marks
 from reenact.progress import ProgressBar, no_progress_bar
@@ -56,9 +56,10 @@ class Side:
         self.artifact = artifact
         self._is_coarse = family != beside
         rows = artifact.rows
-        kinds = enumerate(rows.kinds[kind] for kind in rows.kind)
-        self.places = [place for place, kind in kinds if not self._is_coarse or _holds(beside, kind)]
-        self._numbers = {place: number for number, place in enumerate(self.places)}
+        self.places: Sequence[int] = range(len(rows))
+        if self._is_coarse:
+            self.places = [place for place in self.places if _holds(beside, rows.kinds[rows.kind[place]])]
+        self._numbers = dict(zip(self.places, count(), strict=False))
         self.items: list[Item] = []
         self.came: list[str] = []
         self._words: dict[int, frozenset[str]] = {}
@@ -141,6 +142,13 @@ class Totals(msgspec.Struct, frozen=True, rename="camel"):
     cost: float | None
 
 
+class _Row(NamedTuple):
+    mark: Mark
+    left: int | None
+    """The place of the step in the left run."""
+    right: int | None
+
+
 class Comparison:
     """The two runs, aligned; see the module for what can be asked."""
 
@@ -151,31 +159,35 @@ class Comparison:
         families = _family(self._headers[0].kind), _family(self._headers[1].kind)
         self._are_captures = families == ("capture", "capture")
         self._is_coarse = families[0] != families[1]
-        self.has_files = all(header.has_files for header in self._headers)
+        self.has_files = self._headers[0].has_files and self._headers[1].has_files
         """Whether both runs were recorded with the files among which they worked."""
-        self.has_forks = any(header.forked_from is not None for header in self._headers)
+        self.has_forks = (self._headers[0].forked_from or self._headers[1].forked_from) is not None
         """Whether one of them is the fork of a run, perhaps of the other one."""
         ours, theirs = Side(left, *families, watch), Side(right, *families[::-1], watch)
         self._sides = ours, theirs
         self.left_out = len(left) - len(ours.places), len(right) - len(theirs.places)
         """How many steps of each run the format of the other has no word for."""
-        aligned = align(ours.items, theirs.items, lambda one, other: similarity(ours, theirs, one, other))
-        self._pairs = [
-            (None if one is None else ours.places[one], None if other is None else theirs.places[other])
-            for one, other in aligned
-        ]
-        self._marks = [self._mark(pair, ours, theirs) for pair in aligned]
-        self.counts: dict[Mark, int] = {mark: Counter(self._marks)[mark] for mark in _MARKS}
+        self._rows: list[_Row] = []
+        self._differing: list[int] = []
+        self.counts: dict[Mark, int] = dict.fromkeys(_MARKS, 0)
         """How many rows have each mark."""
+        for one, other in align(
+            ours.items, theirs.items, lambda one, other: similarity(ours, theirs, one, other)
+        ):
+            row = self._compare_steps(one, other)
+            self.counts[row.mark] += 1
+            if row.mark != "same":
+                self._differing.append(len(self._rows))
+            self._rows.append(row)
 
     def __len__(self) -> int:
         """How many rows there are."""
-        return len(self._pairs)
+        return len(self._rows)
 
     @property
     def first(self) -> int | None:
         """The first row that is not the same."""
-        return next((place for place, mark in enumerate(self._marks) if mark != "same"), None)
+        return self._differing[0] if self._differing else None
 
     @property
     def is_equal(self) -> bool:
@@ -184,11 +196,11 @@ class Comparison:
 
     def rows(self, start: int = 0, count: int = 100) -> list[DiffRow]:
         """A page of rows."""
-        return [self._row(place) for place in range(len(self._pairs))[start : start + count]]
+        return [self._row(place) for place in range(len(self._rows))[start : start + count]]
 
     def change(self, place: int) -> Change:
         """One row in full."""
-        one, other = self._pairs[place]
+        _, one, other = self._rows[place]
         if one is None or other is None:
             return Change(self._row(place))
         ours, theirs = self._sides
@@ -196,40 +208,43 @@ class Comparison:
 
     def changes(self) -> Iterator[Change]:
         """All rows that are not the same."""
-        return (self.change(place) for place, mark in enumerate(self._marks) if mark != "same")
+        return map(self.change, self._differing)
 
     def outcome(self) -> list[JsonChange]:
         """Where the runs differ in how they ended and what they came to, as far as both say it."""
-        ends = [{"status": each.status, "finalOutput": each.final_output} for each in self._headers]
+        left, right = self._headers
+        ours = {"status": left.status, "finalOutput": left.final_output}
+        theirs = {"status": right.status, "finalOutput": right.final_output}
         if not self._are_captures:  # what an artifact of another kind does not say may have been withheld
-            known = [name for name in ends[0] if all(end[name] is not None for end in ends)]
-            ends = [{name: end[name] for name in known} for end in ends]
-        return json_changes(*map(without_marks, ends))
+            for name in [name for name in ours if ours[name] is None or theirs[name] is None]:
+                del ours[name], theirs[name]
+        return json_changes(without_marks(ours), without_marks(theirs))
 
     def totals(self) -> tuple[Totals, Totals]:
         """Left and right."""
         return _totals(self.left), _totals(self.right)
 
     def _row(self, place: int) -> DiffRow:
-        one, other = self._pairs[place]
+        mark, one, other = self._rows[place]
         return DiffRow(
             place,
-            self._marks[place],
+            mark,
             None if one is None else self.left.at(one),
             None if other is None else self.right.at(other),
         )
 
-    def _mark(self, pair: Pair, ours: Side, theirs: Side) -> Mark:
-        one, other = pair
-        if one is None:
-            return "added"
-        if other is None:
-            return "removed"
+    def _compare_steps(self, one: int | None, other: int | None) -> _Row:
+        """The row of two steps that were aligned, by their numbers on their sides, or of one alone."""
+        ours, theirs = self._sides
+        if one is None or other is None:
+            left = None if one is None else ours.places[one]
+            right = None if other is None else theirs.places[other]
+            return _Row("added" if one is None else "removed", left, right)
+        left, right = ours.places[one], theirs.places[other]
         is_same = ours.items[one].key == theirs.items[other].key and ours.came[one] == theirs.came[other]
-        if is_same and not (self._strict or self._is_coarse):
-            return "same"
-        left, right = ours.content(ours.places[one]), theirs.content(theirs.places[other])
-        return "changed" if self._differences(left, right) else "same"
+        if not is_same or self._strict or self._is_coarse:
+            is_same = not self._differences(ours.content(left), theirs.content(right))
+        return _Row("same" if is_same else "changed", left, right)
 
     def _differences(self, ours: Content, theirs: Content) -> list[JsonChange]:
         is_free = ours.is_chance and theirs.is_chance and not self._strict
