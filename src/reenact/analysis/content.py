@@ -50,13 +50,18 @@ class _Reading:
         self._source = source
         self.problems: list[str] = []
 
-    def payloads(self, began: RunEvent, ended: RunEvent | None) -> StepPayloads:
+    def payloads(self, began: RunEvent, ended: RunEvent | None, *, has_wire: bool = True) -> StepPayloads:
+        """Without *has_wire* a model call is its conversation alone, as far as there is one."""
         request = self._first(began, _ASKED.get(began.type, ("request",)))
         outcome = ended.data if ended else {}
         response = self._first(ended, _CAME.get(ended.type, ("value",))) if ended else None
         pieces = self._whole(outcome.get("pieces"))
         failure = outcome.get("modelError") if ended is None or ended.failure is None else ended.failure
         conversation = _conversation(began, request, outcome, response, pieces)
+        if conversation is not None and not has_wire:
+            request = None
+            if conversation.answer:
+                response = pieces = None
         return StepPayloads(
             request=self._change(began) if began.type == "state_mutation" else plain(request),
             response=plain(response),
@@ -154,7 +159,7 @@ def common_content(one: Content, other: Content) -> Content:
 def content_of(source: RunSource, index: StepIndex, place: int) -> Content:
     """The content of the step at *place* of *index*."""
     began, ended = _events_of(source, index.seq[place], index.outcome_seq[place])
-    payloads = _Reading(source).payloads(began, ended)
+    payloads = _Reading(source).payloads(began, ended, has_wire=False)
     is_chance = began.type == "nondeterministic" and "callId" not in began.data
     came = _outcome_content(payloads, ended, STATES[index.state[place]])
     return Content(_request_content(payloads, began), came, is_chance)
@@ -166,7 +171,7 @@ def _request_content(payloads: StepPayloads, began: RunEvent) -> dict[str, JsonV
         members = {
             "model": conversation.model,
             "system": conversation.system,
-            "messages": _Renumbering().plain(conversation.messages),
+            "messages": _renumber_ids(conversation.messages, {}),
             "tools": conversation.tools,
             "params": conversation.params,
         }
@@ -191,7 +196,7 @@ def _outcome_content(payloads: StepPayloads, ended: RunEvent | None, state: Stat
     conversation = payloads.conversation
     if conversation is not None and conversation.answer:
         return came | {
-            "answer": _Renumbering().plain(conversation.answer),
+            "answer": _renumber_ids(conversation.answer, {}),
             "stopReason": conversation.stop_reason,
         }
     if payloads.pieces is not None:
@@ -218,24 +223,19 @@ def _without_transport(value: JsonValue) -> JsonValue:
     return value
 
 
-class _Renumbering:
-    """Ids by the order of their first appearance: ``#1``, ``#2``."""
-
-    def __init__(self) -> None:
-        self._numbers: dict[str, str] = {}
-
-    def plain(self, value: object) -> Any:
-        if isinstance(value, list):
-            return [self.plain(child) for child in value]
-        if not isinstance(value, dict):
-            return value
-        members: dict[str, object] = {}
-        for name, child in value.items():
-            if name in _IDS and isinstance(child, str):
-                members[name] = self._numbers.setdefault(child, f"#{len(self._numbers) + 1}")
-            else:
-                members[name] = child if name in _OF_OTHERS else self.plain(child)
-        return members
+def _renumber_ids(value: object, numbers: dict[str, str]) -> Any:
+    """*value* with ids by the order of their first appearance, ``#1``, ``#2``; *numbers* has those so far."""
+    if isinstance(value, list):
+        return [_renumber_ids(child, numbers) for child in value]
+    if not isinstance(value, dict):
+        return value
+    members: dict[str, object] = {}
+    for name, child in value.items():
+        if name in _IDS and isinstance(child, str):
+            members[name] = numbers.setdefault(child, f"#{len(numbers) + 1}")
+        else:
+            members[name] = child if name in _OF_OTHERS else _renumber_ids(child, numbers)
+    return members
 
 
 def _digest(value: JsonValue) -> str:

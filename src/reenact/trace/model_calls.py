@@ -99,7 +99,8 @@ def _wire_answer(provider: str, response: object, pieces: object) -> _WireAnswer
     if provider not in _PROVIDERS or not isinstance(pieces, list):
         return None
     chunks: list[bytes] = []
-    for chunk in map(from_json, pieces):
+    for piece in pieces:
+        chunk = piece if isinstance(piece, str) else from_json(piece)
         if not isinstance(chunk, str | bytes):
             return None
         chunks.append(chunk if isinstance(chunk, bytes) else chunk.encode("utf-8", "surrogateescape"))
