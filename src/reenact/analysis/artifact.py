@@ -301,11 +301,12 @@ def open_artifact(path: str | Path, prices: Mapping[str, Price] | None = None) -
 
 def read_whole(artifact: Artifact, progress_bar: ProgressBar = no_progress_bar) -> None:
     """Read *artifact* to its end, and show how far that is."""
-    with progress_bar(artifact.size_bytes, "reading") as progress:
+    source = artifact.source
+    with progress_bar(source.size_bytes, "reading") as progress:
         done_bytes = 0
         while not artifact.index(seconds=0.1):
-            progress(artifact.read_bytes - done_bytes)
-            done_bytes = artifact.read_bytes
+            progress(source.read_bytes - done_bytes)
+            done_bytes = source.read_bytes
 
 
 def _open_source(path: Path) -> RunSource:

@@ -268,9 +268,10 @@ def parse_terms(texts: Iterable[str]) -> tuple[Term, ...]:
 def refuse_unknown_kinds(terms: Iterable[Term], index: StepIndex) -> None:
     """Raise :class:`UsageError` for a kind that there is neither at all nor in the run, read to its end."""
     there = dict.fromkeys((*KINDS, *index.kinds))
-    for value in (value for term in terms if term.key == "kind" for value in term.values):
-        if not any(fnmatchcase(kind, value) for kind in there):
-            raise UsageError(f"--filter kind: unknown kind {value!r}; use one of {', '.join(there)}")
+    for term in terms:
+        for value in term.values if term.key == "kind" else ():
+            if not any(fnmatchcase(kind, value) for kind in there):
+                raise UsageError(f"--filter kind: unknown kind {value!r}; use one of {', '.join(there)}")
 
 
 def _is_kind(index: StepIndex, place: int, value: str) -> bool:

@@ -65,8 +65,8 @@ class ConversationView(msgspec.Struct, frozen=True, rename="camel", omit_default
     system: str | None = None
     messages: list[dict[str, Any]] = []
     """``{"role": …, "parts": [{"kind": "text", "text": …}, {"kind": "tool_call", …}, …]}``."""
-    tools: list[dict[str, Any]] = []
-    params: dict[str, Any] = {}
+    tools: list[dict[str, JsonValue]] = []
+    params: dict[str, JsonValue] = {}
     answer: list[dict[str, Any]] = []
     """The parts of the answer."""
     stop_reason: str | None = None
@@ -129,14 +129,17 @@ def _account(response: object) -> str:
 
 
 def _last_message(value: JsonValue) -> JsonValue:
-    while isinstance(value, list | dict):
+    """What is said last in a conversation: the last item of a list, the content of an object."""
+    while isinstance(value, list | dict) and value:
         if isinstance(value, list):
-            inner = value[-1:]
+            value = value[-1]
+            continue
+        for key in _CONTENT:
+            if value.get(key):
+                value = value[key]
+                break
         else:
-            inner = [value[key] for key in _CONTENT if value.get(key)][:1]
-        if not inner:
             return value
-        [value] = inner
     return value
 
 

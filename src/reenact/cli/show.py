@@ -228,13 +228,10 @@ class _Showing:
                 write(line)
 
     def _steps(self) -> Iterator[RunStep]:
-        start: int | None = 0
-        while start is not None:
-            found = self.artifact.find(self._terms, start)
-            for step in found.steps:
+        for place in range(len(self.artifact.rows)):
+            if self.artifact.fits(place, self._terms):
                 self._shown += 1
-                yield step
-            start = found.next_place
+                yield self.artifact.at(place)
 
     def _pace(self, *, follow: bool, speed: float) -> Iterator[StepMoment]:
         at_ms: float | None = None

@@ -202,7 +202,7 @@ def _add_events(name: str, artifact: Artifact, into: TableRows) -> None:
     last = run.count if damage is None or damage.line is None else damage.line - 1
     has_data = into.needs("events", "data")
     for seq in range(1, last + 1):
-        event = run.stored_event(seq) if isinstance(run, CaptureSource) else run.event(seq)
+        event = run.event(seq, has_changes=False) if isinstance(run, CaptureSource) else run.event(seq)
         if event is None:
             continue
         head = event.head()

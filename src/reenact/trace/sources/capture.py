@@ -93,16 +93,20 @@ class _EventSource(LineFile, ABC):
     def raw(self, seq: int) -> Any:
         return self._decode_line(msgspec.json.decode, self.line(seq), seq)
 
-    def stored_event(self, seq: int) -> RunEvent:
-        """The event *seq* as it stands in the file."""
+    def event(self, seq: int, *, has_changes: bool = True) -> RunEvent:
+        """With *has_changes*, the event of a tree of files says how they changed, where that can be told."""
         event: RunEvent = self._decode_line(read_event, self.line(seq), seq)
+        if has_changes and event.type == "state_mutation" and event.data.get("type") == WORKSPACE:
+            with suppress(FormatError, StoreError):  # whoever asks for the files is told why
+                return self._with_changed_files(event)
         return event
-
-    def event(self, seq: int) -> RunEvent:
-        return self.stored_event(seq)
 
     @abstractmethod
     def blob(self, digest: object) -> bytes: ...
+
+    def _with_changed_files(self, event: RunEvent) -> RunEvent:
+        """The event of a tree with what changed since the one before, where its blobs are at hand."""
+        return event
 
     def _decode_line(self, decode: Any, text: bytes, number: int) -> Any:
         try:
@@ -208,13 +212,6 @@ class CaptureSource(_EventSource):
         if not isinstance(digest, str) or not is_digest(digest):
             raise FormatError(f"{digest!r} names no blob", file=self.file)
         return self._run.blobs.get(digest)
-
-    def event(self, seq: int) -> RunEvent:
-        event = self.stored_event(seq)
-        if event.type == "state_mutation" and event.data.get("type") == WORKSPACE:
-            with suppress(FormatError, StoreError):  # whoever asks for the files is told why
-                return self._with_changed_files(event)
-        return event
 
     def _with_changed_files(self, event: RunEvent) -> RunEvent:
         """The event of a tree with what changed since the one before, in words and as a diff."""
