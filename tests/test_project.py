@@ -420,6 +420,15 @@ def test_the_demo_runs(tmp_path):
     assert "event_payload_mismatch" in done.stdout
 
 
+def test_nobody_is_sent_to_the_package_of_another_project():
+    """On PyPI `reenact` is another project's: no page or message fetches it."""
+    texts = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "src").rglob("*.py")]
+    fetching = re.compile(r"(?:pip|pipx|uvx)(?: install)?(?: --upgrade)? reenact\b(?!\[)")
+    found = {str(path): fetching.findall(path.read_text()) for path in texts if path.name != "install.md"}
+    assert {path for path, lines in found.items() if lines} == {str(ROOT / "README.md")}
+    assert len(found[str(ROOT / "README.md")]) == 1, "the sentence that warns of it"
+
+
 EXECUTED = (
     "README.md",
     "docs/cli.md",

@@ -231,7 +231,7 @@ def test_a_missing_or_foreign_adapter_is_a_warning(adapter):
 
 def test_a_later_major_version_is_refused_with_the_remedy():
     """Whatever else looks wrong in it is not judged by today's clauses."""
-    with pytest.raises(UnknownVersion, match="pip install --upgrade reenact"):
+    with pytest.raises(UnknownVersion, match="install a newer reenact"):
         read_bundle(b'{"schema_version": "2.0"}', "replay.json")
 
 

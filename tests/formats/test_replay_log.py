@@ -270,7 +270,7 @@ def test_newer_version_is_refused_with_the_remedy(dialect):
     data = {"current": CURRENT, "legacy": LEGACY}[dialect].replace(
         b'"replay_version":1', b'"replay_version":2'
     )
-    with pytest.raises(UnknownVersion, match="pip install --upgrade reenact") as caught:
+    with pytest.raises(UnknownVersion, match="install a newer reenact") as caught:
         events_of(data, on_error=lambda error: None)
     assert (caught.value.line, caught.value.json_path) == (1, "$.replay_version")
 

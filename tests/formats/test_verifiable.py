@@ -148,7 +148,7 @@ def test_damage_is_named_by_its_path(name):
 
 def test_another_version_is_refused():
     """Whatever its other fields are."""
-    with pytest.raises(UnknownVersion, match="pip install --upgrade reenact"):
+    with pytest.raises(UnknownVersion, match="install a newer reenact"):
         read_verifiable(b'{"vdr_version": "1"}', "record.json")
 
 

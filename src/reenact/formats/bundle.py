@@ -177,7 +177,7 @@ def refuse_version(value: JsonValue, what: str) -> None:
     if version.partition(".")[0].strip("0"):
         raise UnknownVersion(
             f"{what} version {version} is newer than {SCHEMA_VERSION}, the newest this reenact reads; "
-            "upgrade with: pip install --upgrade reenact",
+            "install a newer reenact",
             json_path="$.schema_version",
         )
 

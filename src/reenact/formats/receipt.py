@@ -112,7 +112,7 @@ def _has_schema(value: JsonValue) -> bool:
     if int(schema[1]) > 1:
         raise UnknownVersion(
             f"receipt version {schema[1]} is newer than 1, the newest this reenact reads; "
-            "upgrade with: pip install --upgrade reenact",
+            "install a newer reenact",
             json_path="$.schema",
         )
     return True

@@ -133,7 +133,7 @@ def upgrade(
     if version > current:
         raise UnknownVersion(
             f"{what} version {version} is newer than {current}, the newest this reenact reads; "
-            "upgrade with: pip install --upgrade reenact",
+            "install a newer reenact",
             json_path=f"$.{field}",
         )
     while version < current:

@@ -130,6 +130,6 @@ def _refuse_version(value: JsonValue) -> None:
     if isinstance(version, str) and version != VDR_VERSION:
         raise UnknownVersion(
             f"record version {version!r:.40} is not {VDR_VERSION!r}, the only one this reenact reads; "
-            "upgrade with: pip install --upgrade reenact",
+            "install a newer reenact",
             json_path="$.vdr_version",
         )

@@ -133,7 +133,8 @@ def _refuse_newer(text: bytes, file: str) -> None:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return
     if version > VERSION:
-        raise UnknownVersion(f"tree version {version} is newer than {VERSION}; upgrade reenact", file=file)
+        reason = f"tree version {version} is newer than {VERSION}; install a newer reenact"
+        raise UnknownVersion(reason, file=file)
 
 
 def _encode_name(name: str, value: bytes) -> dict[str, object]:
