@@ -180,7 +180,7 @@ LITERALS = {
 @pytest.mark.parametrize(("kind", "params"), **table(LITERALS))
 def test_the_budget_holds_for_literals_of_every_assertion(kind, params):
     """Many literals in one text, and one literal in many texts."""
-    script = [call("t", q=[LONG] * 1500), memory("write", "home", content=[LONG] * 1500)]
+    script = [call("t", q=[LONG] * 6000), memory("write", "home", content=[LONG] * 6000)]
     cited = " ".join(f"http://x/{number}" for number in range(5000))
     output = cited if kind.startswith("no_fab") else LONG + "?"
     trace = trace_of(*script, error(), output=output, messages=[LONG])
