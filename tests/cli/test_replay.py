@@ -106,6 +106,32 @@ def test_the_end_is_compared_as_well(recorded, code, status, message, tmp_path):
     assert message in done.stderr
 
 
+AT_EXIT = """
+import asyncio, atexit, time
+
+async def look_up_later(item):
+    await asyncio.sleep(0.01)
+    return look_up(item)
+
+async def look_up_all():
+    return await asyncio.gather(*(look_up_later(str(number)) for number in range(3)))
+
+def end():
+    time.sleep(0.05)
+    print(look_up("desk"), asyncio.run(look_up_all()), flush=True)
+
+atexit.register(end)
+"""
+
+
+def test_calls_of_exit_functions_are_replayed(tmp_path):
+    """Also where Python starts no thread any more, as 3.12 does not while it shuts down."""
+    recorded = run("record", "-o", "a", "--", *agent("ending", AT_EXIT), cwd=tmp_path)
+    done = run("replay", "a", "--", *agent("ending", AT_EXIT), cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == recorded.stdout
+
+
 def test_what_would_go_live_is_refused(ending, tmp_path):
     """And named, although the agent swallowed it."""
     code = "import socket\ntry: socket.create_connection(('127.0.0.1', 9))\nexcept Exception: pass"

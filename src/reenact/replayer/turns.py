@@ -846,11 +846,19 @@ class Turns:
     # Time passing
 
     def _start_ticker(self) -> None:
+        if self._is_closed:
+            return
         if self._ticker is None:
-            self._ticker = threading.Thread(target=self._tick, name="reenact-turns", daemon=True)
+            ticker = threading.Thread(target=self._tick, name="reenact-turns", daemon=True)
             # Started past the seam: the engine's own thread is nobody's child.
             start: Any = threading.Thread.start
-            getattr(start, "__wrapped__", start)(self._ticker)
+            try:
+                getattr(start, "__wrapped__", start)(ticker)
+            except RuntimeError:
+                # Python 3.12 starts no thread while it shuts down: what exit functions do waits for nobody.
+                self.close()
+                return
+            self._ticker = ticker
         self._wake.set()
 
     def _tick(self) -> None:
