@@ -218,6 +218,10 @@ WaitFor: TypeAlias = Literal["its time", "nothing", "what comes"]
 
 HANDED: Final = "h"
 """The kind of a timer that is none: something that a thread hands to an event loop goes off there."""
+SLEEPS: Final = ("s", "z")
+"""Timers of these kinds are sleeps, on an event loop or in a thread."""
+SLEPT_AFTER: Final = "-"
+"""Before the ordinal of a sleep, behind how many calls and tasks its lane had begun."""
 
 
 class HeldTimer(Protocol):
@@ -248,6 +252,8 @@ class Lane(msgspec.Struct, eq=False):
     calls: int = 0
     timers: dict[str, int] | None = None
     """By kind: how many timers it has set, and how often it has waited with a deadline."""
+    slept_after: int = 0
+    """Its progress when it slept last, from where sleeps are counted."""
     latest_tool: str | None = None
     """The id of the latest tool call that was made in this lane."""
     recorded: Any = None
@@ -266,13 +272,25 @@ class Lane(msgspec.Struct, eq=False):
         self.calls += 1
         return self.calls
 
+    @property
+    def progress(self) -> int:
+        """How many calls it has made and tasks it has started."""
+        return self.calls + self.spawned
+
     def next_timer(self, kind: str) -> str:
-        """What tells the next timer of its *kind* from the others of this lane."""
+        """What tells the next timer of its *kind* from the others of this lane.
+
+        How often it sleeps while it looks whether something is there is chance, and must not change what the
+        sleeps after that are called.
+        """
         if self.timers is None:
             self.timers = {}
+        if kind in SLEEPS and self.slept_after != self.progress:
+            self.slept_after = self.progress
+            self.timers |= dict.fromkeys(SLEEPS, 0)
         ordinal = self.timers.get(kind, 0)
         self.timers[kind] = ordinal + 1
-        return f"{kind}{ordinal}"
+        return f"{kind}{self.slept_after}{SLEPT_AFTER}{ordinal}" if kind in SLEEPS else f"{kind}{ordinal}"
 
     def inside(self, call_id: str, ordinal: int) -> Lane:
         """The lane of what happens inside this lane's call of that *ordinal*."""

@@ -16,6 +16,7 @@ import anyio
 import pytest
 
 import reenact
+from reenact.boundary import Lane
 
 
 class Pace:
@@ -445,3 +446,95 @@ def test_sleeping_takes_no_time(tmp_path: Path) -> None:
         took_s.append(time.monotonic() - began)
     assert recorded[:4] == ["b", "timer", "c", "a"]
     assert min(took_s) < 0.5
+
+
+async def _wake_in_order(looks: int) -> list[str]:
+    """Looks so many times whether something is there, which is chance; then two tasks race."""
+    woken: list[str] = []
+
+    async def sleeper(name: str, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+        woken.append(name)
+
+    for _ in range(looks):
+        await asyncio.sleep(0.05)
+    tasks = [asyncio.create_task(sleeper("first", 0.01)), asyncio.create_task(sleeper("last", 0.2))]
+    await asyncio.sleep(0.1)
+    woken.append("main")
+    await asyncio.gather(*tasks)
+    return woken
+
+
+def _wake_threads_in_order(looks: int) -> list[str]:
+    woken: list[str] = []
+
+    def sleeper(name: str, seconds: float) -> None:
+        time.sleep(seconds)
+        woken.append(name)
+
+    for _ in range(looks):
+        time.sleep(0.05)
+    threads = [threading.Thread(target=sleeper, args=("first", 0.01))]
+    threads.append(threading.Thread(target=sleeper, args=("last", 0.2)))
+    for thread in threads:
+        thread.start()
+    time.sleep(0.1)
+    woken.append("main")
+    for thread in threads:
+        thread.join()
+    return woken
+
+
+def _count_from_start(lane: Any, kind: str) -> str:
+    """As timers were called once."""
+    lane.timers = lane.timers or {}
+    lane.timers[kind] = lane.timers.get(kind, -1) + 1
+    return f"{kind}{lane.timers[kind]}"
+
+
+@pytest.mark.parametrize("agent", [_wake_in_order, _wake_threads_in_order])
+@pytest.mark.parametrize(("then", "now"), [(20, 0), (3, 5)])
+def test_how_often_an_agent_looks_changes_nothing_behind_it(
+    tmp_path: Path, agent: Callable[[int], Any], then: int, now: int
+) -> None:
+    """Nobody waits for sleeps that do not come, and those behind keep their order."""
+
+    def run_agent(looks: int) -> list[str]:
+        woken: list[str] = asyncio.run(agent(looks)) if asyncio.iscoroutinefunction(agent) else agent(looks)
+        return Pace().ask(woken)
+
+    with reenact.capture(tmp_path / "run"):
+        recorded = run_agent(then)
+    took_s = []
+    for _ in range(3):
+        began = time.monotonic()
+        with reenact.replay(tmp_path / "run") as run:
+            assert run_agent(now) == recorded == "answer to ['first', 'main', 'last']"
+        took_s.append(time.monotonic() - began)
+        assert not run.divergences
+    assert min(took_s) < 0.5
+
+
+def test_sleeps_of_a_capture_that_counts_them_all_are_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Captures of earlier versions count them from the start of a task."""
+
+    async def agent(order: dict[str, float]) -> str:
+        woken = []
+
+        async def sleeper(name: str) -> None:
+            await asyncio.sleep(0.01)
+            Pace().ask(name)
+            await asyncio.sleep(order[name])
+            woken.append(name)
+
+        await asyncio.gather(*map(sleeper, order))
+        return Pace().ask(woken)
+
+    with monkeypatch.context() as patched, reenact.capture(tmp_path / "run"):
+        patched.setattr(Lane, "next_timer", _count_from_start)
+        recorded = asyncio.run(agent({"a": 0.2, "b": 0.1}))
+    with reenact.replay(tmp_path / "run") as run:
+        assert asyncio.run(agent({"a": 0.1, "b": 0.2})) == recorded == "answer to ['b', 'a']"
+    assert not run.divergences

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import json
 import queue
 import threading
@@ -16,6 +17,7 @@ from typing import Any
 import pytest
 
 import reenact
+from reenact.replayer.waiters import EndingInTurn
 from reenact.store.reader import CaptureReader
 
 
@@ -354,3 +356,20 @@ def test_nobody_waits_for_ever_for_what_does_not_come(tmp_path: Path) -> None:
         for _ in range(30):
             ask("b")
     assert time.monotonic() - began < 5
+
+
+def test_a_task_that_waits_to_end_is_seen_to_wait() -> None:
+    """Libraries ask: anyio cancels who is neither done nor waiting in every round of the loop."""
+
+    async def work() -> str:
+        return "done"
+
+    async def turn() -> None:
+        await asyncio.sleep(0)
+
+    body = EndingInTurn(work(), turn, lambda _answer, _error: None)
+    body.send(None)
+    assert inspect.getcoroutinestate(body) == inspect.CORO_SUSPENDED  # type: ignore[arg-type]
+    assert body.__qualname__ == work.__qualname__
+    with pytest.raises(StopIteration, match="done"):
+        body.send(None)

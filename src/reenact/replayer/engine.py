@@ -19,6 +19,7 @@ from typing import Any, Final, Literal, Protocol, TypeAlias
 import msgspec
 
 from reenact.boundary import (
+    SLEEPS,
     Call,
     CallKind,
     DescribeEnd,
@@ -28,6 +29,7 @@ from reenact.boundary import (
     RunMode,
     Step,
     WaitFor,
+    open_runs,
     outside,
     running_in,
 )
@@ -137,6 +139,8 @@ class ReplayEngine:
         """What was done before it was known which process this is."""
         self._running: set[Lane] = set()
         """Tasks, threads and jobs that are not over."""
+        self._old_sleeps: dict[Lane, dict[str, str]] = {}
+        """What sleeps are called in captures of earlier versions, see :attr:`Turns.has_old_sleeps`."""
         self._threads: set[Lane] = set()
         """The same without the tasks."""
         self._ends: list[tuple[str, str]] = []
@@ -171,6 +175,7 @@ class ReplayEngine:
             is_causal=self._is_causal,
             acts=source.acts,
             is_running=lambda name: any(self._lanes.name_of(lane) == name for lane in list(self._running)),
+            progress_of=self._progress_of,
             timed_until=source.ordered_until,
             # Between two events of a fork lies what passed between the runs: days, maybe.
             longest_gap_s=math.inf if source.fork is ABSENT else self._stall_s,
@@ -395,7 +400,7 @@ class ReplayEngine:
         self.turns.drop_timer(self._timer(lane, name))
 
     def timer_fired(self, lane: Lane, name: str) -> None:
-        self._has_done(lane, FIRED + name)
+        self._has_done(lane, self._went_off(lane, name))
 
     def deadline(self, lane: Lane, name: str) -> WaitFor:
         return self.turns.deadline(self._timer(lane, name)) if self._keeps_time(lane) else "its time"
@@ -407,7 +412,20 @@ class ReplayEngine:
         return self.turns.is_idle()
 
     def _timer(self, lane: Lane, name: str) -> str:
-        return self._lanes.name_of(lane) + FIRED + name
+        return self._lanes.name_of(lane) + self._went_off(lane, name)
+
+    def _went_off(self, lane: Lane, name: str) -> str:
+        """What the recording says of *lane* where this timer went off."""
+        if name.startswith(SLEEPS) and self.turns.has_old_sleeps:
+            before = self._old_sleeps.setdefault(lane, {})
+            name = before.setdefault(name, f"{name[0]}{sum(each[0] == name[0] for each in before)}")
+        return FIRED + name
+
+    def _progress_of(self, name: str) -> int:
+        """How many calls and tasks the recorded lane of that *name* has begun here."""
+        root = open_runs.get(self)
+        lanes = [*self._running] if root is None else [root, *self._running]
+        return max((lane.progress for lane in lanes if self._lanes.name_of(lane) == name), default=0)
 
     def _keeps_time(self, lane: Lane) -> bool:
         """Whether the recording says when the timers of *lane* went off."""

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from reenact.boundary import HANDED
+from reenact.boundary import HANDED, SLEEPS, SLEPT_AFTER
 from reenact.formats.capture import FIRED
 from reenact.replayer.idle import PatientClock
 from reenact.replayer.source import Act, RecordedCall
@@ -22,8 +22,6 @@ _GRACE_S: Final = 0.05
 """How much longer than the recording an event is waited for."""
 _ACT_S: Final = 1.0
 """How long what the agent's own tasks do is waited for at most, and a little longer."""
-_SLEEPS: Final = ("s", "z")
-"""Timers of these kinds are sleeps, on an event loop or in a thread."""
 
 
 class Timeline:
@@ -64,6 +62,8 @@ class Timeline:
         self.went_off = {what for what in self.acts_by_name if FIRED in what}
         """The timers that went off in the recording, and what was handed to event loops."""
         self.has_deadlines = any(not is_handed(what) for what in self.went_off)
+        self.has_old_sleeps = any(is_sleep(what) and slept_after(what) is None for what in self.went_off)
+        """Whether sleeps are counted from the start of their lane, as in captures of earlier versions."""
 
     def move_on(self) -> bool:
         """Go to the first event that has not happened and is waited for; whether that is another one."""
@@ -145,17 +145,29 @@ class Timeline:
         else:
             self.happened[self.next] = 1
 
-    def pass_over_sleeps(self, lane: str) -> None:
-        """They are counted: where one does not come, as in polling for what is there at once, none does."""
+    def pass_over_sleeps(self, sleep: str) -> None:
+        """Where *sleep* does not come, as in polling for what is there at once, no later one of it does."""
+        polling = _polling_of(sleep)
         for name, acts in self.acts_by_name.items():
-            if is_sleep(name) and name.partition(FIRED)[0] == lane:
+            if is_sleep(name) and _polling_of(name) == polling:
                 for act in acts:
                     act.left = 0
 
 
 def is_sleep(name: str) -> bool:
     """Whether the timer *name* is a sleep, on an event loop or in a thread."""
-    return name.partition(FIRED)[2].startswith(_SLEEPS)
+    return name.partition(FIRED)[2].startswith(SLEEPS)
+
+
+def slept_after(name: str) -> int | None:
+    """How many calls and tasks the lane of the sleep *name* had begun; ``None`` where that is not told."""
+    progress, mark, _ = name.partition(FIRED)[2][1:].partition(SLEPT_AFTER)
+    return int(progress) if mark and progress.isdecimal() else None
+
+
+def _polling_of(sleep: str) -> tuple[str, int | None]:
+    """The sleeps among which it is counted have this in common."""
+    return sleep.partition(FIRED)[0], slept_after(sleep)
 
 
 def is_handed(what: str) -> bool:

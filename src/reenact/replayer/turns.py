@@ -32,7 +32,7 @@ from reenact.formats.capture import FIRED
 from reenact.replayer.idle import MovingThread, PatientClock, StartingJob, others_run
 from reenact.replayer.loops import Loop, TrioLoop, running_loop
 from reenact.replayer.source import Act, RecordedCall
-from reenact.replayer.timeline import LOOKED_AHEAD, Timeline, is_handed, is_sleep
+from reenact.replayer.timeline import LOOKED_AHEAD, Timeline, is_handed, is_sleep, slept_after
 from reenact.replayer.waiters import ActWaiter, EarlyCall, LoopWaiter, ThreadWaiter, Timer, Waiter
 
 _COMPUTING_S: Final = 1.0
@@ -72,19 +72,21 @@ class Turns:
         is_causal: bool = False,
         acts: Mapping[int, Sequence[Act]] = MappingProxyType({}),
         is_running: Callable[[str], bool] = lambda _lane: False,
+        progress_of: Callable[[str], int] = lambda _lane: 0,
         timed_until: int = sys.maxsize,
         longest_gap_s: float = math.inf,
     ) -> None:
         """*is_causal*: no lane tells what had to come before a call, so all that had ended had to.
 
-        *is_running* says of a recorded lane whether it has begun here and is not over. When timers went off
-        is told for the events up to *timed_until*. No event is waited for longer than *longest_gap_s* because
-        it came so late in the recording.
+        *is_running* says of a recorded lane whether it has begun here and is not over, *progress_of* how many
+        calls and tasks it has begun. When timers went off is told for the events up to *timed_until*. No
+        event is waited for longer than *longest_gap_s* because it came so late in the recording.
         """
         self._timed_until = timed_until
         self._is_free = False
         """Whether an outcome is due at once: what was recorded before it may never come."""
         self._is_running = is_running
+        self._progress_of = progress_of
         self._working_s = _WORKING_S
         self._is_causal = is_causal
         self.came_early: dict[int, int] = {}
@@ -426,6 +428,11 @@ class Turns:
                 self._advance()
                 self._deliver()
 
+    @property
+    def has_old_sleeps(self) -> bool:
+        """Whether the recording counts sleeps from the start of their lane."""
+        return self._timeline.has_old_sleeps
+
     def deadline(self, name: str) -> WaitFor:
         """How the calling thread is to wait for what it gives itself a deadline for."""
         if self._holds_others_up() or self._is_closed or self._time_passes:
@@ -637,11 +644,17 @@ class Turns:
         act = self._timeline.due_act()
         if act is None or FIRED not in act.what or act.what in self._timers:
             return False
-        if not self._at_rest() or not self._is_waiting(act.lane):
+        if not self._at_rest() or not (self._is_waiting(act.lane) or self._is_past(act)):
             return False
         act.left = 0
         self._advance()
         return True
+
+    def _is_past(self, act: Act) -> bool:
+        """Whether *act* is a sleep after which its task did what it has done here."""
+        if not is_sleep(act.what) or (progress := slept_after(act.what)) is None:
+            return False
+        return self._progress_of(act.lane) > progress
 
     def _is_waiting(self, lane: str) -> bool:
         return any(waiter.act.lane == lane for waiter in self._acting) or any(
@@ -706,7 +719,7 @@ class Turns:
             self._working_s /= 2
         act.left = 0
         if is_sleep(act.what):
-            self._timeline.pass_over_sleeps(act.lane)
+            self._timeline.pass_over_sleeps(act.what)
         self._missed_acts += 1
         if self._missed_acts >= _MOST_MISSED_ACTS:
             self._timeline.forget_acts()

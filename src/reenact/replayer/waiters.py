@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Coroutine, Generator
-from typing import Any
+from typing import Any, Final
 
 from reenact.boundary import Lane
 from reenact.replayer.loops import Loop
@@ -85,10 +85,16 @@ class LoopWaiter(Waiter):
         self.loop.resolve(self.future)
 
 
+_STATE: Final = ("cr_await", "cr_frame", "cr_running", "cr_suspended")
+"""What of a coroutine says whether it runs, waits or is over."""
+
+
 class EndingInTurn(Coroutine[Any, Any, Any]):
     """A task's coroutine, which is over only when its turn to end has come.
 
-    It passes everything on to the original, so that a task which never starts leaves nothing behind.
+    It passes everything on to the original, so that a task which never starts leaves nothing behind. While it
+    waits for its turn it says that it does: anyio cancels who is neither done nor waiting again and again, in
+    every round of the event loop, which is never at rest then.
     """
 
     def __init__(
@@ -105,7 +111,8 @@ class EndingInTurn(Coroutine[Any, Any, Any]):
         self._error: Exception | None = None
 
     def __getattr__(self, name: str) -> object:
-        return getattr(self._coro, name)
+        is_waiting = self._turn is not None and name in _STATE
+        return getattr(self._turn if is_waiting else self._coro, name)
 
     def __await__(self) -> Generator[object, object, object]:
         raise NotImplementedError("only a task runs it")
