@@ -207,7 +207,7 @@ def test_what_has_no_event_is_no_log(name: str) -> None:
 
 def test_a_newer_log_is_refused_also_when_lenient() -> None:
     """Nobody knows what its lines mean."""
-    with pytest.raises(UnknownVersion, match="upgrade"):
+    with pytest.raises(UnknownVersion, match="install a newer reenact"):
         findings_of(GOOD.replace(b'"replay_version": 1', b'"replay_version": 2'), lenient=True)
 
 
