@@ -260,7 +260,7 @@ DAMAGES: dict[str, tuple[Damage, type[Exception], str]] = {
     "newer manifest": (
         _newer_manifest,
         UnknownVersion,
-        r"manifest\.json: \$\.version: .* pip install --upgrade",
+        r"manifest\.json: \$\.version: .* install a newer reenact",
     ),
     "newer event, sealed": (
         _newer_event_and_seal,
