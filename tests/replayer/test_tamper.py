@@ -265,7 +265,7 @@ DAMAGES: dict[str, tuple[Damage, type[Exception], str]] = {
     "newer event, sealed": (
         _newer_event_and_seal,
         UnknownVersion,
-        r"jsonl:2: \$\.version: .* pip install --upg",
+        r"jsonl:2: \$\.version: .* install a newer",
     ),
     "log outside": (
         _log_elsewhere,
