@@ -177,6 +177,6 @@ class _CaptureId(msgspec.Struct, rename="camel"):
 def _capture_id(capture: Path) -> str:
     """What the manifest says, also where it is damaged otherwise; empty where it says nothing."""
     try:
-        return msgspec.json.decode(RunDir.open(capture).read_manifest(), type=_CaptureId).capture_id
+        return msgspec.json.decode(RunDir(capture).read_manifest(), type=_CaptureId).capture_id
     except (msgspec.DecodeError, UnicodeDecodeError, StoreError):
         return ""

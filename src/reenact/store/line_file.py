@@ -25,6 +25,8 @@ class LineFile:
         self.file = file
         self._takes_tail = takes_tail
         self._starts = array("Q", [0])
+        self.read_bytes = 0
+        """How far the file has been read: to the end of the last whole line."""
 
     @property
     def count(self) -> int:
@@ -36,21 +38,17 @@ class LineFile:
         return os.fstat(self._stream.fileno()).st_size
 
     @property
-    def read_bytes(self) -> int:
-        """How far the file has been read: to the end of the last whole line."""
-        return self._starts[-1]
-
-    @property
     def torn_bytes(self) -> int:
         """Half a line behind the last whole one."""
         return 0 if self._takes_tail else self.size_bytes - self.read_bytes
 
     def read_lines(self) -> Iterator[tuple[int, bytes]]:
         """The next lines with their numbers; none where the file goes no further for now."""
-        end = self._starts[-1]
+        end = self.read_bytes
         for number, text in enumerate(self._whole_lines(end).split(b"\n")[:-1], len(self._starts)):
             end += len(text) + 1
             self._starts.append(end)
+            self.read_bytes = end
             yield number, _strip(text, is_first=number == 1)
 
     def line(self, number: int) -> bytes:

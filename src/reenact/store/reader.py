@@ -308,7 +308,7 @@ class CaptureReader(EventReader):
         # Blobs are read later, when the agent may have gone to another directory.
         folder = Path(path).absolute()
         with relabel_errors(str(folder), str(path)):
-            run = RunDir.open(folder)
+            run = RunDir(folder)
             state = run.state
             if state is RunState.OPEN:
                 raise StoreError(f"{run.path}: the run is still being recorded")

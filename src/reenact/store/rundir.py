@@ -306,13 +306,12 @@ class RunDir:
 
     @property
     def state(self) -> RunState:
-        self._is_finished, self._log = False, None
+        self._log = None
         if is_being_recorded(self.path):
             return RunState.OPEN
         with self._claim_if_unfinished() as claim:
             if claim is not None:
                 return RunState.OPEN if claim.is_held() else RunState.INTERRUPTED
-        self._is_finished = True
         is_recovered = inside(self.path, RECOVERED).exists()
         return RunState.RECOVERED if is_recovered else RunState.COMPLETE
 
@@ -381,11 +380,11 @@ class RunDir:
         # The claim is looked for first: it goes only after manifest.json has come.
         claim = Claim.find(self.path)
         try:
-            is_finished = inside(self.path, MANIFEST).exists()
-            if claim is None and not is_finished:
+            self._is_finished = inside(self.path, MANIFEST).exists()
+            if claim is None and not self._is_finished:
                 what = f"there is no {MANIFEST}" if self.path.exists() else "No such file or directory"
                 raise StoreError(f"{self.path}: {what}; name a capture directory")
-            yield None if is_finished else claim
+            yield None if self._is_finished else claim
         finally:
             if claim is not None:
                 claim.let_go()

@@ -148,7 +148,7 @@ def _trees_in_turn(history: WorkspaceHistory) -> list[tuple[int, str, str, bool]
 
 def _open_any(path: str | Path) -> WorkspaceHistory:
     """The history of a run in any state, also of one that is still being recorded."""
-    return WorkspaceHistory(EventReader(RunDir.open(Path(path))))
+    return WorkspaceHistory(EventReader(RunDir(Path(path))))
 
 
 def compare_ends(left: str | Path, right: str | Path) -> list[ChangedFile]:

@@ -412,7 +412,7 @@ def _sealed_capture(run: RunLog, seed: bytes) -> SealedCapture | Absent:
     return SealedCapture(
         captureId=manifest.captureId,
         runId=manifest.runId,
-        manifestHash=canonical.digest_of_bytes(RunDir.open(run.path).read_manifest()),
+        manifestHash=canonical.digest_of_bytes(RunDir(run.path).read_manifest()),
         eventsHash=manifest.integrity.eventsHash,
         events=tree_of(event_leaves(run.capture.lines(), seed)),
     )

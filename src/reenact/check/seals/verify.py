@@ -185,7 +185,7 @@ def _check(report: VerifyReport, seal: Seal, processes: int, progress: Progress 
     if report.what == "disclosure":
         return check_disclosure(read_disclosure(path.read_bytes(), file=str(path)), seal, file=path.name)
     if report.what == "capture":
-        manifest = RunDir.open(path).read_manifest()
+        manifest = RunDir(path).read_manifest()
         return check_sealed_capture(manifest, report.facts.get("eventsHash", ""), seal, file=MANIFEST)
     if is_published(lambda: path.open("rb"), file=path.name, under_seal=True):
         return check_published_log(

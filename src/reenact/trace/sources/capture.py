@@ -169,7 +169,7 @@ class CaptureSource(_EventSource):
     kind = "capture"
 
     def __init__(self, directory: Path) -> None:
-        self._run = RunDir.open(directory)
+        self._run = RunDir(directory)
         super().__init__(str(directory), self._run.open_events(), str(self._run.events_path))
 
     def header(self) -> Header:
