@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import reenact
 from reenact.analysis.artifact import open_artifact
-from reenact.analysis.compare import compare
+from reenact.analysis.compare import Comparison
 from tests.analysis.recordings import ask, fetch, order, record, search, side_by_side
 
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -19,7 +19,7 @@ QUERIES = st.lists(st.sampled_from(["lamp", "desk", "chair"]), max_size=6)
 
 def compared(left, right, **options):
     with open_artifact(left) as ours, open_artifact(right) as theirs:
-        comparison = compare(ours, theirs, **options)
+        comparison = Comparison(ours, theirs, **options)
         marks = [row.mark for row in comparison.rows(0, len(comparison))]
         return comparison, marks, list(comparison.changes())
 
@@ -128,7 +128,7 @@ def test_what_the_runs_came_to_is_compared(tmp_path):
             search("lamp")
             run.final_output = {"answer": name}
     with open_artifact(tmp_path / "a") as left, open_artifact(tmp_path / "b") as right:
-        comparison = compare(left, right)
+        comparison = Comparison(left, right)
         assert (comparison.first, comparison.is_equal) == (None, False)
         [change] = comparison.outcome()
         assert (change.path, change.left, change.right) == ("$.finalOutput.answer", "a", "b")
@@ -142,7 +142,7 @@ def test_hidden_secrets_are_no_difference(tmp_path):
     assert compared(tmp_path / "a", tmp_path / "b")[1] == ["same"]
     with open_artifact(tmp_path / "a") as left, open_artifact(tmp_path / "b") as right:
         assert left.header().final_output != right.header().final_output
-        assert compare(left, right).is_equal
+        assert Comparison(left, right).is_equal
 
 
 def test_events_without_their_capture_are_compared_with_it(tmp_path):
@@ -190,6 +190,6 @@ def test_totals_stand_side_by_side(tmp_path):
         with pytest.raises(KeyError):
             order("desk")
     with open_artifact(tmp_path / "a") as left, open_artifact(tmp_path / "b") as right:
-        ours, theirs = compare(left, right).totals()
+        ours, theirs = Comparison(left, right).totals()
     assert (ours.steps, ours.errors, ours.input_tokens) == (1, 0, 0)
     assert (theirs.steps, theirs.errors, theirs.input_tokens, theirs.output_tokens) == (3, 1, 100, 20)

@@ -173,7 +173,7 @@ class Artifact:
 
     def fits(self, place: int, terms: Sequence[Term]) -> bool:
         """Whether a step that has been read fits all *terms*."""
-        return all(term.fits(self.source, self.rows, place) for term in terms)
+        return not terms or all(term.fits(self.source, self.rows, place) for term in terms)
 
     def place_of(self, seq: int) -> int:
         """Which step the event *seq* began or ended; :class:`UsageError` where it did neither."""

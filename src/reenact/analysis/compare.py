@@ -1,6 +1,6 @@
 """Two runs compared: every step of both beside its counterpart, and what is different about each.
 
-    comparison = compare(open_artifact("runs/a"), open_artifact("runs/b"))
+    comparison = Comparison(open_artifact("runs/a"), open_artifact("runs/b"))
     comparison.is_equal, comparison.first        # bool; the place of the first difference, or None
     comparison.counts                            # {"same": 40, "changed": 2, "added": 1, "removed": 0}
     comparison.rows(0, 100)                      # list[DiffRow]: mark, left and right RunStep
@@ -32,7 +32,6 @@ from reenact.formats.capture import without_marks
 from reenact.progress import ProgressBar, no_progress_bar
 from reenact.store.remote import takes_addresses
 from reenact.suite.settings import Price
-from reenact.trace.sources.source import RunKind
 from reenact.workspace.files import ChangedFile, compare_ends
 
 _HELD: Final[Mapping[str, frozenset[str]]] = {
@@ -41,6 +40,8 @@ _HELD: Final[Mapping[str, frozenset[str]]] = {
     "replay-log": frozenset({"tool", "plan", "verification"}),
 }
 """The kinds of steps that a format has words for."""
+_FAMILIES: Final[Mapping[str, str]] = {"events": "capture", "replay-log-legacy": "replay-log"}
+"""Formats that say the same as another one."""
 _NOT_IN_CAPTURES: Final = frozenset({"message", "error", "verification", "plan"})
 """Captures have words for all but these; each source of values is a kind of its own there."""
 
@@ -78,7 +79,9 @@ class Side:
     def content(self, place: int) -> Content:
         """What the step at *place* of the run says; digests of another format know the marks of secrets."""
         content = self.artifact.content(place)
-        return content if self._is_coarse else content.without_marks()
+        if self._is_coarse:
+            return content
+        return content._replace(asked=without_marks(content.asked), came=without_marks(content.came))
 
     def _parent(self, place: int) -> int:
         """The number of the nearest call around it that is compared."""
@@ -94,11 +97,6 @@ class Side:
             asked = self.artifact.at(self.places[number]).asked
             found = self._words[number] = frozenset(asked.split())
         return found
-
-
-def _family(kind: RunKind) -> str:
-    """Artifacts of one family say the same things."""
-    return {"events": "capture", "replay-log-legacy": "replay-log"}.get(kind, kind)
 
 
 def similarity(ours: Side, theirs: Side, one: int, other: int) -> float:
@@ -152,16 +150,21 @@ class _Row(NamedTuple):
 class Comparison:
     """The two runs, aligned; see the module for what can be asked."""
 
-    def __init__(self, left: Artifact, right: Artifact, *, strict: bool, watch: StepWatch) -> None:
+    def __init__(
+        self, left: Artifact, right: Artifact, *, strict: bool = False, watch: StepWatch = lambda _: None
+    ) -> None:
+        """*watch* is told of every step that is read."""
+        left.source.borrow_blobs(right.source)
+        right.source.borrow_blobs(left.source)
         self.left, self.right = left, right
         self._strict = strict
-        self._headers = left.header(), right.header()
-        families = _family(self._headers[0].kind), _family(self._headers[1].kind)
+        here, there = self._headers = left.header(), right.header()
+        families = _FAMILIES.get(here.kind, here.kind), _FAMILIES.get(there.kind, there.kind)
         self._are_captures = families == ("capture", "capture")
         self._is_coarse = families[0] != families[1]
-        self.has_files = self._headers[0].has_files and self._headers[1].has_files
+        self.has_files = here.has_files and there.has_files
         """Whether both runs were recorded with the files among which they worked."""
-        self.has_forks = (self._headers[0].forked_from or self._headers[1].forked_from) is not None
+        self.has_forks = here.forked_from is not None or there.forked_from is not None
         """Whether one of them is the fork of a run, perhaps of the other one."""
         ours, theirs = Side(left, *families, watch), Side(right, *families[::-1], watch)
         self._sides = ours, theirs
@@ -255,15 +258,6 @@ class Comparison:
         return json_changes(left, right)
 
 
-def compare(
-    left: Artifact, right: Artifact, *, strict: bool = False, watch: StepWatch | None = None
-) -> Comparison:
-    """Align and compare two runs; *watch* is told of every step that is read."""
-    left.source.borrow_blobs(right.source)
-    right.source.borrow_blobs(left.source)
-    return Comparison(left, right, strict=strict, watch=watch or (lambda _: None))
-
-
 def _common(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
     """What *one* says and *other* says something about, too."""
     return {
@@ -337,7 +331,7 @@ def diff(
             if Path(path).is_dir():  # git hands over the one file that was changed
                 artifact.verify()
         with progress_bar(len(ours) + len(theirs), "comparing") as watch:
-            comparison = compare(ours, theirs, strict=strict, watch=watch)
+            comparison = Comparison(ours, theirs, strict=strict, watch=watch)
         files = compare_ends(left, right) if comparison.has_files else []
         first, outcome = comparison.first, comparison.outcome()
         return DiffReport(

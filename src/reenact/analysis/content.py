@@ -14,11 +14,10 @@ from reenact.analysis.index import STATES, State, StepIndex
 from reenact.analysis.steps import ConversationView, Detail, RunStep, StepPayloads
 from reenact.canonical import JsonValue, digest
 from reenact.errors import FormatError, StoreError
-from reenact.formats.capture import without_marks
 from reenact.formats.event import RunEvent
 from reenact.formats.record import ABSENT
 from reenact.providers import read_conversation
-from reenact.trace.model_calls import model_response
+from reenact.trace.model_calls import model_reply
 from reenact.trace.sources.source import RunSource
 from reenact.values.tags import plain
 
@@ -100,7 +99,7 @@ def _conversation(
     if began.type != "llm_request":
         return None
     asked = read_conversation(request)
-    answer = model_response(str(outcome.get("provider")), response, ABSENT if pieces is None else pieces)
+    answer = model_reply(str(outcome.get("provider")), response, ABSENT if pieces is None else pieces)
     if asked is None and answer is None:
         return None
     sent = asked.to_json() if asked else {}
@@ -140,10 +139,6 @@ class Content(NamedTuple):
     @property
     def outcome_digest(self) -> str:
         return _digest(self.came)
-
-    def without_marks(self) -> Content:
-        """As it can be compared with a run whose secrets have other placeholders."""
-        return self._replace(asked=without_marks(self.asked), came=without_marks(self.came))
 
 
 def common_content(one: Content, other: Content) -> Content:

@@ -261,8 +261,7 @@ class Term(NamedTuple):
 
 def parse_terms(texts: Iterable[str]) -> tuple[Term, ...]:
     """All terms of a filter; those that need no text come first, because they are judged at once."""
-    terms = [Term.parse(text) for text in texts]
-    return tuple(sorted(terms, key=lambda term: term.key == "text"))
+    return tuple(sorted(map(Term.parse, texts), key=lambda term: term.key == "text"))
 
 
 def refuse_unknown_kinds(terms: Iterable[Term], index: StepIndex) -> None:

@@ -117,9 +117,9 @@ def json_changes(left: object, right: object, limit: int = MAX_CHANGES) -> list[
 
 def _walk(left: object, right: object, path: str) -> Iterator[JsonChange]:
     if isinstance(left, dict) and isinstance(right, dict):
-        for key in [*left, *(key for key in right if key not in left)]:
+        for key in dict.fromkeys((*left, *right)):
             one, other = left.get(key, msgspec.UNSET), right.get(key, msgspec.UNSET)
-            yield from _member(one, other, child_path(path, key))
+            yield from _walk(one, other, child_path(path, key))
     elif isinstance(left, list) and isinstance(right, list):
         yield from _items(left, right, path)
     elif left != right or type(left) is not type(right):
@@ -132,7 +132,7 @@ def _items(left: list[Any], right: list[Any], path: str) -> Iterator[JsonChange]
     for x, y in [*equal, (len(left), len(right))]:
         for ours, theirs in zip_longest(range(one, x), range(other, y)):
             place = theirs if theirs is not None else ours
-            yield from _member(
+            yield from _walk(
                 msgspec.UNSET if ours is None else left[ours],
                 msgspec.UNSET if theirs is None else right[theirs],
                 child_path(path, place),
@@ -142,10 +142,3 @@ def _items(left: list[Any], right: list[Any], path: str) -> Iterator[JsonChange]
 
 def _key(value: JsonValue) -> str:
     return json.dumps(value, sort_keys=True)
-
-
-def _member(left: object, right: object, path: str) -> Iterator[JsonChange]:
-    if left is msgspec.UNSET or right is msgspec.UNSET:
-        yield JsonChange(path, left, right)
-    else:
-        yield from _walk(left, right, path)

@@ -21,7 +21,7 @@ from reenact.providers.meaning import (
     ToolCallPart,
     ToolResultPart,
 )
-from reenact.trace.model_calls import answer_parts
+from reenact.trace.model_calls import model_reply
 
 _CONVERSATION: Final = ("messages", "input", "contents", "prompt")
 """Where the wire formats keep what is said to the model."""
@@ -115,12 +115,12 @@ def _read_answer(run: PayloadSource, answer: AnswerAsStored) -> tuple[Part, ...]
     try:
         if not answer.is_whole:
             response, pieces = run.resolve(response), run.resolve(pieces)
-        parts = answer_parts(answer.provider, response, ABSENT if pieces is None else pieces)
+        reply = model_reply(answer.provider, response, ABSENT if pieces is None else pieces)
     except (FormatError, StoreError):
         return ()  # likewise
-    if parts is None:
+    if reply is None:
         return (Text(text=answer.text),) if isinstance(answer.text, str) else ()
-    return parts
+    return reply.parts
 
 
 def _common_prefix(one: tuple[ModelMessage, ...], other: tuple[ModelMessage, ...]) -> int:

@@ -5,6 +5,7 @@ from reenact.providers.meaning import (
     Media,
     ModelError,
     ModelMessage,
+    ModelReply,
     ModelRequest,
     ModelResponse,
     Other,
@@ -21,7 +22,7 @@ from reenact.providers.meaning import (
 from reenact.providers.neutral import read_neutral_request, read_neutral_response
 from reenact.providers.registry import (
     read_conversation,
-    read_parts,
+    read_reply,
     read_request,
     read_response,
     read_text_parts,
@@ -38,6 +39,7 @@ __all__ = [
     "Media",
     "ModelError",
     "ModelMessage",
+    "ModelReply",
     "ModelRequest",
     "ModelResponse",
     "Other",
@@ -58,7 +60,7 @@ __all__ = [
     "read_conversation",
     "read_neutral_request",
     "read_neutral_response",
-    "read_parts",
+    "read_reply",
     "read_request",
     "read_response",
     "read_stream",

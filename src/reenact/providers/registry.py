@@ -222,20 +222,21 @@ def read_response(
     )
 
 
-def read_parts(provider: Provider, body: bytes) -> tuple[Part, ...]:
-    """What the model said in a response, without a look at how it ended."""
+def read_reply(provider: Provider, body: bytes) -> ModelReply:
+    """What a response that is no error says, without its body, in half of the time."""
     wire, frames = _BY_NAME[provider], read_frames(body)
-    return wire.read_body(wire.fold(frames.objects) if frames.streamed else frames.objects[0]).parts
+    return wire.read_body(wire.fold(frames.objects) if frames.streamed else frames.objects[0])
 
 
 def read_text_parts(provider: object, response: object, pieces: object) -> tuple[Part, ...] | None:
     """What the model said in a recorded answer, whole or in *pieces*; ``None`` when neither is a text."""
-    whole = response.get("body") if isinstance(response, dict) else None
-    chunks = pieces if isinstance(pieces, list) else [whole]
-    text = "".join([chunk for chunk in chunks if isinstance(chunk, str)])
-    if not isinstance(provider, str) or provider not in _BY_NAME or not text:
+    if isinstance(pieces, list):
+        text: object = "".join([piece for piece in pieces if isinstance(piece, str)])
+    else:
+        text = response.get("body") if isinstance(response, dict) else None
+    if not isinstance(provider, str) or provider not in _BY_NAME or not isinstance(text, str) or not text:
         return None
-    return read_parts(cast(Provider, provider), text.encode("utf-8", "surrogateescape"))
+    return read_reply(cast(Provider, provider), text.encode("utf-8", "surrogateescape")).parts
 
 
 def response_fields(response: ModelResponse) -> dict[str, JsonValue]:

@@ -15,16 +15,17 @@ from reenact.formats.dialects.turn import Loss
 from reenact.formats.record import ABSENT
 from reenact.providers import (
     DerivedTools,
+    ModelReply,
     ModelRequest,
     ModelResponse,
     Text,
     read_neutral_request,
     read_neutral_response,
-    read_parts,
+    read_reply,
     read_request,
     read_response,
 )
-from reenact.providers.meaning import ModelMessage, Part, Provider
+from reenact.providers.meaning import ModelMessage, Provider
 from reenact.store.reader import CaptureReader
 from reenact.values.codec import from_json
 from reenact.values.tags import tag
@@ -73,15 +74,14 @@ def model_response(provider: str, response: object, pieces: object) -> ModelResp
     return None if known is None else read_response(known.provider, known.status, {}, known.body)
 
 
-def answer_parts(provider: str, response: object, pieces: object) -> tuple[Part, ...] | None:
-    """The parts of :func:`model_response`, in half of the time."""
+def model_reply(provider: str, response: object, pieces: object) -> ModelReply | None:
+    """The same without its body and its errors, in half of the time."""
     if pieces is ABSENT and isinstance(response, dict) and response.get("body") is None:
-        neutral = read_neutral_response(provider, response)
-        return None if neutral is None else neutral.parts
+        return read_neutral_response(provider, response)
     known = _wire_answer(provider, response, pieces)
     if known is None:
         return None
-    return read_parts(known.provider, known.body) if known.status < 400 else ()
+    return read_reply(known.provider, known.body) if known.status < 400 else ModelReply()
 
 
 class _WireAnswer(NamedTuple):

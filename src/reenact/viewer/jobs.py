@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 
 from reenact.analysis.artifact import open_artifact
-from reenact.analysis.compare import Comparison, compare
+from reenact.analysis.compare import Comparison
 from reenact.check.artifact import check_artifact
 from reenact.check.findings import VerifyReport
 from reenact.errors import FormatError, ReenactError
@@ -42,7 +42,7 @@ class ComparisonJob:
             for artifact in (left, right):
                 artifact.index()
                 self._total += len(artifact)
-            self.comparison = compare(left, right, watch=self._watch)
+            self.comparison = Comparison(left, right, watch=self._watch)
         except (ReenactError, OSError) as error:
             self.problem = str(error)
 
