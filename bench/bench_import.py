@@ -1,11 +1,14 @@
-"""Importing a cassette beside parsing its YAML, and a transcript beside the speed it has to reach."""
+"""Importing a cassette beside parsing its YAML, and transcripts beside the speed they have to reach."""
 
 from __future__ import annotations
 
 import copy
 import json
+import sysconfig
 from collections.abc import Iterator
+from itertools import repeat
 from pathlib import Path
+from random import Random
 from secrets import token_hex
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -26,7 +29,7 @@ TEXT = "The order has not shipped yet; the carrier was asked on Monday and said 
 
 
 def figures() -> Iterator[Figure]:
-    """A cassette of model calls, and a transcript of Claude Code."""
+    """A cassette of model calls, and two transcripts of Claude Code: of prose and of source code."""
     with TemporaryDirectory() as folder:
         cassette = Path(folder, "cassette.yaml")
         cassette.write_text(yaml.dump(_cassette(), Dumper=yaml.CSafeDumper))
@@ -36,12 +39,17 @@ def figures() -> Iterator[Figure]:
         )
         what = f"import a cassette, {CALLS} calls, {len(text) // 1000} kB"
         yield Figure(what, ours_s, "PyYAML, C loader", beside_s, TimesAsLong(1.5))
-        transcript = Path(folder, "transcript.jsonl")
-        transcript.write_text("".join(json.dumps(entry) + "\n" for entry in _entries()))
-        size = transcript.stat().st_size
-        ours_s, _ = best_in_turns(lambda: _import(transcript, Path(folder, "run")), lambda: None)
-        what = f"import a transcript, {TURNS} turns, {size // 1000} kB"
-        yield Figure(what, ours_s, "50 MB/s", size / BYTES_PER_S, TimesAsLong(1))
+        yield _transcript_figure("prose", repeat(TEXT * 4), Path(folder))
+        yield _transcript_figure("source code", _pieces_of_code(), Path(folder))
+
+
+def _transcript_figure(kind: str, results: Iterator[str], folder: Path) -> Figure:
+    transcript = folder / "transcript.jsonl"
+    transcript.write_text("".join(json.dumps(entry) + "\n" for entry in _entries(results)))
+    size = transcript.stat().st_size
+    ours_s, _ = best_in_turns(lambda: _import(transcript, folder / "run"), lambda: None)
+    what = f"import a transcript of {kind}, {TURNS} turns, {size // 1000} kB"
+    return Figure(what, ours_s, "50 MB/s", size / BYTES_PER_S, TimesAsLong(1))
 
 
 def _import(source: Path, out: Path) -> None:
@@ -63,9 +71,24 @@ def _cassette() -> dict[str, Any]:
     return {"version": 1, "interactions": interactions}
 
 
-def _entries() -> Iterator[dict[str, Any]]:
+def _pieces_of_code() -> Iterator[str]:
+    """Up to 150 lines of each file of Python's library, with the numbers that a tool puts before them."""
+    library = Path(sysconfig.get_paths()["stdlib"])
+    files = sorted(file for file in library.rglob("*.py") if "site-packages" not in file.parts)
+    Random(0).shuffle(files)
+    for file in files:
+        lines = file.read_text(errors="replace").splitlines()[:150]
+        yield "\n".join(f"{number:6}\u2192{line}" for number, line in enumerate(lines, 1))
+
+
+def _entries(results: Iterator[str]) -> Iterator[dict[str, Any]]:
+    """Turns with one tool call each; Claude Code writes what a tool gave twice."""
     for number in range(TURNS):
-        known = {"uuid": f"{number}", "parentUuid": str(number - 1) if number else None, "sessionId": "s"}
+        known: dict[str, Any] = {
+            "uuid": f"{number}",
+            "parentUuid": str(number - 1) if number else None,
+            "sessionId": "s",
+        }
         known |= {"isSidechain": False, "timestamp": f"2026-01-01T{number // 3600:02}:00:00Z", "cwd": "/work"}
         message: dict[str, Any] = {"role": "user", "content": "Go."}
         if number % 2:
@@ -73,6 +96,8 @@ def _entries() -> Iterator[dict[str, Any]]:
             message = {"id": f"m{number}", "type": "message", "role": "assistant", "model": "m"}
             message |= {"content": [{"type": "text", "text": TEXT[:300]}, call], "stop_reason": "tool_use"}
         elif number:
-            result = {"type": "tool_result", "tool_use_id": f"t{number - 1}", "content": TEXT * 4}
+            given = next(results)
+            result = {"type": "tool_result", "tool_use_id": f"t{number - 1}", "content": given}
             message = {"role": "user", "content": [result]}
+            known |= {"toolUseResult": {"stdout": given, "stderr": "", "interrupted": False}}
         yield known | {"type": "assistant" if number % 2 else "user", "message": message}

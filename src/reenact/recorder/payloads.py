@@ -42,6 +42,9 @@ _Raw = msgspec.Raw
 _decode: Final = msgspec.json.Decoder().decode
 _decode_members: Final = msgspec.json.Decoder(dict[str, _Raw]).decode
 
+_ASKED_BYTES: Final = 8_000
+"""Of source code one event in seventy is suspect: with more at once, most would be asked about twice."""
+
 ReportedEvent = tuple[str, dict[str, Any], int]
 """An event that a source tells of: its type, its data, and when it was, in ms."""
 
@@ -97,12 +100,11 @@ class Payloads:
     ) -> Iterator[tuple[bytes, bytes, int]]:
         """Events that a source tells of, as they can be written: type, data and time of each.
 
-        They are encoded and looked through all at once; one in which something may have to be hidden, kept
+        They are encoded and looked through many at once; one in which something may have to be hidden, kept
         in a blob or in its own order is made by itself.
         """
         encoded = _encode_reported(events) if is_json else None
-        is_suspect = self._redactor.is_suspect
-        is_clean = encoded is not None and not is_suspect(b"\n".join([given for _, given in encoded]))
+        suspects = self._find_suspects([given for _, given in encoded or ()])
         most_bytes = self._threshold_bytes
         for number, (event_type, data, time_ms) in enumerate(events):
             if encoded is not None:
@@ -111,13 +113,28 @@ class Payloads:
                     len(text) <= most_bytes
                     and is_canonical(given)
                     and is_plain(given)
-                    and (is_clean or not is_suspect(given))
+                    and number not in suspects
                     and not is_deep(text)
                     and (event_type != "llm_response" or is_in_order(data["response"], text))
                 ):
                     yield event_type.encode(), text, time_ms
                     continue
             yield event_type.encode(), self.reported_line(event_type, data, is_json=is_json), time_ms
+
+    def _find_suspects(self, texts: Sequence[bytes]) -> set[int]:
+        """Which of *texts* may hold something to hide: many are asked about at once, most have nothing."""
+        is_suspect = self._redactor.is_suspect
+        found: set[int] = set()
+        asked: dict[int, bytes] = {}
+        size_bytes = 0
+        for number, text in enumerate(texts):
+            asked[number] = text
+            size_bytes += len(text)
+            if size_bytes > _ASKED_BYTES or number == len(texts) - 1:
+                if is_suspect(b"\n".join(asked.values())):
+                    found.update(each for each, text in asked.items() if is_suspect(text))
+                asked, size_bytes = {}, 0
+        return found
 
     def reported_line(self, event_type: str, data: dict[str, object], *, is_json: bool) -> bytes:
         """The same of one event: without secrets, what is large in a blob."""

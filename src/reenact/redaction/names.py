@@ -9,7 +9,7 @@ little else than credentials under such words, so there any of them is enough.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cache, lru_cache
 from itertools import pairwise, product
 from typing import Final
@@ -99,14 +99,17 @@ def _core_search() -> Search:
     return literal_search([each.encode() for each in ("passw", *PLAIN_CORES, *pairs)], overlapping=True)
 
 
-def core_spans(text: str) -> Iterator[tuple[int, int]]:
-    """Where each core of a secret name stands in *text*, in any case."""
+@lru_cache(1)
+def core_spans(text: str) -> list[tuple[int, int]]:
+    """Where each core of a secret name stands in *text*, in any case; one rule after the other asks."""
     done = 0
+    spans = []
     for start in sorted({start for _, start, _ in _core_search()(to_searched(text).lower())}):
         core = _CORE_IN_ANY_CASE.match(text, start) if start >= done else None
         if core is not None:
             done = core.end()
-            yield core.span()
+            spans.append(core.span())
+    return spans
 
 
 @lru_cache(8192)

@@ -258,6 +258,8 @@ _NAMED_VALUE: Final = LazyRegex(
 )
 _MEMBERS_END: Final = LazyRegex(r"[{}]|\n[ \t]*\n|\n[ \t]*-[ \t]")
 _NEAR: Final = 500
+_FAR: Final = 2000
+"""Further away no setting begins or ends; lines of minified programs have a megabyte."""
 _YAML_BLOCK: Final = LazyRegex(
     r"^(?P<indent>[ \t]*)(?:-[ \t]+)?[\"']?(?P<name>[\w.\-]{1,100})[\"']?:[ \t]*"
     r"(?P<mark>[|>][+\-\d]{0,2}[ \t]*|(?:!!\w+[ \t]*)?)\r?\n"
@@ -316,13 +318,13 @@ def _setting_edits(text: str, start: int, end: int, placeholders: Placeholders) 
 
 
 def _lines_with_cores(text: str) -> Iterator[tuple[int, int]]:
-    """Start and end of each line in which a secret name may stand."""
+    """Start and end of each line in which a secret name may stand; of a long one, what is near the name."""
     done = -1
     for start, _ in core_spans(text):
         if start > done:
-            end = text.find("\n", start)
-            done = end if end >= 0 else len(text)
-            yield text.rfind("\n", 0, start) + 1, done
+            end = text.find("\n", start, start + _FAR)
+            done = end if end >= 0 else min(start + _FAR, len(text))
+            yield text.rfind("\n", max(0, start - _FAR), start) + 1 or max(0, start - _FAR), done
 
 
 def _is_pair(pair: re.Match[str]) -> bool:

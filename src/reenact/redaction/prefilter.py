@@ -377,8 +377,6 @@ _TO_RANDOM_RUN: Final = bytes(97 if chr(code) in RANDOM_CHARACTERS else 32 for c
 _RUN: Final = b"a" * MIN_RUN
 _TO_RUN: Final = bytes(97 if chr(code) in RANDOM_CHARACTERS + "/" else 32 for code in range(256))
 _DOT: Final = ord(".")
-_MAX_RUNS: Final = 32
-"""In a text with more runs one search of the whole is faster than one of each."""
 
 
 def _sextets(is_possible: Callable[[int], bool]) -> str:
@@ -443,7 +441,7 @@ class _Runs:
                 return True
             runs.append(run)
             start = marked.find(_RUN, end) if end >= 0 else -1
-        return self.may_hide(text if len(runs) > _MAX_RUNS else b" ".join(runs))
+        return self.may_hide(b" ".join(runs))
 
     def may_hide(self, run: bytes) -> bool:
         """Whether base64 in *run* hides what an anchored rule finds."""

@@ -127,7 +127,7 @@ def _html_cells(text: str) -> Iterator[tuple[Span, Span, bool]]:
 
 
 def _sql_cells(text: str) -> Iterator[tuple[Span, Span, bool]]:
-    for insert in _INSERT.finditer(text):
+    for insert in _INSERT.finditer(text) if "values" in text.lower() else ():
         at = insert.start("columns")
         heads = _cells(text, at, insert.end("columns"), ",")
         columns = secret_columns([text[slice(*head)].strip() for head in heads])
