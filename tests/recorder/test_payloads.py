@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reenact.boundary import Call
 from reenact.canonical import digest_of_bytes, encode_clean
 from reenact.recorder.payloads import Payloads
 from reenact.recorder.sink import FileCaptureSink
@@ -51,6 +52,10 @@ def payloads(threshold_bytes: int = 16 * 1024) -> Payloads:
     return Payloads(redactor, KeptBlobs(), threshold_bytes=threshold_bytes)
 
 
+def model_call(request: Any, facts: dict[str, Any] | None = None, *, is_json: bool = True) -> Call:
+    return Call("llm", "POST /", request, facts or {}, is_json=is_json)
+
+
 @given(st.dictionaries(st.sampled_from(["model", "usage", "stopReason"]), ANSWERS), ANSWERS)
 def test_a_whole_event_is_the_same_as_its_parts(facts: dict[str, Any], answer: Any):
     """Whatever can be written in one go is written as it would have been piece by piece."""
@@ -74,17 +79,42 @@ def test_members_are_written_as_their_object_would_be(data: dict[str, Any], thre
 def test_what_was_asked_says_what_its_text_says(value: Any):
     """Read from JSON or not, the value to share parts of is the one that the text holds."""
     is_json = value == json_of(value)
-    text, says = payloads().redact_model_request(value, is_json=is_json)
-    assert encode_clean(says) == text
+    asked = payloads().redact_model_call(model_call(value, is_json=is_json))
+    assert encode_clean(asked.request) == asked.text
 
 
 def test_what_was_asked_is_shared_without_its_secrets():
     """The request itself is handed on only where nothing in it had to be hidden."""
     clean, telling = {"body": {"messages": ["hello"]}}, {"body": {"messages": [KEY, REGISTERED]}}
-    assert payloads().redact_model_request(clean, is_json=True)[1] is clean
-    _, says = payloads().redact_model_request(telling, is_json=True)
-    assert [message.startswith("<secret:") for message in says["body"]["messages"]] == [True, True]
+    assert payloads().redact_model_call(model_call(clean)).request is clean
+    request: Any = payloads().redact_model_call(model_call(telling)).request
+    assert [message.startswith("<secret:") for message in request["body"]["messages"]] == [True, True]
     assert telling["body"]["messages"] == [KEY, REGISTERED]
+
+
+FACTS = [
+    {"provider": "openai_chat", "model": "large-1"},
+    {
+        "provider": "openai_chat",
+        "model": "large-1",
+        "headers": {"authorization": f"Bearer {KEY}", "accept": "*/*"},
+    },
+    {"provider": "openai_chat", "model": KEY, "headers": {}},
+    {"provider": "openai_chat", "model": "a\ud800b"},
+    {"provider": "openai_chat", "model": "$py", "headers": {"x-odd": "a\ud800b"}},
+    {"provider": "openai_chat", "model": "m", "headers": ["not", "an", "object"]},
+]
+
+
+@pytest.mark.parametrize("facts", FACTS, ids=str)
+@pytest.mark.parametrize("request_", [{"body": "hello"}, {"body": KEY}, {"body": {"$py": "odd"}}], ids=str)
+def test_a_model_call_is_redacted_as_its_parts_are(facts: dict[str, Any], request_: Any):
+    """Looked through together, request and facts are written as each would be by itself."""
+    call = model_call(request_, facts)
+    asked = payloads().redact_model_call(call)
+    assert encode_clean(asked.facts) == encode_clean(payloads().redact_facts(call))
+    assert asked.text == bytes(payloads().redact_request(request_, is_json=True))
+    assert call.facts == facts
 
 
 def test_a_member_with_a_secret_is_written_without_it():

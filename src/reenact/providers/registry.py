@@ -218,7 +218,11 @@ def read_response(
         complete=reply.stop_reason is not None and error_inside is None,
         error=error_inside,
         body=message,
-        **msgspec.structs.asdict(reply),
+        parts=reply.parts,
+        id=reply.id,
+        model=reply.model,
+        stop_reason=reply.stop_reason,
+        usage=reply.usage,
     )
 
 

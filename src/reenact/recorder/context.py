@@ -495,17 +495,15 @@ class CaptureContext:
         self._events.append(b"nondeterministic", encode_clean(data))
 
     def _record_model_call(self, step: CaptureStep, data: dict[str, object]) -> None:
-        call = step.call
         try:
-            text, asked = self._payloads.redact_model_request(call.request, is_json=call.is_json)
+            text, request, facts = self._payloads.redact_model_call(step.call)
             digest = digest_of_bytes(text)
-            facts = self._payloads.redact_facts(call)
             data |= _UNKNOWN_MODEL | {"inputHash": digest} | facts | {"requestHash": digest}
             if self._model is NO_MODEL and "model" in facts:
                 self._model = _model_of(facts)
             # Together, so that a request refers only to what is written before it, however the run ends.
             with self._events.lock:
-                shared = encode_clean(self._sharing.shrink(step.call_id, asked))
+                shared = encode_clean(self._sharing.shrink(step.call_id, request))
                 data["request"] = self._payloads.store(shared)
                 self._events.append(b"llm_request", encode_clean(data))
         except Exception as error:

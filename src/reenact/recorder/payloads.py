@@ -59,6 +59,17 @@ class StoredAnswer(msgspec.Struct, frozen=True):
     is_redacted: bool = False
 
 
+class RedactedModelCall(NamedTuple):
+    """A call that asks a model, as it may be written."""
+
+    text: bytes
+    """The canonical text of what is asked."""
+    request: object
+    """What that text says."""
+    facts: dict[str, Any]
+    """What is recorded beside it; each is itself or its text."""
+
+
 class Payloads:
     """Makes the payloads of one run; what it returns may be written."""
 
@@ -72,12 +83,21 @@ class Payloads:
         text = self._redactor.redact_json(to_text(value, is_json=is_json))
         return _Raw(text) if len(text) <= self._threshold_bytes else self.store(text)
 
-    def redact_model_request(self, value: object, *, is_json: bool = False) -> tuple[bytes, object]:
-        """The canonical text, and what it says: *value*, only to be read, where nothing in it changes."""
-        plain = to_text(value, is_json=is_json)
-        text = self._redactor.redact_json(plain)
-        is_itself = is_json and text is plain and is_plain(text)
-        return text, value if is_itself else _decode(text)
+    def redact_model_call(self, call: Call) -> RedactedModelCall:
+        """A call that asks a model; its request itself, only to be read, where nothing in that changes."""
+        facts, headers = _split_facts(call)
+        plain = text = to_text(call.request, is_json=call.is_json)
+        plain_facts = facts_text = object_text(facts, is_json=call.is_json)
+        # Both in one search: there is hardly ever something to hide in either.
+        if self._redactor.is_suspect(plain + b"\n" + plain_facts):
+            text = self._redactor.redact_json(plain)
+            facts_text = self._redactor.redact_json(plain_facts)
+        is_itself = call.is_json and text is plain and is_plain(text)
+        if facts_text is not plain_facts or not is_plain(facts_text):
+            facts = _decode_members(facts_text)
+        return RedactedModelCall(
+            text, call.request if is_itself else _decode(text), facts | self._redact_headers(headers)
+        )
 
     def answer(self, value: object) -> StoredAnswer:
         """What was answered; the agent gets it back in replay with its members in order."""
@@ -164,18 +184,18 @@ class Payloads:
         return members | {name: self.store(bytes(members[name])) for name in members.keys() & _MEMBERS}
 
     def redact_facts(self, call: Call) -> dict[str, Any]:
-        """What is recorded beside a call; HTTP headers one by one, for clients send most of them again."""
-        facts = call.facts() if callable(call.facts) else call.facts
-        headers = facts.get("headers")
-        if not isinstance(headers, dict):
-            return self.redact_members(facts)
+        """What is recorded beside a call."""
+        facts, headers = _split_facts(call)
+        return self.redact_members(facts, is_json=call.is_json) | self._redact_headers(headers)
+
+    def _redact_headers(self, headers: dict[str, str] | None) -> dict[str, msgspec.Raw]:
+        """HTTP headers one by one, for clients send most of them again."""
+        if headers is None:
+            return {}
         try:
-            text = self._redactor.redact_header_object(headers)
+            return {"headers": _Raw(self._redactor.redact_header_object(headers))}
         except UnicodeEncodeError:
-            return self.redact_members(facts)
-        rest = {**facts}
-        del rest["headers"]
-        return self.redact_members(rest, is_json=call.is_json) | {"headers": _Raw(text)}
+            return self.redact_members({"headers": headers})
 
     def store(self, text: bytes) -> msgspec.Raw:
         """*text* itself, or a reference to its blob."""
@@ -215,6 +235,15 @@ class Payloads:
         except msgspec.DecodeError:
             return texts
         return [line.removesuffix(b"\n") for line in lines]
+
+
+def _split_facts(call: Call) -> tuple[dict[str, Any], dict[str, str] | None]:
+    """What is recorded beside *call*, and apart from it the HTTP headers, if there are any."""
+    facts = {**(call.facts() if callable(call.facts) else call.facts)}
+    headers = facts.pop("headers", None)
+    if headers is None or isinstance(headers, dict):
+        return facts, headers
+    return facts | {"headers": headers}, None
 
 
 def _encode_reported(events: Sequence[ReportedEvent]) -> list[tuple[bytes, bytes]] | None:
@@ -280,11 +309,15 @@ class Sharing:
         For one caller at a time, who writes the result before the next one asks.
         """
         if isinstance(value, dict) and len(path) < 2:
-            return {key: self.shrink(call_id, child, (*path, key)) for key, child in value.items()}
+            shrunk = {**value}
+            for name, member in value.items():
+                if isinstance(member, dict | list) or (
+                    isinstance(member, str) and len(member) > _SMALL_CHARS
+                ):
+                    shrunk[name] = self.shrink(call_id, member, (*path, name))
+            return shrunk
         if isinstance(value, list):
             return self._shrink_list(call_id, value, path)
-        if not isinstance(value, dict) and not (isinstance(value, str) and len(value) > _SMALL_CHARS):
-            return value
         text = encode_clean(value)
         if len(text) < _MIN_BYTES:
             return value

@@ -113,6 +113,8 @@ class Prefilter:
             if (needed is None or needed in text) and may_hold(text):
                 return True
         # Codes of string literals are triggers by themselves: a backslash is everywhere.
+        if not (is_coded or _PERCENT in text or _AMPERSAND in text or _ESCAPE in text):
+            return False
         near = _near_codes(text, _MARKS if is_coded else _MARKS[:-1], self._reach)
         return any(self._may_hold_coded(undone, depth) for undone in undo_codes(near)) if near else False
 

@@ -55,9 +55,7 @@ def to_text(value: object, *, is_json: bool = False) -> bytes:
     if type(value) is float and isfinite(value):  # the time and most of chance: what is recorded most often
         return _encode(value)
     text = _plain_text(value, _SORTED, is_json)
-    if text is None:
-        return _encode(without_order(_tag_whole(value)))
-    return text if is_canonical(text) else _encode(value)
+    return _encode(without_order(_tag_whole(value))) if text is None else text
 
 
 def to_ordered_text(value: object, *, is_json: bool = False) -> bytes:
@@ -72,7 +70,7 @@ def to_ordered_text(value: object, *, is_json: bool = False) -> bytes:
 def object_text(members: Mapping[str, object], *, is_json: bool = False) -> bytes:
     """An object with known names as canonical JSON text; only a member that is none becomes ``opaque``."""
     text = _plain_text(members, _SORTED, is_json)
-    if text is None or not is_canonical(text):
+    if text is None:
         return _encode({name: msgspec.Raw(to_text(value)) for name, value in members.items()})
     return text
 
@@ -80,9 +78,7 @@ def object_text(members: Mapping[str, object], *, is_json: bool = False) -> byte
 def whole_text(members: Mapping[str, object], ordered: str, *, is_json: bool = False) -> bytes | None:
     """The same in one go; ``None`` unless all values are plain, and *ordered* canonical in its own order."""
     text = _plain_text(members, _SORTED, is_json)
-    if text is None or not is_canonical(text):
-        return None
-    return text if is_in_order(members[ordered], text) else None
+    return text if text is not None and is_in_order(members[ordered], text) else None
 
 
 def is_in_order(value: object, text: bytes) -> bool:
@@ -140,7 +136,7 @@ from_json: Final = untag
 
 
 def _plain_text(value: object, options: int, is_json: bool = False) -> bytes | None:
-    """The text of a value that JSON holds as it is; ``None`` for others."""
+    """The text of a value that JSON holds as it is; ``None`` for others. Sorted, it is canonical."""
     try:
         text = _dump(value, None, options)
         # Written as well, and not what comes back: tuples, members of enums, NaN.
@@ -150,7 +146,9 @@ def _plain_text(value: object, options: int, is_json: bool = False) -> bytes | N
         raise
     except Exception:  # encoding may run code of the value's own
         return None
-    return text if is_plain(text) and not is_deep(text) else None
+    if not is_plain(text) or is_deep(text):
+        return None
+    return _encode(value) if _PLUS in text and options == _SORTED and not is_canonical(text) else text
 
 
 def _is_exact(value: Any) -> bool:
