@@ -100,13 +100,11 @@ def _read_message(message: dict[str, JsonValue]) -> ModelMessage:
 
 
 def _read_parts(message: dict[str, JsonValue]) -> Iterator[Part]:
-    content = message.get("content")
-    if isinstance(content, str) and message.keys() == _PLAIN:  # most are so
-        if content:
-            yield Text(text=content)
+    text = text_of(message, "content")
+    if text and not any(map(message.get, message.keys() - _PLAIN)):  # most say nothing else
+        yield Text(text=text)
         return
     yield from _read_thinking(message)
-    text = text_of(message, "content")
     if text:
         yield Text(text=text)
     yield from map(_read_part, objects_of(message, "content"))

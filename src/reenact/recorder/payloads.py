@@ -22,9 +22,9 @@ from reenact.values.codec import (
     is_in_order,
     is_plain,
     object_text,
+    plain_text,
     to_ordered_text,
     to_text,
-    whole_text,
 )
 
 _MEMBERS: Final = frozenset(
@@ -108,12 +108,11 @@ class Payloads:
         return StoredAnswer(self.store_answer(text), text, text is not plain)
 
     def whole(self, data: dict[str, object], answer: str, *, is_json: bool = False) -> bytes | None:
-        """The text of an event's data if it can be written as it is: small, and nothing in it to hide."""
-        text = whole_text(data, answer, is_json=is_json)
-        is_fit = (
-            text is not None and len(text) <= self._threshold_bytes and not self._redactor.is_suspect(text)
-        )
-        return text if is_fit else None
+        """The text of an event's data if it can be written as it is: small, in order, nothing to hide."""
+        text = plain_text(data, is_json=is_json)
+        if text is None or len(text) > self._threshold_bytes or not is_in_order(data[answer], text):
+            return None
+        return None if self._redactor.is_suspect(text) else text
 
     def reported_lines(
         self, events: Sequence[ReportedEvent], *, is_json: bool

@@ -54,7 +54,7 @@ def to_text(value: object, *, is_json: bool = False) -> bytes:
     """
     if type(value) is float and isfinite(value):  # the time and most of chance: what is recorded most often
         return _encode(value)
-    text = _plain_text(value, _SORTED, is_json)
+    text = plain_text(value, is_json=is_json)
     return _encode(without_order(_tag_whole(value))) if text is None else text
 
 
@@ -63,22 +63,32 @@ def to_ordered_text(value: object, *, is_json: bool = False) -> bytes:
 
     A program may depend on that order, for one by putting an answer into its next prompt.
     """
-    text = _plain_text(value, _ORDERED, is_json)
+    text = plain_text(value, is_json=is_json, options=_ORDERED)
     return _encode_ordered(_tag_whole(value)) if text is None else text
 
 
 def object_text(members: Mapping[str, object], *, is_json: bool = False) -> bytes:
     """An object with known names as canonical JSON text; only a member that is none becomes ``opaque``."""
-    text = _plain_text(members, _SORTED, is_json)
+    text = plain_text(members, is_json=is_json)
     if text is None:
         return _encode({name: msgspec.Raw(to_text(value)) for name, value in members.items()})
     return text
 
 
-def whole_text(members: Mapping[str, object], ordered: str, *, is_json: bool = False) -> bytes | None:
-    """The same in one go; ``None`` unless all values are plain, and *ordered* canonical in its own order."""
-    text = _plain_text(members, _SORTED, is_json)
-    return text if text is not None and is_in_order(members[ordered], text) else None
+def plain_text(value: object, *, is_json: bool = False, options: int = _SORTED) -> bytes | None:
+    """The canonical text of a value that JSON holds as it is, or one with its own order; else ``None``."""
+    try:
+        text = _dump(value, None, options)
+        # Written as well, and not what comes back: tuples, members of enums, NaN.
+        if not is_json and (not _is_exact(value) or (b"null" in text and _decode(text) != value)):
+            return None
+    except MemoryError:
+        raise
+    except Exception:  # encoding may run code of the value's own
+        return None
+    if not is_plain(text) or is_deep(text):
+        return None
+    return _encode(value) if _PLUS in text and options == _SORTED and not is_canonical(text) else text
 
 
 def is_in_order(value: object, text: bytes) -> bool:
@@ -133,22 +143,6 @@ def from_text(text: bytes) -> object:
 
 
 from_json: Final = untag
-
-
-def _plain_text(value: object, options: int, is_json: bool = False) -> bytes | None:
-    """The text of a value that JSON holds as it is; ``None`` for others. Sorted, it is canonical."""
-    try:
-        text = _dump(value, None, options)
-        # Written as well, and not what comes back: tuples, members of enums, NaN.
-        if not is_json and (not _is_exact(value) or (b"null" in text and _decode(text) != value)):
-            return None
-    except MemoryError:
-        raise
-    except Exception:  # encoding may run code of the value's own
-        return None
-    if not is_plain(text) or is_deep(text):
-        return None
-    return _encode(value) if _PLUS in text and options == _SORTED and not is_canonical(text) else text
 
 
 def _is_exact(value: Any) -> bool:

@@ -207,8 +207,8 @@ def _may_leave_first(transport: Transport, request: Request) -> bool:
             if there is None:
                 httpcore = sys.modules[type(pool).__module__.partition(".")[0]]
                 url = request.url
-                address = httpcore.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=b"")
-                there = address.origin
+                port = url.port or (443 if url.scheme == "https" else 80)
+                there = httpcore.Origin(url.raw_scheme, url.raw_host, port)
             if connection.can_handle_request(there):
                 return True
     return False
