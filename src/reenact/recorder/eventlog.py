@@ -15,7 +15,7 @@ from reenact.boundary import Lane
 from reenact.canonical import encode_clean
 from reenact.formats.capture import PUT, TOOK, CaptureSeed, event_codec
 from reenact.lane_name import ROOT
-from reenact.recorder.sink import CaptureSink
+from reenact.recorder.sink import BatchSink, CaptureSink, SettlingSink
 
 MOST_ACTS: Final = 10_000
 """How many are noted between two events."""
@@ -67,8 +67,8 @@ class EventLog:
         self._sink = sink
         self._place = place
         self._now_ns = now_ns
-        self._settle: Callable[[], None] | None = getattr(sink, "settle", None)
-        self._write_lines: Callable[[list[bytes]], None] = getattr(sink, "append_all", self._append_each)
+        self._settle = sink.settle if isinstance(sink, SettlingSink) else None
+        self._write_lines = sink.append_all if isinstance(sink, BatchSink) else self._append_each
         ids = tuple(encode_clean(name).replace(b"%", b"%%") for name in (seed.captureId, seed.runId))
         self._line = (
             b'{"captureId":%b,"data":%%b%%b,"runId":%b,"seq":%%d,"ts":%%d,"type":"%%b","version":1}' % ids

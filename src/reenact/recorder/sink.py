@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from contextlib import suppress
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import msgspec
 
@@ -48,9 +48,8 @@ class CaptureSink(Protocol):
     def append(self, event: bytes, /) -> object:
         """Keep one event, the canonical text of a line; returns when it is safe.
 
-        Where that takes time, a sink has a method ``settle`` too, which returns when all that was appended is
-        safe: events are appended one at a time, but any number of threads may wait together. Where many at
-        once take less than one by one, it has a method ``append_all`` too.
+        Where that takes time a sink is a :class:`SettlingSink` too; where many at once take less than one by
+        one, a :class:`BatchSink`.
         """
 
     def put_blob(self, data: bytes, /) -> str:
@@ -62,6 +61,22 @@ class CaptureSink(Protocol):
 
     def finalize(self, ending: Ending) -> CaptureManifest:
         """Finish the run atomically."""
+
+
+@runtime_checkable
+class SettlingSink(Protocol):
+    """A sink whose :meth:`append` returns before the event is safe; many threads may wait together."""
+
+    def settle(self) -> None:
+        """Return when all that was appended is safe."""
+
+
+@runtime_checkable
+class BatchSink(Protocol):
+    """A sink that keeps many events in less time than one by one."""
+
+    def append_all(self, events: list[bytes]) -> None:
+        """Keep *events*, all or none of them."""
 
 
 class FileCaptureSink:

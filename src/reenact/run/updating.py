@@ -287,6 +287,15 @@ class MatchingFirst(ReplayEngine):
             self._keep(nested, inside, None, kept)
 
 
+class _Due(threading.local):
+    """What one thread was to ask when it recorded a value that is there at once."""
+
+    seq = 0
+    """The recorded call that was due instead; 0 where none was."""
+    place: int | None = None
+    """The recorded event behind which its events stand; ``None`` for the latest that was reached."""
+
+
 class _NewEvents:
     """Where the events of what was missed go; a sink. What they were is known when the run is over."""
 
@@ -295,8 +304,7 @@ class _NewEvents:
         self._blobs = blobs
         self._lines: list[tuple[bytes, int, int]] = []
         """Each with the recorded event behind which it stands, and the recorded call that was due instead."""
-        self.due = threading.local()
-        """What this thread was to ask when it recorded a value that is there at once."""
+        self.due = _Due()
         self.ending: Ending | None = None
 
     def start(self, seed: CaptureSeed) -> None:
@@ -312,9 +320,9 @@ class _NewEvents:
             self.due.place = None
 
     def append(self, event: bytes) -> None:
-        place = getattr(self.due, "place", None)
+        place = self.due.place
         reached = self._engine.reached_seq() if place is None else place
-        self._lines.append((event, reached, getattr(self.due, "seq", 0)))
+        self._lines.append((event, reached, self.due.seq))
 
     def put_blob(self, data: bytes) -> str:
         return self._blobs.put(data)

@@ -18,7 +18,7 @@ import msgspec
 from reenact.canonical import digest_of_bytes, is_digest
 from reenact.errors import FormatError, UsageError
 from reenact.formats.workspace import WORKSPACE, Tree, TreeEntry, read_tree
-from reenact.store.reader import EventReader
+from reenact.store.reader import CaptureReader, EventReader
 from reenact.workspace.compare import NotInGit
 from reenact.workspace.restore import Restored, restore_tree
 
@@ -101,8 +101,7 @@ class WorkspaceHistory:
         self._git = GitObjects(reader.path, repository, aside)
         self.start, self.states, self._by_outcome = _read_states(reader)
         self.read_tree = lru_cache(_CACHED_TREES)(self._read_tree)
-        manifest = getattr(reader, "manifest", None)
-        end = manifest.workspaceEnd if manifest is not None else None
+        end = reader.manifest.workspaceEnd if isinstance(reader, CaptureReader) else None
         self.knows_end = isinstance(end, str)
         self.end_tree: str = end if isinstance(end, str) else self.states[-1].tree
         """The last tree that is known."""
