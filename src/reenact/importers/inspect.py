@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
+from reenact.canonical import JsonValue
 from reenact.errors import FormatError, UsageError
 from reenact.importers.building import KnownFields, RunBuilder, ToolRequest, iso_ms, usage_counts
 from reenact.importers.importing import Importer, Runs
@@ -79,7 +80,7 @@ def _read(source: ForeignSource, runs: Runs) -> None:
         raise FormatError("there is no sample in it", file=source.name)
 
 
-def samples_of(source: ForeignSource) -> Iterator[dict[str, Any]]:
+def samples_of(source: ForeignSource) -> Iterator[dict[str, JsonValue]]:
     """The samples as plain JSON, one at a time, with what was kept apart of them in its place."""
     try:
         from inspect_ai.log import read_eval_log_samples  # type: ignore[import-not-found,unused-ignore]
@@ -93,7 +94,7 @@ def samples_of(source: ForeignSource) -> Iterator[dict[str, Any]]:
         yield sample.model_dump(mode="json", exclude_none=True)
 
 
-def import_sample(runs: Runs, sample: dict[str, Any]) -> None:
+def import_sample(runs: Runs, sample: dict[str, JsonValue]) -> None:
     """One run, of what the log has of a sample."""
     name = f"{sample.get('id')}-{sample.get('epoch', 1)}"
     run = runs.open(name, started_ms=iso_ms(sample.get("started_at")))
@@ -121,12 +122,12 @@ class _Reading:
         self._children: dict[str, int] = {}
         self._told: dict[str, list[str]] = {}
         """By lane: the messages that its latest model call was given and gave."""
-        self._asked: dict[str, Any] = {}
+        self._asked: dict[str, JsonValue] = {}
         """Tool calls that an answer asks for, and with what."""
         self._answered: set[str] = set()
         """Tool calls whose result was told."""
 
-    def event(self, event: dict[str, Any], number: int) -> None:
+    def event(self, event: dict[str, JsonValue], number: int) -> None:
         kind = event.get("event")
         if kind == "span_begin":
             self._begin_span(event)
@@ -140,7 +141,7 @@ class _Reading:
             time_ms = iso_ms(event.get("timestamp"))
             self._run.note(str(kind), details, time_ms=time_ms, lane=self._lane_of(event))
 
-    def _begin_span(self, event: dict[str, Any]) -> None:
+    def _begin_span(self, event: dict[str, JsonValue]) -> None:
         span, parent = str(event.get("id")), str(event.get("parent_id"))
         self._parents[span] = parent
         if event.get("type") == "agent":
@@ -150,7 +151,7 @@ class _Reading:
             # The agent that a task is made of goes on with the task's own conversation.
             self._lanes[span] = f"{around}.{number}" if self._told else around
 
-    def _lane_of(self, event: dict[str, Any]) -> str:
+    def _lane_of(self, event: dict[str, JsonValue]) -> str:
         return self._lane_at(str(event.get("span_id")))
 
     def _lane_at(self, span: str) -> str:
@@ -160,7 +161,7 @@ class _Reading:
             span = self._parents[span]
         return self._lanes.get(span, "0")
 
-    def _model(self, event: dict[str, Any], number: int) -> None:
+    def _model(self, event: dict[str, JsonValue], number: int) -> None:
         run, lane = self._run, self._lane_of(event)
         run.check_fields("model", event, _MODEL)
         time_ms = iso_ms(event.get("timestamp"))
@@ -169,7 +170,7 @@ class _Reading:
             run.check_fields("message", message, _MESSAGE)
         self._say(given, time_ms, lane)
         told = event.get("output")
-        output: dict[str, Any] = told if isinstance(told, dict) else {}
+        output: dict[str, JsonValue] = told if isinstance(told, dict) else {}
         choice, *_ = run.objects("output.choices", output.get("choices")) or [{}]
         message = expect_object("message", choice.get("message") or {})
         text, reasoning = _parts(message.get("content"))
@@ -191,7 +192,7 @@ class _Reading:
         )
         self._told[lane] = [_identity(each) for each in [*given, message]]
 
-    def _say(self, given: list[dict[str, Any]], time_ms: float | None, lane: str) -> None:
+    def _say(self, given: list[dict[str, JsonValue]], time_ms: float | None, lane: str) -> None:
         """What is new to the model since its answer before."""
         before = self._told.get(lane, [])
         shared = 0
@@ -207,7 +208,7 @@ class _Reading:
             else:
                 self.turns.say(role, message.get("content"), time_ms, lane)
 
-    def _tool(self, event: dict[str, Any]) -> None:
+    def _tool(self, event: dict[str, JsonValue]) -> None:
         run, lane, own_id = self._run, self._lane_of(event), str(event.get("id"))
         run.check_fields("tool", event, _TOOL)
         started_ms, ended_ms = iso_ms(event.get("timestamp")), iso_ms(event.get("completed"))
@@ -223,7 +224,7 @@ class _Reading:
         if event.get("pending") is not True:
             self._result(own_id, event.get("result"), event.get("error"), ended_ms, lane)
 
-    def _result(self, own_id: str, result: Any, error: Any, time_ms: float | None, lane: str) -> None:
+    def _result(self, own_id: str, result: JsonValue, error: Any, time_ms: float | None, lane: str) -> None:
         self._answered.add(own_id)
         is_error = isinstance(error, dict)
         told = error.get("message") if is_error else result
@@ -235,7 +236,7 @@ def _identity(message: dict[str, Any]) -> str:
     return own if isinstance(own, str) else repr(message)
 
 
-def _parts(content: Any) -> tuple[str, str]:
+def _parts(content: object) -> tuple[str, str]:
     """Text and reasoning."""
     if isinstance(content, str):
         return content, ""

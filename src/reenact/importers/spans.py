@@ -12,6 +12,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
+from reenact.canonical import JsonValue
 from reenact.errors import FormatError
 from reenact.importers.building import (
     LEFT_OUT,
@@ -72,20 +73,20 @@ class Span(msgspec.Struct, kw_only=True):
     error: str | None = None
     provider: str = "unknown"
     model: str = "unknown"
-    messages: list[dict[str, Any]] = []
+    messages: list[dict[str, JsonValue]] = []
     text: str = ""
     reasoning: str = ""
     tools: list[ToolRequest] = []
     usage: dict[str, Any] | None = None
     stop_reason: str | None = None
     arguments: Any = None
-    result: Any = None
-    details: Any = None
+    result: JsonValue = None
+    details: JsonValue = None
     """Of a span that is neither: what it says of itself."""
     unknown: list[str] = []
     left_out: list[str] = []
 
-    def check_fields(self, place: str, value: Any, known: AbstractSet[str]) -> None:
+    def check_fields(self, place: str, value: object, known: AbstractSet[str]) -> None:
         """Note what is in an object, or in each of a list, beyond what is *known*."""
         for each in value if isinstance(value, list) else (value,):
             if isinstance(each, list):
@@ -105,7 +106,7 @@ def import_spans(
     runs: Runs,
     spans: Iterable[Span],
     lost: Iterable[tuple[str, int | None]] = (),
-    about: Sequence[tuple[str, Any]] = (),
+    about: Sequence[tuple[str, JsonValue]] = (),
 ) -> None:
     """One run per trace, each in the order in which things ended or, for calls of tools, began.
 
@@ -131,7 +132,10 @@ def import_spans(
 
 
 def read_spans(
-    told: Iterable[tuple[Any, Line]], read: Callable[[dict[str, Any]], Span], what: str, lost: Losses
+    told: Iterable[tuple[JsonValue, Line]],
+    read: Callable[[dict[str, JsonValue]], Span],
+    what: str,
+    lost: Losses,
 ) -> Iterator[Span]:
     """The spans that *read* makes of what is *told* on some lines; what it cannot read goes to *lost*."""
     for number, (value, line) in enumerate(told, 1):
@@ -142,7 +146,7 @@ def read_spans(
             lost.append((reason, line() if callable(line) else line))
 
 
-def listed_in(source: ForeignSource, names: Sequence[str], lost: Losses) -> list[tuple[Any, Line]]:
+def listed_in(source: ForeignSource, names: Sequence[str], lost: Losses) -> list[tuple[JsonValue, Line]]:
     """What a source lists, one value a line or in the list of a document, each with its line.
 
     In a document that is an object, the list is the first member of these *names*; without it the object is
@@ -221,7 +225,7 @@ class _Writing:
         )
 
 
-def value_of(told: Any) -> Any:
+def value_of(told: JsonValue) -> Any:
     """What a text holds that is JSON; anything else as it is."""
     if isinstance(told, str) and told[:1] in ("{", "["):
         try:
@@ -231,12 +235,12 @@ def value_of(told: Any) -> Any:
     return told
 
 
-def tool_request(call: Any) -> ToolRequest | None:
+def tool_request(call: JsonValue) -> ToolRequest | None:
     """A tool call in any of the forms in which messages hold one."""
     if not isinstance(call, dict):
         return None
     function = call.get("function")
-    inner: dict[str, Any] = function if isinstance(function, dict) else call
+    inner: dict[str, JsonValue] = function if isinstance(function, dict) else call
     name = inner.get("name")
     if not isinstance(name, str):
         return None
@@ -264,7 +268,7 @@ def plain_message(told: Any) -> dict[str, Any] | None:
     role = str(told.get("role") or told.get("type") or "user")
     role = {"human": "user", "ai": "assistant", "model": "assistant", "function": "tool"}.get(role, role)
     content = told.get("content", told.get("parts", told.get("text")))
-    message: dict[str, Any] = {"role": role, "content": content}
+    message: dict[str, JsonValue] = {"role": role, "content": content}
     calls = list(told.get("tool_calls") or []) if isinstance(told.get("tool_calls"), list) else []
     more = told.get("additional_kwargs")
     if not calls and isinstance(more, dict) and isinstance(more.get("tool_calls"), list):
@@ -279,7 +283,7 @@ def plain_message(told: Any) -> dict[str, Any] | None:
     return message
 
 
-def _take_parts(message: dict[str, Any], parts: list[Any], calls: list[Any]) -> None:
+def _take_parts(message: dict[str, JsonValue], parts: list[Any], calls: list[JsonValue]) -> None:
     """What the parts of a content are: text, reasoning, tool calls, or what a tool gave."""
     texts, reasoning = [], []
     for part in parts:
@@ -305,7 +309,7 @@ def _take_parts(message: dict[str, Any], parts: list[Any], calls: list[Any]) -> 
         message["reasoning"] = "\n".join(filter(None, reasoning))
 
 
-def take_answer(span: Span, told: Any) -> None:
+def take_answer(span: Span, told: JsonValue) -> None:
     """Fill in what the model said, of a message in any form."""
     message = plain_message(told)
     if message is None:
@@ -317,7 +321,7 @@ def take_answer(span: Span, told: Any) -> None:
     span.tools = [*span.tools, *(call for call in calls if call is not None)]
 
 
-def messages_of(told: Any) -> list[dict[str, Any]]:
+def messages_of(told: JsonValue) -> list[dict[str, JsonValue]]:
     """The messages in a list of them, or in a list of one such list."""
     told = value_of(told)
     if isinstance(told, dict):
@@ -328,6 +332,6 @@ def messages_of(told: Any) -> list[dict[str, Any]]:
     return [message for message in found if message is not None]
 
 
-def first_of(told: Mapping[str, Any], *names: str) -> Any:
+def first_of(told: Mapping[str, JsonValue], *names: str) -> JsonValue:
     """The first of these members that is there and says something."""
     return next((told[name] for name in names if told.get(name) not in (None, "", [], {})), None)
