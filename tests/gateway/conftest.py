@@ -25,7 +25,7 @@ def capture_of(path, upstreams):
 
 @contextmanager
 def recording(path, upstreams, *, on_call=lambda: None, **options):
-    with capture_of(path, upstreams).served(port=0, on_call=on_call, **options) as gateway:
+    with capture_of(path, upstreams).serve(port=0, on_call=on_call, **options) as gateway:
         yield gateway
 
 
@@ -34,7 +34,7 @@ def replaying(path, upstreams, **options):
     """The gateway; its receipt is there when the block is over."""
     run = ServedReplay(path, upstreams, policy="strict", **options)
     seen = SimpleNamespace(receipt=None)
-    with run.served(port=0, on_call=lambda: None) as gateway:
+    with run.serve(port=0, on_call=lambda: None) as gateway:
         seen.address = gateway.address
         yield seen
     seen.receipt = run.receipt

@@ -373,7 +373,7 @@ def test_an_upstream_that_hung_up_before_the_end_gets_the_whole_anew(tmp_path):
             has_hung_up.set()
 
     run = capture_of(tmp_path / "run", {})
-    with upstream(serve) as url, run.served(port=0, on_call=lambda: None):
+    with upstream(serve) as url, run.serve(port=0, on_call=lambda: None):
         receive = slow_client([*in_pieces(BODY, 20_000)], may_go_on=has_hung_up)
         assert forwarded(run.context, url, receive) == b"big"
     assert asked(tmp_path / "run") == json.loads(BODY)
@@ -406,7 +406,7 @@ def test_an_answer_to_half_a_request_waits_for_the_other_half(last, told, tmp_pa
     """And is closed where that never comes."""
     hasty = Hasty()
     run = capture_of(tmp_path / "run", {})
-    with run.served(port=0, on_call=lambda: None):
+    with run.serve(port=0, on_call=lambda: None):
         assert forwarded(run.context, "http://up", slow_client([BODY], last), transport=hasty) == told
         assert (tmp_path / "run").exists() == bool(told)
     assert hasty.answer.is_closed
@@ -416,7 +416,7 @@ def test_the_upstream_is_left_before_the_client_hears_the_end(tmp_path):
     """Closing is not cut off by a client that goes away when it has all."""
     hasty, was_closed = Hasty(), []
     run = capture_of(tmp_path / "run", {})
-    with run.served(port=0, on_call=lambda: None):
+    with run.serve(port=0, on_call=lambda: None):
         receive = slow_client([], {"type": "http.request", "body": BODY})
         forwarded(
             run.context,

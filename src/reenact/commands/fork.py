@@ -22,13 +22,13 @@ from reenact.formats.volatile import VolatileRule
 from reenact.gateway.lane import LANE
 from reenact.gateway.upstreams import upstreams_of
 from reenact.injected.fence import Fence
-from reenact.injected.handover import Handover, ToFork, beginning
+from reenact.injected.handover import Handover, ToFork, read_run_start
 from reenact.injected.launch import (
     handover_folder,
-    injecting,
     route_through_gateway,
     run,
     substitute_address,
+    with_injection,
 )
 from reenact.injected.output import Printed
 from reenact.injected.served import ServedFork
@@ -103,7 +103,7 @@ def fork_command(
     source = ReplaySource(directory)
     plan = make_plan(source, at, read, on_miss)
     capture = ForkedCapture(directory, place, plan, source.reader, standalone=standalone)
-    run_start = beginning(capture.reader)
+    run_start = read_run_start(capture.reader)
     live_upstreams = dict(upstreams or {})
     led = upstreams_of(os.environ) | live_upstreams | (run_start.upstreams or {})
     is_open = network or on_miss == "live"
@@ -135,7 +135,7 @@ def fork_command(
                 input_copy=handover.input_copy,
                 workspace=files,
             )
-            with served.served(port=port or 0, on_call=handover.note_gateway_call) as gateway:
+            with served.serve(port=port or 0, on_call=handover.note_gateway_call) as gateway:
                 environ, changes = route_through_gateway(os.environ, gateway.address)
                 orders = ToFork(
                     str(directory.absolute()),
@@ -151,7 +151,7 @@ def fork_command(
                 )
                 handover.give(orders)
                 if run_start.python is not ABSENT or run_start.upstreams is ABSENT:
-                    environ = injecting(environ, handover, "replay", salt)
+                    environ = with_injection(environ, handover, "replay", salt)
                 printed = Printed(salt, [str(files.root)] if files is not None else ())
                 status = run(
                     substitute_address(words if files is None else files.locate(words), gateway.address),
@@ -206,7 +206,7 @@ def _halves(directory: Path, handover: Handover, served: ServedFork) -> list[For
     if (
         through_gateway.has_acted
         or not halves
-        or beginning(served.context.source.reader).upstreams is not ABSENT
+        or read_run_start(served.context.source.reader).upstreams is not ABSENT
     ):
         halves.append(through_gateway)
     return halves

@@ -22,11 +22,11 @@ from reenact.gateway.upstreams import upstreams_of
 from reenact.injected.handover import Handover, ToRecord
 from reenact.injected.launch import (
     handover_folder,
-    injecting,
     route_through_gateway,
     run,
     subject,
     substitute_address,
+    with_injection,
 )
 from reenact.injected.output import Printed
 from reenact.injected.served import ServedCapture
@@ -131,7 +131,7 @@ def record_command(
             if files is not None:
                 files = msgspec.structs.replace(files, leave_out=(*files.leave_out, str(place)))
                 scanner = served.begin_files(files, blobs, handover.file_index, handover.tree_file)
-            with served.served(port=port or 0, on_call=handover.note_gateway_call) as gateway:
+            with served.serve(port=port or 0, on_call=handover.note_gateway_call) as gateway:
                 environ, changes = route_through_gateway(os.environ, gateway.address)
                 orders = ToRecord(
                     str(place),
@@ -147,7 +147,7 @@ def record_command(
                 printed = Printed(identity.salt, folders)
                 status = run(
                     substitute_address(words, gateway.address, files.root if files is not None else None),
-                    injecting(environ, handover, "capture", identity.salt),
+                    with_injection(environ, handover, "capture", identity.salt),
                     printed=printed,
                 )
             claim.remove()

@@ -19,13 +19,13 @@ from reenact.formats.replay_receipt import ReplayReceipt, merge_across_tasks
 from reenact.formats.volatile import VolatileRule
 from reenact.gateway.upstreams import upstreams_of
 from reenact.injected.fence import Fence
-from reenact.injected.handover import Handover, Replayed, ToReplay, beginning, recorded_processes
+from reenact.injected.handover import Handover, Replayed, ToReplay, read_run_start, recorded_processes
 from reenact.injected.launch import (
     handover_folder,
-    injecting,
     route_through_gateway,
     run,
     substitute_address,
+    with_injection,
 )
 from reenact.injected.output import Printed, differing_line
 from reenact.injected.served import ServedReplay
@@ -98,7 +98,7 @@ def replay_command(
     project_beside(Path.cwd())
     reader = CaptureReader(directory)
     recorded = reader.manifest.exitStatus
-    run_start, salt = beginning(reader), reader.manifest.redaction.salt_bytes
+    run_start, salt = read_run_start(reader), reader.manifest.redaction.salt_bytes
     upstreams = upstreams_of(os.environ) | (run_start.upstreams or {})
     fence = None if network else Fence(os.environ, read_allow(allowed).addresses, upstreams.values())
     if workspace:
@@ -115,7 +115,7 @@ def replay_command(
             input_copy=handover.input_copy,
             workspace=files,
         )
-        with served.served(port=port or 0, on_call=handover.note_gateway_call) as gateway:
+        with served.serve(port=port or 0, on_call=handover.note_gateway_call) as gateway:
             environ, changes = route_through_gateway(os.environ, gateway.address)
             orders = ToReplay(
                 str(Path(directory).absolute()),
@@ -129,7 +129,7 @@ def replay_command(
             )
             handover.give(orders)
             if run_start.python is not ABSENT or run_start.upstreams is ABSENT:
-                environ = injecting(environ, handover, "replay", salt)
+                environ = with_injection(environ, handover, "replay", salt)
             printed = Printed(salt, [str(files.root)] if files is not None else ())
             status = run(
                 substitute_address(words if files is None else files.locate(words), gateway.address),

@@ -14,13 +14,13 @@ from reenact.errors import CheckFailed, StoreError, UsageError
 from reenact.formats.record import ABSENT
 from reenact.formats.volatile import VolatileRule
 from reenact.gateway.upstreams import upstreams_of
-from reenact.injected.handover import Handover, ToUpdate, beginning
+from reenact.injected.handover import Handover, ToUpdate, read_run_start
 from reenact.injected.launch import (
     handover_folder,
-    injecting,
     route_through_gateway,
     run,
     substitute_address,
+    with_injection,
 )
 from reenact.injected.output import Printed
 from reenact.injected.served import ServedUpdate
@@ -68,7 +68,7 @@ def update_command(
     project_rules(Path.cwd())  # what is wrong with them is said before anything runs
     reader = CaptureReader(directory)
     restoring = restore_start(reader, repository) if WorkspaceHistory.has_one(reader) else nullcontext()
-    run_start, recorded = beginning(reader), reader.manifest.exitStatus
+    run_start, recorded = read_run_start(reader), reader.manifest.exitStatus
     salt = reader.manifest.redaction.salt_bytes
     known = upstreams_of(os.environ) | (run_start.upstreams or {}) | dict(upstreams or {})
     updated = UpdatedCapture(directory)
@@ -85,7 +85,7 @@ def update_command(
                 workspace=files,
                 tree_file=str(handover.tree_file),
             )
-            with served.served(port=port or 0, on_call=handover.note_gateway_call) as gateway:
+            with served.serve(port=port or 0, on_call=handover.note_gateway_call) as gateway:
                 environ, changes = route_through_gateway(os.environ, gateway.address)
                 blobs = str(updated.blobs.root.absolute())
                 orders = ToUpdate(
@@ -98,7 +98,7 @@ def update_command(
                 )
                 handover.give(orders)
                 if run_start.python is not ABSENT or run_start.upstreams is ABSENT:
-                    environ = injecting(environ, handover, "capture", salt)
+                    environ = with_injection(environ, handover, "capture", salt)
                 folders = [str(files.root)] if files is not None else ()
                 printed = Printed(salt, folders)
                 status = run(
@@ -133,7 +133,7 @@ def _halves(directory: Path, handover: Handover, served: ServedUpdate) -> list[U
             raise StoreError(f"{directory}: left as it was: {handover.process(pid)} did not end by itself")
     halves = sorted(halves_from(reports.values()), key=lambda half: str(half.root))
     through_gateway = served.half()
-    if through_gateway.has_acted or beginning(served.context.source.reader).upstreams is not ABSENT:
+    if through_gateway.has_acted or read_run_start(served.context.source.reader).upstreams is not ABSENT:
         halves.append(through_gateway)
     if not any(half.has_acted for half in halves):
         raise CheckFailed(f"{directory}: left as it was: the command made no call that reenact sees")

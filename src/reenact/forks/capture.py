@@ -231,7 +231,7 @@ class ForkedCapture:
             at=self._plan.at,
             stored="whole" if is_whole else "suffix",
             shares=count_shares(source, self._plan, halves),
-            change=self._redacted(change) if change.is_any and not is_same else ABSENT,
+            change=self._redact_change(change) if change.is_any and not is_same else ABSENT,
             ordered=ordered,
             places=self._new_places(halves) or ABSENT,
             pauses=pauses or ABSENT,
@@ -244,7 +244,7 @@ class ForkedCapture:
         first = _decode(self.reader.line(1))["data"].get("places") or {}
         return before | unknown_places([half.places for half in halves], first | before, self.reader.manifest)
 
-    def _redacted(self, change: ForkChange) -> Any:
+    def _redact_change(self, change: ForkChange) -> Any:
         redaction = self.reader.manifest.redaction
         salt = redaction.salt_bytes
         text = encode_clean(msgspec.to_builtins(change))
@@ -416,7 +416,7 @@ class _Suffix:
                 event["data"] |= joined
             event = self._with_order(event)
             if happening.place is not None:
-                event["data"] = _placed(event["data"], *happening.place)
+                event["data"] = _with_place(event["data"], *happening.place)
             self._calls.add(event["data"].get("callId", ""))
             at_ms = None if seq in changed_by_seq else happening.at_ns // 1_000_000
             yield self._with_opening(event, is_new=not seq), at_ms
@@ -457,7 +457,7 @@ class _Suffix:
         return event | {"data": data | {"request": request}}
 
 
-def _placed(data: dict[str, Any], lane: str, within: str) -> dict[str, Any]:
+def _with_place(data: dict[str, Any], lane: str, within: str) -> dict[str, Any]:
     """What is told of a call, made in *lane* and inside the call of that id, if any."""
     told = {name: value for name, value in data.items() if name != "parent"} | {"lane": lane}
     return told | {"parent": within} if within else told

@@ -266,7 +266,7 @@ def change_outcome(
     may_be_http = event["type"] == "llm_response" or data.get("source") == "network"
     is_http = may_be_http and (answer is None or (isinstance(answer, dict) and "status" in answer))
     if change.error:
-        return _failed(change.error, event, data, member, is_http=is_http)
+        return _with_failure(change.error, event, data, member, is_http=is_http)
     if "error" in data and not change.replace:
         raise UsageError(
             f"event {event['seq']} is a failure, which has no path; change it with replace or error"
@@ -281,7 +281,7 @@ def change_outcome(
         }
         if "body" not in answer:
             # A gateway passes all answers on in pieces, also those that are one JSON text.
-            answer["body"] = _joined(from_json(resolve(data.get("pieces"))) or [])
+            answer["body"] = _join_pieces(from_json(resolve(data.get("pieces"))) or [])
         was = _body_bytes(answer.get("body", ""))
         provider: Provider = data.get("provider", "unknown")
         message = read_stream(provider, was)
@@ -290,10 +290,10 @@ def change_outcome(
         if message is not None and isinstance(body, dict):
             stream = write_stream(provider, body, was).decode()
             opening = {name: data[name] for name in ("opened", "opening") if name in data}
-            data = _answered(data, member, answer | {"body": stream}) | opening | {"pieces": [stream]}
+            data = _with_answer(data, member, answer | {"body": stream}) | opening | {"pieces": [stream]}
             del data[member]["body"]
         else:
-            data = _answered(data, member, answer | {"body": _body_text(body)})
+            data = _with_answer(data, member, answer | {"body": _body_text(body)})
     else:
         is_stream = "pieces" in data
         value, raised = _new_value(change, function, resolve(data["pieces"]) if is_stream else answer)
@@ -335,7 +335,7 @@ def _body_json(body: Any, event: dict[str, Any], change: ForkChange) -> Any:
         ) from None
 
 
-def _joined(pieces: list[str | bytes]) -> str:
+def _join_pieces(pieces: list[str | bytes]) -> str:
     parts = (piece if isinstance(piece, str) else piece.decode("utf-8", "replace") for piece in pieces)
     return "".join(parts)
 
@@ -348,7 +348,7 @@ def _body_text(body: Any) -> str:
     return body if isinstance(body, str) else msgspec.json.encode(body).decode()
 
 
-def _answered(data: dict[str, Any], member: str, answer: dict[str, Any]) -> dict[str, Any]:
+def _with_answer(data: dict[str, Any], member: str, answer: dict[str, Any]) -> dict[str, Any]:
     """An HTTP answer that came whole; what is told of a model's answer is read anew."""
     answer = {name: value for name, value in answer.items() if name != "decodedFrom"}
     kept = {name: value for name, value in data.items() if name not in _OF_THE_ANSWER}
@@ -363,7 +363,7 @@ def _answered(data: dict[str, Any], member: str, answer: dict[str, Any]) -> dict
     return data
 
 
-def _failed(
+def _with_failure(
     error: str, event: dict[str, Any], data: dict[str, Any], member: str, *, is_http: bool
 ) -> tuple[dict[str, Any], BaseException | None]:
     kind, message = error_type(error)
@@ -377,7 +377,7 @@ def _failed(
         ).decode()
         answer = {"body": body, "bytes": len(body), "headers": [{"content-type": "application/json"}]}
         answer |= {"httpVersion": "HTTP/1.1", "reason": _phrase(kind), "status": kind}
-        return _answered(data, member, answer), None
+        return _with_answer(data, member, answer), None
     kept = ("callId", "source", "key", "provider", "model", "inline", "lane", "parent", "type")
     data = {name: value for name, value in data.items() if name in kept}
     if event["type"] == "tool_result":

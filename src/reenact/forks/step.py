@@ -11,7 +11,7 @@ import msgspec
 from reenact.boundary import Call, Lane, Step
 from reenact.forks.change import ForkPlan
 from reenact.forks.recorder import ForkRecorder, Happening
-from reenact.recorder.step import CaptureStep, leaving
+from reenact.recorder.step import CaptureStep, describe_leaving
 from reenact.replayer.source import RecordedCall
 from reenact.replayer.step import Replayer, ReplayStep
 from reenact.values.codec import from_json, is_plain, rebuild
@@ -145,7 +145,7 @@ class ForkStep(ReplayStep):
 
     def _leave(self, error: BaseException) -> None:
         """The caller went away before there was an outcome."""
-        if self._made is not None or self._is_given or self._is_unmatched or not leaving(error):
+        if self._made is not None or self._is_given or self._is_unmatched or not describe_leaving(error):
             return
         recorded = self._recorded
         self._look_after(is_left=True)

@@ -166,7 +166,7 @@ class Forwarding:
 
     async def _forward(self, call: ForwardedCall, answer: _Answer) -> None:
         try:
-            exchange, head, body = await call.answered(self._client)
+            exchange, head, body = await call.open_answer(self._client)
         except Exception as error:
             await answer.refuse(refusal_for(error))
             return
@@ -229,7 +229,7 @@ class _Answer:
         """The next chunk; what is held goes on without it when it takes too long, or never comes."""
         if not self._held:
             return await anext(chunks, None)
-        following = asyncio.ensure_future(_following(chunks))
+        following = asyncio.ensure_future(_next_chunk(chunks))
         try:
             await asyncio.wait({following}, timeout=_PATIENCE_S)
             if not following.done() or following.exception() is not None:
@@ -246,7 +246,7 @@ class _Answer:
             await self._send(message)
 
 
-async def _following(chunks: AsyncIterator[bytes]) -> bytes | None:
+async def _next_chunk(chunks: AsyncIterator[bytes]) -> bytes | None:
     return await anext(chunks, None)
 
 
@@ -292,10 +292,10 @@ def _head(scope: Scope, url: str) -> RequestHead:
     names = {name for name, _ in headers}
     # Of a request with both, the length counts for nothing.
     length = [pair for pair in headers if pair[0] == "content-length" and "transfer-encoding" not in names]
-    return RequestHead(scope["method"], url, _forwarded(headers), length)
+    return RequestHead(scope["method"], url, _headers_to_forward(headers), length)
 
 
-def _forwarded(headers: Pairs) -> Pairs:
+def _headers_to_forward(headers: Pairs) -> Pairs:
     """The request's own headers; it accepts no coding that could not be undone for the recording."""
     kept: Pairs = []
     for name, value in headers:

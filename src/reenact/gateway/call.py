@@ -110,7 +110,7 @@ class ForwardedCall:
     def method(self) -> str:
         return self._head.method
 
-    async def answered(self, client: Callable[[], UpstreamClient]) -> tuple[Exchange, Head, AsyncStream]:
+    async def open_answer(self, client: Callable[[], UpstreamClient]) -> tuple[Exchange, Head, AsyncStream]:
         """The exchange, with its answer begun; raises what it failed with, now or when it was recorded."""
         await self._body.next_piece()
         is_streamed = not self._body.is_whole and self._lane.context.mode == "capture"

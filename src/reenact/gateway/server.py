@@ -57,7 +57,7 @@ class Gateway:
         self._live_upstreams = live_upstreams
         self._upstream_timeout_s = upstream_timeout_s
         self._on_call = on_call
-        self._socket = _listening(port)
+        self._socket = _listen(port)
         self.address = f"http://{_HOST}:{self._socket.getsockname()[1]}"
         self._waker, self._closing = socket.socketpair()
         self._server: uvicorn.Server | None = None
@@ -144,7 +144,7 @@ async def _end_others() -> None:
     await asyncio.gather(*others, return_exceptions=True)
 
 
-def _listening(port: int) -> socket.socket:
+def _listen(port: int) -> socket.socket:
     # The protocol is named, because asyncio turns off the delay of small packets only then.
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

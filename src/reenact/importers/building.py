@@ -314,7 +314,7 @@ class RunBuilder:
         look for secrets in it.
         """
         self.at(_date_ms(head))
-        plain = body if is_decoded else self._decoded(head, body)
+        plain = body if is_decoded else self._undo_coding(head, body)
         if plain is None:
             self.lose(f"{sent.method} {sent.url}: the answer is coded as {head.content_encoding!r}")
             return
@@ -341,7 +341,7 @@ class RunBuilder:
         else:
             self.counts.requests += 1
 
-    def _decoded(self, head: Head, body: bytes) -> bytes | None:
+    def _undo_coding(self, head: Head, body: bytes) -> bytes | None:
         """*body* without its content coding, itself where that was undone before; ``None`` if unknown."""
         names = [name.strip().lower() for name in head.content_encoding.split(",")]
         codings = [name for name in names if name not in ("", "identity")]

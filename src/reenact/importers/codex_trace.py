@@ -114,10 +114,13 @@ def _import_event(
         run.lose(f"{kind}: an answer that failed is not in a bundle as it was sent")
     else:
         # Tools are seen in the model's traffic; what else a bundle tells is kept as it is.
-        run.note(str(kind), {name: _told(source, value) for name, value in payload.items() if name != "type"})
+        run.note(
+            str(kind),
+            {name: _with_payload(source, value) for name, value in payload.items() if name != "type"},
+        )
 
 
-def _told(source: ForeignSource, value: JsonValue) -> JsonValue:
+def _with_payload(source: ForeignSource, value: JsonValue) -> JsonValue:
     """*value* itself; a reference to a payload with what that says."""
     if not isinstance(value, dict) or not {"raw_payload_id", "path"} <= value.keys():
         return value

@@ -95,7 +95,7 @@ class _Entries:
 
     def add(self, entry: JsonValue, line: int) -> None:
         self.count += 1
-        started_ms = _started(entry)
+        started_ms = _started_ms(entry)
         if not self._is_large:
             self._kept.append((started_ms, self.count, line, entry))
             return
@@ -119,7 +119,7 @@ def _import_entry(run: RunBuilder, entry: JsonObject, number: int, line: int) ->
     response = expect_object("response", entry.get("response"))
     run.check_fields("request", request, _REQUEST)
     run.check_fields("response", response, _RESPONSE)
-    run.at(_started(entry) or None)
+    run.at(_started_ms(entry) or None)
     status, url, method = response.get("status"), request.get("url"), request.get("method")
     if not isinstance(url, str) or not isinstance(status, int):
         raise Unfit("it has no address or no status")
@@ -204,7 +204,7 @@ def _without_wire(headers: Pairs, size_bytes: int) -> Pairs:
     return [*kept, ("content-length", str(size_bytes))]
 
 
-def _started(entry: JsonValue) -> float:
+def _started_ms(entry: JsonValue) -> float:
     try:
         began = datetime.fromisoformat(str(expect_object("entry", entry).get("startedDateTime")))
         return (began if began.tzinfo else began.replace(tzinfo=UTC)).timestamp() * 1000

@@ -327,7 +327,7 @@ class _Job:
         elif path.is_dir():
             self._find_below(path, self._out if is_alone else self._place(path.name))
         elif not self._has_failed(path):
-            self.failed.append(SkippedSource(str(path), _unrecognised(path)))
+            self.failed.append(SkippedSource(str(path), _why_unrecognised(path)))
 
     def _find_below(self, folder: Path, out: Path) -> None:
         before = len(self._found)
@@ -509,7 +509,7 @@ _CODED: Final = {
 """By how a file begins."""
 
 
-def _unrecognised(path: Path) -> str:
+def _why_unrecognised(path: Path) -> str:
     if path.stat().st_size == 0:
         return "is empty"
     with path.open("rb") as stream:

@@ -160,7 +160,7 @@ class TranscriptTurns:
             return
         answer, said.answer = said.answer, None
         said.flushed = answer.key
-        tools = [tool if tool.id is not None else self._named(tool) for tool in answer.tools]
+        tools = [tool if tool.id is not None else self._with_id(tool) for tool in answer.tools]
         self._run.model_turn(
             ModelTurn(
                 messages=answer.messages,
@@ -200,7 +200,7 @@ class TranscriptTurns:
         """A part of an answer that came when the answer seemed to be complete."""
         if text:
             self._run.note("rest of an answer", {"text": text}, time_ms=time_ms, lane=lane)
-        for tool in map(self._named, tools):
+        for tool in map(self._with_id, tools):
             if not self._run.tool_call(str(tool.id), tool.name, tool.arguments, time_ms=time_ms, lane=lane):
                 self._run.lose(f"a tool call is told twice: {tool.id}", tool.line)
 
@@ -212,7 +212,7 @@ class TranscriptTurns:
                 self._run.note("unanswered", {"messages": [*said.messages]}, time_ms=said.time_ms, lane=lane)
                 said.messages = []
 
-    def _named(self, tool: ToolRequest) -> ToolRequest:
+    def _with_id(self, tool: ToolRequest) -> ToolRequest:
         if tool.id is not None:
             return tool
         self._unnamed += 1

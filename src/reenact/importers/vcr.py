@@ -544,7 +544,7 @@ class _Body(NamedTuple):
 
 def _body(message: dict[str, Any]) -> _Body:
     if message.get("parsed_body") is not None:
-        return _Body(_encoded(message["parsed_body"]), is_decoded=True, is_remade=True)
+        return _Body(_encode_json(message["parsed_body"]), is_decoded=True, is_remade=True)
     body = message.get("body")
     if not isinstance(body, dict):
         return _Body(_bytes(body))
@@ -554,19 +554,19 @@ def _body(message: dict[str, Any]) -> _Body:
         return _Body(_bytes(body["string"]))
     if "type" in body and body.keys() <= {"type", "content"} and body["type"] in _KINDS:
         return _typed_body(body["type"], body.get("content"))
-    return _Body(_encoded(body), is_decoded=True, is_remade=True)  # of aiohttp vcrpy saves the value
+    return _Body(_encode_json(body), is_decoded=True, is_remade=True)  # of aiohttp vcrpy saves the value
 
 
 def _typed_body(kind: str, content: Any) -> _Body:
     """As cassetter holds it, with its content coding undone."""
     if kind == "json":
-        return _Body(_encoded(content), is_decoded=True, is_remade=True)
+        return _Body(_encode_json(content), is_decoded=True, is_remade=True)
     if kind == "binary" and not isinstance(content, bytes):
         return _Body(_from_base64(content), is_decoded=True)
     return _Body(_bytes(content), is_decoded=True)
 
 
-def _encoded(value: Any) -> bytes:
+def _encode_json(value: Any) -> bytes:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
 
 
@@ -588,7 +588,7 @@ def _bytes(body: Any) -> bytes:
         return body.encode("utf-8", "surrogateescape")
     if isinstance(body, list | tuple):
         return b"".join(map(_bytes, body))
-    return _encoded(body)
+    return _encode_json(body)
 
 
 def _time_ms(value: Any) -> float | None:

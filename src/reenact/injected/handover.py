@@ -286,7 +286,7 @@ def _read_replayed(text: bytes) -> Replayed:
     return Replayed(stored.answered, receipt_codec.from_bytes(bytes(stored.receipt)), stored.root)
 
 
-def beginning(log: EventReader) -> RunStartData:
+def read_run_start(log: EventReader) -> RunStartData:
     """What the capture says of who recorded it: Python processes, the gateway or both."""
     first = log.event(1) if len(log) else None
     return first.data if isinstance(first, RunStart) else RunStartData()

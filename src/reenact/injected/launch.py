@@ -68,7 +68,7 @@ def _remove_unowned(folder: Path) -> None:
             os.close(owner)
 
 
-def injecting(
+def with_injection(
     base: Mapping[str, str], handover: Handover, mode: Literal["capture", "replay"], salt: bytes
 ) -> dict[str, str]:
     """*base* with what makes every Python below begin as ordered.

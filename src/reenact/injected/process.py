@@ -44,8 +44,8 @@ from reenact.injected.handover import (
     ToRecord,
     ToReplay,
     ToUpdate,
-    beginning,
     hash_seed,
+    read_run_start,
     recorded_processes,
 )
 from reenact.injected.launch import subject
@@ -294,7 +294,7 @@ class _Recorded(_Process):
             blob_threshold_bytes=BLOB_THRESHOLD_BYTES,
             stand_ins=stdlib.stand_ins(None, ()),
             volatile=orders.volatile,
-            allow=_allowed(orders),
+            allow=_read_allowed(orders),
             on_warning=None,
             identity=orders.identity,
             find_names=lambda: ProcessNames.of_process(self._first_lane()),
@@ -363,7 +363,7 @@ class _Again(_Process):
 
     @cached_property
     def _processes(self) -> dict[str, ProcessData]:
-        return recorded_processes(beginning(self._run.context.source.reader))
+        return recorded_processes(read_run_start(self._run.context.source.reader))
 
     @cached_property
     def _is_certain(self) -> bool:
@@ -392,7 +392,7 @@ class _Replayed(_Again):
     def __init__(self, orders: ToReplay, handover: Handover, born: Born | None) -> None:
         super().__init__(orders, handover, born)
         root = born.root if born is not None else ROOT
-        self._allow = _allowed(orders, handover.began_s)
+        self._allow = _read_allowed(orders, handover.began_s)
         self._run = ReplayRun(
             orders.path,
             policy=orders.policy,
@@ -466,7 +466,7 @@ class _Forked(_Again):
 
         super().__init__(orders, handover, born)
         root = born.root if born is not None else ROOT
-        self._allow = _allowed(orders, handover.began_s)
+        self._allow = _read_allowed(orders, handover.began_s)
         self._is_hermetic = is_hermetic(orders)
         self._run = ForkRun(
             orders.path,
@@ -502,7 +502,7 @@ class _Forked(_Again):
             self._handover.note("forked", msgspec.json.encode(self._run.half()).decode())
 
 
-def _allowed(orders: ToRecord | ToReplay | ToFork, began_s: float = 0.0) -> Allow:
+def _read_allowed(orders: ToRecord | ToReplay | ToFork, began_s: float = 0.0) -> Allow:
     port = urlsplit(orders.diverted.address).port
     named = () if isinstance(orders, ToRecord) else read_allow(orders.allowed).addresses
     return Allow(loopback_ports=[port] if port else [], addresses=named, children=is_bearing, began_s=began_s)

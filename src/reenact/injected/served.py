@@ -115,7 +115,7 @@ class ServedCapture(CaptureRun):
         return changed_files(Path(working_folder()), since_s=self._began_s)
 
     @contextmanager
-    def served(
+    def serve(
         self, *, port: int, on_call: Callable[[], None], upstream_timeout_s: float = UPSTREAM_TIMEOUT_S
     ) -> Iterator[Gateway]:
         """A gateway that is recorded, for the block."""
@@ -176,7 +176,7 @@ class ServedReplay(ReplayRun):
         return _attach_gateway(self.context)
 
     @contextmanager
-    def served(self, *, port: int, on_call: Callable[[], None]) -> Iterator[Gateway]:
+    def serve(self, *, port: int, on_call: Callable[[], None]) -> Iterator[Gateway]:
         """A gateway that answers from the capture, for the block."""
         self.__enter__()
         try:
@@ -267,7 +267,7 @@ class ServedFork(ForkRun):
         return _add_written(self.context.recorded_files(), self._cwd, self._began_s)
 
     @contextmanager
-    def served(self, *, port: int, on_call: Callable[[], None]) -> Iterator[Gateway]:
+    def serve(self, *, port: int, on_call: Callable[[], None]) -> Iterator[Gateway]:
         """A gateway for the block."""
         self.__enter__()
         try:
@@ -339,7 +339,7 @@ class ServedUpdate(UpdateRun):
         return _add_written(self.context.recorded_files(), self._cwd, self._began_s)
 
     @contextmanager
-    def served(self, *, port: int, on_call: Callable[[], None]) -> Iterator[Gateway]:
+    def serve(self, *, port: int, on_call: Callable[[], None]) -> Iterator[Gateway]:
         """A gateway for the block."""
         self.__enter__()
         try:

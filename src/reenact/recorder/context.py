@@ -46,8 +46,8 @@ from reenact.formats.record import ABSENT, Absent
 from reenact.recorder.eventlog import EventLog, ProcessNames
 from reenact.recorder.order import TaskOrder
 from reenact.recorder.payloads import Payloads, ReportedEvent, Sharing
-from reenact.recorder.sink import CaptureSink, Ending
-from reenact.recorder.step import CaptureStep, leaving
+from reenact.recorder.sink import CaptureSink, Ending, SettlingSink
+from reenact.recorder.step import CaptureStep, describe_leaving
 from reenact.redaction import Redactor
 from reenact.store.durable import leave_to_parent_on_fork
 from reenact.values.codec import to_ordered_text, to_text
@@ -120,7 +120,7 @@ class CaptureContext:
         self._on_warning = on_warning
         self._payloads = Payloads(redactor, sink, threshold_bytes=int(seed.blobThresholdBytes or 0))
         self._events = EventLog(sink, seed, self._place, now_ns)
-        self._may_defer = getattr(sink, "settle", None) is None
+        self._may_defer = not isinstance(sink, SettlingSink)
         """Whether a call may leave first; not where even a crash of the machine must lose none."""
         self._call_numbers: Iterator[int] = itertools.count(first_call)
         self._first_call = first_call
@@ -594,7 +594,7 @@ class CaptureContext:
         if step.opened is not None:
             self._open_streams.pop(step.call_id, None)
             data["opened"], data["opening"] = step.opened
-        elif step.gave_way and step.lane.has_order and not (error and leaving(error)):
+        elif step.gave_way and step.lane.has_order and not (error and describe_leaving(error)):
             rounds = self._order.rounds_since_last()
             if rounds is not None:
                 data["joined"] = rounds
@@ -612,7 +612,7 @@ class CaptureContext:
         if facts:
             data |= self._payloads.redact_members(facts)
         if error is not None:
-            data |= leaving(error) or {"error": self._payloads.failure(error)}
+            data |= describe_leaving(error) or {"error": self._payloads.failure(error)}
         is_redacted = False
         # A stream that broke off had begun, and what it began with stands beside its error.
         if error is None or step.answer is not None:

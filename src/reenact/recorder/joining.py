@@ -264,10 +264,10 @@ def _renumber(logs: list[_Log]) -> Iterator[bytes]:
         last = max(known, key=lambda end: end.ts)
         last.ts = max(log.events[-1].ts for log in logs)
         wrote = [place for log in logs if (end := log.one("run_end")) for place in end.data.get("wrote", ())]
-        yield _line(last, seq + 1, _ended([end.data for end in known], wrote))
+        yield _line(last, seq + 1, _merge_ends([end.data for end in known], wrote))
 
 
-def _ended(ends: list[dict[str, object]], wrote: list[str]) -> dict[str, object]:
+def _merge_ends(ends: list[dict[str, object]], wrote: list[str]) -> dict[str, object]:
     """The end of all: a failure of one is one of the whole, and so is what it wrote."""
     fields = {name: value for end in ends for name, value in end.items()}
     if wrote:

@@ -99,7 +99,7 @@ class CaptureStep(msgspec.Struct, eq=False):
             self.recorder.record_outcome(self, error)
 
 
-def leaving(error: BaseException) -> dict[str, object]:
+def describe_leaving(error: BaseException) -> dict[str, object]:
     """How the caller went away before the end, if it did: cancelled where it waited, or closing a stream.
 
     A cancellation that came from within is the call's own outcome.

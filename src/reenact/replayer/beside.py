@@ -43,7 +43,7 @@ class BesideCalls:
             left.remove(found)
         return found
 
-    def told(self) -> list[BesideTraffic]:
+    def list_traffic(self) -> list[BesideTraffic]:
         """For the receipt."""
         return [
             BesideTraffic(

@@ -119,13 +119,13 @@ def _is_reordered(
     """Whether both say the same words; where all places are known, what is equal need not be looked at."""
     if not places or len(places) >= MAX_DIFFERENCES:
         return _parts(source.request(expected)) == _parts(request)
-    pairs = [_differing(place.expected, place.observed) for place in places]
+    pairs = [_find_differing(place.expected, place.observed) for place in places]
     there = [expected for expected, _ in pairs if expected is not msgspec.UNSET]
     here = [observed for _, observed in pairs if observed is not msgspec.UNSET]
     return _parts(there) == _parts(here)
 
 
-def _differing(expected: object, observed: object) -> tuple[object, object]:
+def _find_differing(expected: object, observed: object) -> tuple[object, object]:
     """Two long texts may differ in one word: the words of all the rest would take most of the time."""
     if isinstance(expected, str) and isinstance(observed, str):
         return differing_parts(expected, observed)

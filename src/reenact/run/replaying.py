@@ -343,7 +343,7 @@ class ReplayRun(Run):
             ]
             or ABSENT,
             notes=list(self.notes),
-            beside=[*self._engine.beside.told(), *self._list_refused_beside()] or ABSENT,
+            beside=[*self._engine.beside.list_traffic(), *self._list_refused_beside()] or ABSENT,
             finalOutputHash=output_hash,
             verdict="diverged" if self.divergences or self.blocked else "reproduced",
             replayedAt=int(time() * 1000),

@@ -28,7 +28,7 @@ from reenact.formats.shadow import (
     pass_power_k,
 )
 from reenact.formats.volatile import AnyRule, VolatileRule
-from reenact.injected.handover import beginning
+from reenact.injected.handover import read_run_start
 from reenact.progress import ProgressBar, no_progress_bar
 from reenact.replayer.source import ReplaySource
 from reenact.run import replay
@@ -349,7 +349,7 @@ def words_for(words: Sequence[str], path: str) -> list[str]:
     if not any(_WORD.search(word) for word in words):
         return list(words)
     with local_run(path) as folder:
-        argv = beginning(CaptureReader(folder)).argv
+        argv = read_run_start(CaptureReader(folder)).argv
     recorded = [] if argv is ABSENT else argv
     found: list[str] = []
     for word in words:
