@@ -165,7 +165,7 @@ def _run_among(root: Path, wanted: CommandSucceedsInWorkspace) -> CommandEnd:
 
     cwd = Path(os.path.realpath(root / wanted.folder))
     if not cwd.is_relative_to(root) or not cwd.is_dir():
-        raise UsageError(f"params.folder: {wanted.folder}: is no folder of the recorded files")
+        raise UsageError(f"params.folder: {wanted.folder}: is not a folder of the recorded files")
     words = [word.replace("{workspace}", str(root)) for word in wanted.words]
     fence = Fence(os.environ)
     with fence.around_child() as enter:

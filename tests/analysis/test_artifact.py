@@ -334,7 +334,7 @@ def test_events_that_are_no_steps_have_no_detail(tmp_path):
     """They can be seen as they are."""
     with open_artifact(record(tmp_path / "a", "lamp")) as artifact:
         assert artifact.event(1)["type"] == "run_start"
-        with pytest.raises(UsageError, match="event 1 is no step"):
+        with pytest.raises(UsageError, match="event 1 is not a step"):
             artifact.detail(1)
         with pytest.raises(UsageError, match="there is no event 9; choose 1 to 4"):
             artifact.event(9)

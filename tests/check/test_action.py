@@ -182,7 +182,7 @@ GOOD = {
     "context a number": changed("context", 5),
     "tools of anything": changed("input.tools", [None, 1, "x"]),
     "calls of anything": changed("output.tool_calls", [None]),
-    "a time that is no number": changed("occurred_at_unix_ms", "yesterday"),
+    "a time that is not a number": changed("occurred_at_unix_ms", "yesterday"),
     "an empty message": changed("input.messages.0.content", ""),
     "content without calls": changed("output", {"content": "ok"}),
     "calls without content": changed("output", {"content": "", "tool_calls": [1]}),

@@ -174,7 +174,7 @@ def test_ours_cannot_be_replaced(installed):
 REFUSED = {
     "test.nothing.v1": "no capsule is called 'test.nothing.v1'; choose from agent.action.replay.v1",
     "test.other.v1": "capsule 'test.other.v1' of adder calls itself 'test.echo.v1'",
-    "test.number.v1": "of adder is no Capsule but a int",
+    "test.number.v1": "of adder is not a Capsule but a int",
     "test.gone.v1": "capsule 'test.gone.v1' of adder cannot be loaded: AttributeError",
 }
 

@@ -166,10 +166,10 @@ def test_a_replay_receipt_must_mean_its_verdict(verdict: str, tmp_path: Path) ->
 
 NO_ARTIFACTS = {
     "words": (b"hello\n", "not JSON"),
-    "a number": (b"5\n", "is no artifact"),
-    "another object": (b'{"a": 1}\n', "is no artifact"),
+    "a number": (b"5\n", "is not an artifact"),
+    "another object": (b'{"a": 1}\n', "is not an artifact"),
     "an empty file": (b"", "not JSON"),
-    "an event log": (b'{"captureId":"c","seq":1}\n', "name the directory"),
+    "an event log": (b'{"captureId":"c","seq":1}\n', "name its directory"),
 }
 
 
@@ -188,5 +188,5 @@ def test_only_what_belongs_together_is_compared() -> None:
     log = check_artifact(GOLDEN / "replay_log" / "current.jsonl")
     with pytest.raises(UsageError, match="a bundle is not the receipt of a replay log"):
         with_receipt(log, GOLDEN / "bundle" / "every-step.json")
-    with pytest.raises(UsageError, match="a trace is no log to compare"):
+    with pytest.raises(UsageError, match="a trace is not a log that can be compared"):
         with_other_log(log, GOLDEN / "trace" / "every-step.json")

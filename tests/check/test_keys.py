@@ -41,16 +41,16 @@ BAD_PRIVATE = {
     "an encrypted key": (private(KEY, BestAvailableEncryption(b"x")), "is encrypted; give a private key"),
     "an RSA key": (private(RSA), "is a key of another kind (RSA); seals take Ed25519"),
     "a key for agreement": (private(X25519PrivateKey.generate()), "is a key of another kind (X25519)"),
-    "no key": (b"hello", "is no private key in PEM; make one with: reenact keygen"),
-    "nothing": (b"", "is no private key in PEM"),
-    "half a key": (private(KEY)[:60], "is no private key in PEM"),
+    "no key": (b"hello", "is not a private key in PEM; make one with: reenact keygen"),
+    "nothing": (b"", "is not a private key in PEM"),
+    "half a key": (private(KEY)[:60], "is not a private key in PEM"),
 }
 BAD_PUBLIC = {
     "a private key": (private(KEY), "is a private key, to be kept where it was made"),
     "an RSA key": (public(RSA), "is a key of another kind (RSA)"),
     "a key on a curve": (public(EC), "is a key of another kind (EC)"),
-    "no key": (bytes(range(256)), "is no public key in PEM; ask the signer"),
-    "nothing": (b"", "is no public key in PEM"),
+    "no key": (bytes(range(256)), "is not a public key in PEM; ask the signer"),
+    "nothing": (b"", "is not a public key in PEM"),
 }
 
 

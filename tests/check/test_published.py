@@ -108,7 +108,7 @@ TAMPERED = {
     "deletion of the header": (dropped(LINES, 1), [("seal_missing", None, "line 1 of the sealed log")]),
     "reordering": (
         swapped(LINES, 4),
-        [("seal_order", 5, "is line 3 of the sealed log and stands behind line 4")],
+        [("seal_order", 5, "is line 3 of the sealed log but comes after line 4")],
     ),
     "repetition": (
         [*LINES[:5], LINES[4], *LINES[5:]],
@@ -117,14 +117,14 @@ TAMPERED = {
     "substitution of a value": (
         changed(LINES, 4, tool="rm"),
         [
-            ("seal_line", 4, "is no line of the sealed log"),
+            ("seal_line", 4, "is not a line of the sealed log"),
             ("seal_missing", None, "line 3 of the sealed log is"),
         ],
     ),
     "substitution by a line of the same run": (
         replaced(LINES, 4, LINES[5]),
         [
-            ("seal_order", 5, "is line 4 of the sealed log and stands behind line 5"),
+            ("seal_order", 5, "is line 4 of the sealed log but comes after line 5"),
             ("seal_repeated", 6, "is line 5 of the sealed log again"),
             ("seal_missing", None, "line 3 of the sealed log is missing"),
         ],
@@ -132,13 +132,13 @@ TAMPERED = {
     "mixing two runs": (
         replaced(LINES, 5, OTHER_LINES[4]),
         [
-            ("seal_line", 5, "changed, or from another run"),
+            ("seal_line", 5, "changed, or is from another run"),
             ("seal_missing", None, "line 4 of the sealed log is"),
         ],
     ),
     "addition of a line of another run": (
         [*LINES, OTHER_LINES[4]],
-        [("seal_line", 10, "is no line of the sealed log")],
+        [("seal_line", 10, "is not a line of the sealed log")],
     ),
     "addition of a line without proof": (
         [*LINES, {"type": "Note", "text": "all is well"}],

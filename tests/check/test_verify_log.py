@@ -201,7 +201,7 @@ NO_LOGS = {"empty": b"", "blank": b"\n\n", "words": b"hello\n", "other JSON": b'
 @pytest.mark.parametrize("name", NO_LOGS)
 def test_what_has_no_event_is_no_log(name: str) -> None:
     """It is refused, not reported."""
-    with pytest.raises(FormatError, match=r"is no REPLAY\.jsonl"):
+    with pytest.raises(FormatError, match=r"is not a REPLAY\.jsonl"):
         findings_of(NO_LOGS[name])
 
 

@@ -63,7 +63,7 @@ def test_a_log_that_breaks_off_leaves_no_output(tmp_path):
 WRONG = {
     "nothing there": (["nowhere", "--to", "trace"], 2, "nowhere: No such file or directory"),
     "no capture": ([".", "--to", "trace"], 2, "name a capture directory"),
-    "no artifact": (["a.json", "--to", "trace"], 2, "a.json: is no artifact that reenact knows"),
+    "no artifact": (["a.json", "--to", "trace"], 2, "a.json: is not an artifact that reenact knows"),
     "no JSON": (["a.txt", "--to", "trace"], 2, "a.txt: not JSON"),
     "no way": ([CURRENT, "--to", "actions"], 3, "a replay log cannot become actions"),
     "no target": ([CURRENT], 3, "Missing option '--to'"),

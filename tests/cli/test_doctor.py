@@ -82,7 +82,7 @@ def test_rules_that_do_not_suffice_are_shown_and_not_written(tmp_path: Path) -> 
     assert done.returncode == 1
     assert (tmp_path / "reenact.toml").read_text() == "[test]\n"
     told, _, rules = done.stdout.partition(
-        f"nothing was written to {tmp_path}/reenact.toml, because these rules alone do not suffice:\n"
+        f"nothing was written to {tmp_path}/reenact.toml, because these rules are not enough:\n"
     )
     assert "\nwrote " not in told
     assert "  no rule covers: event_" in told
@@ -109,7 +109,7 @@ def test_what_the_recording_holds_needs_no_rule(tmp_path: Path) -> None:
     )
     done = run("doctor", "-o", "d", "--", *AGENT, cwd=tmp_path)
     assert done.returncode == 0
-    assert done.stdout.startswith("differs, but a replay has it from the recording:\n  tool a $.key\n")
+    assert done.stdout.startswith("differs, but a replay takes it from the recording:\n  tool a $.key\n")
     assert not (tmp_path / "reenact.toml").exists()
 
 

@@ -147,7 +147,7 @@ def test_secrets_in_files_never_reach_the_disk(work, tmp_path):
     found = subprocess.run(["grep", "-r", secret, tmp_path / "a"], capture_output=True, check=False)
     assert found.stdout == b""
     done = run("checkout", tmp_path / "a", "-o", tmp_path / "out", cwd=tmp_path)
-    assert "config.py: placeholders stand where secrets were" in done.stderr
+    assert "config.py: placeholders replace secrets in it" in done.stderr
     assert "<secret:" in (tmp_path / "out" / "config.py").read_text()
     assert "API_KEY = <secret:" in (tmp_path / "out" / "wide.ini").read_text(encoding="utf-16")
     assert "config.py  (secrets hidden)" in run("files", tmp_path / "a", cwd=tmp_path).stdout

@@ -99,7 +99,7 @@ def test_no_change_is_the_parent(shop):
 
 
 REFUSED = {
-    "no call": (["--at", "1"], 3, "run: event 1 (run_start) is no call"),
+    "no call": (["--at", "1"], 3, "run: event 1 (run_start) is not a call"),
     "no JSON": (
         ["--at", "3", "--set", "$.euros=many"],
         3,
@@ -110,10 +110,10 @@ REFUSED = {
     "no path": (["--at", "3", "--set", "$.cents=1"], 3, "there is no $.cents; $ has item, euros"),
     "no file": (["--at", "3", "--replace", "none.json"], 2, "none.json: No such file or directory"),
     "no JSON in the file": (["--at", "3", "--replace", "agent.py"], 2, "agent.py: is not JSON"),
-    "no exception": (["--at", "3", "--error", "Sofa"], 3, "Sofa: is no exception of Python's own"),
+    "no exception": (["--at", "3", "--error", "Sofa"], 3, "Sofa: is not a built-in exception"),
     "a missing call": (["--at", "3", "--set", "$.euros=1"], 1, "the recording does not have this call"),
-    "a place that is taken": (["--at", "3", "-o", "run"], 2, "run: is there already"),
-    "a place inside the parent": (["--at", "3", "-o", "run/f"], 2, "run/f: lies inside the capture that is"),
+    "a place that is taken": (["--at", "3", "-o", "run"], 2, "run: exists already"),
+    "a place inside the parent": (["--at", "3", "-o", "run/f"], 2, "run/f: is inside the capture that is"),
     "no such program": (["--at", "3"], 3, "name a program that can be run"),
 }
 
@@ -136,10 +136,14 @@ WRONG = {
     "a number that is too large": (["--set", f"$.euros=1{'0' * 30}"], 3, "does not fit into 64 bits"),
     "NaN": (["--set", "$.euros=NaN"], 3, "NaN is not JSON"),
     "a key twice": (["--set", '$={"a":1,"a":2}'], 3, "the key 'a' appears twice"),
-    "a place below a file": (["-o", "agent.py/f"], 2, "agent.py/f: agent.py is no folder"),
-    "samples inside the parent": (["-n", "2", "-o", "run/f"], 2, "run/f: lies inside the capture that is"),
-    "samples of a run in a pack": (["-n", "2", "--of", "a.pack#run"], 3, "a.pack#run: the fork cannot stand"),
-    "a run in a pack": (["--of", "a.pack#run"], 3, "a.pack#run: the fork cannot stand"),
+    "a place below a file": (["-o", "agent.py/f"], 2, "agent.py/f: agent.py is not a folder"),
+    "samples inside the parent": (["-n", "2", "-o", "run/f"], 2, "run/f: is inside the capture that is"),
+    "samples of a run in a pack": (
+        ["-n", "2", "--of", "a.pack#run"],
+        3,
+        "a.pack#run: the fork cannot be written",
+    ),
+    "a run in a pack": (["--of", "a.pack#run"], 3, "a.pack#run: the fork cannot be written"),
     "a published log": (["--of", "log.jsonl"], 2, "log.jsonl: Not a directory"),
 }
 

@@ -292,7 +292,10 @@ def test_a_program_that_ignores_its_base_url_is_called_silent(provider, tmp_path
 # Wrong usage
 
 WRONG = {
-    "no URL": (["--upstream", "openai", "--", "true"], "--upstream openai: is no base URL; write one that"),
+    "no URL": (
+        ["--upstream", "openai", "--", "true"],
+        "--upstream openai: is not a base URL; write one that",
+    ),
     "no port": (["--port", "70000", "--", "true"], "Invalid value for '--port'"),
     "a port for the print": (["--print-env"], "--print-env: a free port is known only while a command runs;"),
 }

@@ -76,7 +76,7 @@ def test_what_goes_is_said_first_and_then_goes(options, gone, runs):
     assert done.returncode == 0, done.stderr
     assert left(runs) == NAMES
     assert {line.split(":")[0].rpartition("/")[2] for line in said(done, "would go")} == gone
-    assert ("--yes does it" in done.stdout) == bool(gone)
+    assert ("delete with --yes" in done.stdout) == bool(gone)
     done = run("prune", "runs", *options, "--yes", cwd=runs.parent)
     assert (done.returncode, done.stderr) == (0, "")
     assert left(runs) == NAMES - gone
@@ -124,7 +124,7 @@ def test_a_sealed_run_stays(where, runs):
     assert sealed.returncode == 0, sealed.stderr
     done = run("prune", "runs", "--keep", "0", "--yes", cwd=runs.parent)
     assert left(runs) == {"old"}
-    assert "sealed; --sealed lets it go" in done.stdout
+    assert "sealed; --sealed deletes it too" in done.stdout
     run("prune", "runs", "--keep", "0", "--yes", "--sealed", cwd=runs.parent)
     assert left(runs) == set()
 
@@ -168,8 +168,8 @@ def test_what_cannot_be_read_stays_and_is_named(runs):
 
 WRONG = {
     "no policy": (["runs"], 3, "say what is to go"),
-    "no age": (["runs", "--older-than", "soon"], 3, "'soon' is no age"),
-    "no size": (["runs", "--max-size", "-1"], 3, "'-1' is no size"),
+    "no age": (["runs", "--older-than", "soon"], 3, "'soon' is not an age"),
+    "no size": (["runs", "--max-size", "-1"], 3, "'-1' is not a size"),
     "no count": (["runs", "--keep", "-1"], 3, "--keep"),
     "no status": (["runs", "--status", "fine"], 3, "--status"),
     "no folder": (["nowhere", "--keep", "1"], 2, "nowhere: No such file or directory"),

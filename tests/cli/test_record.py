@@ -166,7 +166,7 @@ def test_a_path_that_is_no_utf_8_is_refused_before_the_child_starts(tmp_path):
     """Processes of the command are told where to record in JSON."""
     done = run("record", "-o", os.fsdecode(b"a\x80"), "--", "touch", "started", cwd=tmp_path)
     assert done.returncode == 3
-    assert "is no UTF-8; choose a path with another name" in done.stderr
+    assert "is not UTF-8; choose another path" in done.stderr
     assert [*tmp_path.iterdir()] == []
 
 

@@ -110,7 +110,7 @@ def test_a_shadow_run_is_reported_everywhere(shop):
     assert done.returncode == 1, done.stderr
     text, _, xml = done.stdout.partition("<?xml")
     assert "other tools   runs/3" in text
-    assert text.splitlines()[-1] == "no difference can be told from this many runs"
+    assert text.splitlines()[-1] == "no difference can be shown with this many runs"
     document = ET.fromstring("<?xml" + xml)
     check_junit(document)
     cases = document.findall(".//testcase")
@@ -167,7 +167,7 @@ def test_step_by_step_asks_without_an_agent(shop):
     assert (report["tools"]["count"], report["tools"]["total"]) == (3, 4)
     keyless = run(*words, cwd=folder, ANTHROPIC_BASE_URL=environment["ANTHROPIC_BASE_URL"])
     assert keyless.returncode == 3
-    assert "event 2: there is no key to ask with; set ANTHROPIC_API_KEY" in keyless.stderr
+    assert "event 2: no API key; set ANTHROPIC_API_KEY" in keyless.stderr
 
 
 def test_samples_are_grouped(shop):
@@ -246,10 +246,10 @@ def test_what_cannot_be_is_said_in_one_line(shop, monkeypatch, capsys):
         (["runs"], 3, "Missing argument '-- COMMAND...'"),
         (["runs", "--model", "x", "--", PYTHON, "agent.py", "3"], 3, "choose --on-miss live"),
         (["runs", "--system", "none.txt", "--", PYTHON], 2, "none.txt: No such file"),
-        (["runs", "--step-by-step"], 3, "say how to ask otherwise"),
+        (["runs", "--step-by-step"], 3, "nothing is changed; give"),
         (["nowhere", "--", PYTHON], 2, "nowhere: No such file or directory"),
         (["runs", "--", PYTHON, "agent.py", "{7}"], 3, "the recorded command has 3 words"),
-        (["runs", "-o", "runs/3/x", "--", PYTHON], 2, "runs/3/x: lies inside the capture that is forked"),
+        (["runs", "-o", "runs/3/x", "--", PYTHON], 2, "runs/3/x: is inside the capture that is forked"),
     ]
     for words, status, said in wrong:
         assert main(["shadow", *words]) == status

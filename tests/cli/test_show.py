@@ -215,7 +215,7 @@ def test_an_interrupted_run_is_shown_with_what_is_torn(tmp_path, capsys):
     assert main(["show", str(tmp_path / "a")]) == 0
     out = capsys.readouterr().out
     assert "interrupted; complete it with: reenact recover" in out
-    assert out.endswith("3 events, 1 call: 1 tool\nhalf a line behind them, 12 bytes\n")
+    assert out.endswith("3 events, 1 call: 1 tool\nthen half a line, 12 bytes\n")
 
 
 def test_a_changed_capture_is_shown_and_complained_about(path, capsys):

@@ -18,7 +18,7 @@ def test_a_good_log_and_its_receipt(tmp_path):
     done = run("verify", CURRENT, "--receipt", RECEIPT, cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     first, *facts = done.stdout.splitlines()
-    assert first == f"good: the replay log {CURRENT} is what it says it is, and agrees with {RECEIPT}"
+    assert first == f"good: the replay log {CURRENT} is valid, and agrees with {RECEIPT}"
     assert facts == [
         "  events         8",
         "  tool calls     2",
@@ -111,14 +111,14 @@ def receipt_json(receipt):
 WRONG = {
     "nothing there": (["nowhere"], 2, "nowhere: No such file or directory"),
     "no capture": (["."], 2, "name a capture directory"),
-    "no artifact": (["a.json"], 2, "a.json: is no artifact that reenact knows"),
+    "no artifact": (["a.json"], 2, "a.json: is not an artifact that reenact knows"),
     "no JSON": (["a.txt"], 2, "a.txt: not JSON"),
-    "an empty log": (["empty.jsonl"], 2, "is no REPLAY.jsonl"),
+    "an empty log": (["empty.jsonl"], 2, "is not a REPLAY.jsonl"),
     "no receipt there": ([CURRENT, "--receipt", "nowhere"], 2, "nowhere: No such file"),
-    "a receipt that is none": ([CURRENT, "--receipt", "a.json"], 2, "a.json: is no artifact"),
+    "a receipt that is none": ([CURRENT, "--receipt", "a.json"], 2, "a.json: is not an artifact"),
     "a receipt of something else": ([CURRENT, "--receipt", CURRENT], 3, "a log has a RECEIPT.json"),
     "a receipt for a receipt": ([RECEIPT, "--receipt", RECEIPT], 3, "is not the receipt of a receipt"),
-    "no log to compare": ([CURRENT, "--against", RECEIPT], 3, "is no log to compare"),
+    "no log to compare": ([CURRENT, "--against", RECEIPT], 3, "is not a log that can be compared"),
     "no path": ([], 3, "Missing argument 'PATH'"),
     "two paths": ([CURRENT, LEGACY], 3, "unexpected extra argument"),
     "jobs that are no number": ([CURRENT, "-j", "all"], 3, "not a valid integer"),

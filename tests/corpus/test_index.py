@@ -130,7 +130,7 @@ def test_without_paths_the_runs_of_before_are_looked_at_again(runs, monkeypatch,
     monkeypatch.chdir("/")
     assert counts(reenact.index(out=tmp_path / "corpus")) == (1, 0, 0, 3)
     assert "runs/sofa" in names(tmp_path / "corpus")
-    with pytest.raises(UsageError, match="is no corpus yet; name the runs"):
+    with pytest.raises(UsageError, match="is not an index yet; name the runs"):
         reenact.index(out=tmp_path / "other")
 
 
@@ -286,7 +286,7 @@ def test_an_update_that_is_killed_leaves_the_old_or_the_new_index(runs, tmp_path
 def test_a_first_index_that_is_killed_is_no_index(runs):
     """Files without a manifest are not a corpus, and are no hindrance to the next."""
     assert killed_at(30, lambda: reenact.index("runs", out="corpus"))
-    with pytest.raises(StoreError, match=r"holds no run|is no corpus"):
+    with pytest.raises(StoreError, match=r"holds no run|is not an index"):
         reenact.query("from runs", "corpus")
     assert reenact.index("runs", out="corpus").runs == 3
     assert all_rows("corpus") == all_rows("runs")
@@ -335,7 +335,7 @@ def test_a_corpus_of_another_version_is_refused(runs):
     manifest.write_text(manifest.read_text().replace('"version": 1', '"version": 7'))
     for work in (lambda: reenact.query("from runs", "corpus"), lambda: reenact.index("runs", out="corpus")):
         with pytest.raises(
-            UnknownVersion, match=r"has version 7, this reenact reads version 1; make it anew"
+            UnknownVersion, match=r"has version 7, this reenact reads version 1; build it again"
         ):
             work()
     reenact.index("runs", out="corpus", full=True)
@@ -349,7 +349,7 @@ def test_a_damaged_manifest_is_one_line(runs, text):
     """Never a traceback, never an empty corpus."""
     reenact.index("runs", out="corpus")
     (runs.parent / "corpus" / "corpus.json").write_text(text)
-    with pytest.raises(FormatError, match="make it anew with: reenact index --full"):
+    with pytest.raises(FormatError, match="build it again with: reenact index --full"):
         reenact.query("from runs", "corpus")
 
 
@@ -360,7 +360,7 @@ def test_a_file_that_is_missing_or_cut_is_one_line(runs, damage):
     [file] = (runs.parent / "corpus" / "calls").iterdir()
     damage(file)
     for work in (lambda: reenact.query("from runs", "corpus"), lambda: reenact.index("runs", out="corpus")):
-        with pytest.raises(StoreError, match=r"calls/00000001.parquet: .*make the corpus anew"):
+        with pytest.raises(StoreError, match=r"calls/00000001.parquet: .*build the index again"):
             work()
     reenact.index("runs", out="corpus", full=True)
     assert all_rows("corpus") == all_rows("runs")
@@ -413,7 +413,7 @@ def test_a_file_with_other_bytes_is_refused(runs):
     reenact.index("runs", out="corpus")
     [file] = (runs.parent / "corpus" / "calls").iterdir()
     file.write_bytes(b"x" * file.stat().st_size)
-    with pytest.raises(StoreError, match=rf"calls/{file.name}: is damaged; make the corpus anew"):
+    with pytest.raises(StoreError, match=rf"calls/{file.name}: is damaged; build the index again"):
         reenact.query("select count(*) from calls", "corpus")
 
 

@@ -223,9 +223,9 @@ def _first_none(find):
 
 WRONG = {
     "bucket": ("s3://nobody/x", "s3://nobody/x: there is no such bucket"),
-    "scheme": ("ftp://x/y", "ftp://x/y: is no address; write such as s3://BUCKET/FOLDER"),
-    "path": ("runs", "runs: is no address"),
-    "secret": ("s3://me:hunter2@team/x", "s3://team/x: an address holds no credentials"),
+    "scheme": ("ftp://x/y", "ftp://x/y: is not an address; write for example s3://BUCKET/FOLDER"),
+    "path": ("runs", "runs: is not an address"),
+    "secret": ("s3://me:hunter2@team/x", "s3://team/x: an address must not hold credentials"),
 }
 
 
@@ -266,7 +266,7 @@ def test_a_name_that_leads_out_of_the_run_is_refused(bucket, line):
     key = f"{bucket.removeprefix('s3://team/')}/lamp/a\\..\\b"
     line[1].put_object(Bucket="team", Key=key, Body=b"x")
     [problem] = reenact.pull(bucket, "back").problems
-    assert "is no name of a file in a run" in problem
+    assert "is not a file name of a run" in problem
     assert not Path("back/lamp").exists()
 
 

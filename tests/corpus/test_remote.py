@@ -217,7 +217,9 @@ def test_damage_of_how_a_pack_begins_is_found(team, capsys, place):
     content[place] ^= 1
     Path("team.pack").write_bytes(bytes(content))
     for path in ("team.pack", "team.pack#lamp"):
-        assert "team.pack: is no whole pack: it does not begin" in said(capsys, "verify", path, status=2)
+        assert "team.pack: is not a complete pack: it does not begin" in said(
+            capsys, "verify", path, status=2
+        )
 
 
 def test_what_is_shorter_than_a_pack_is_told_at_an_address(s3, capsys):
@@ -242,7 +244,7 @@ def test_a_damaged_run_in_a_pack_is_found_as_in_a_folder(team, capsys):
 
 def test_packs_are_written_whole_and_never_over_another(team, capsys, monkeypatch):
     """Whatever is wrong is one line, and there is no file then."""
-    assert "team.pack: is there already" in said(capsys, "pack", "runs", "-o", "team.pack", status=2)
+    assert "team.pack: exists already" in said(capsys, "pack", "runs", "-o", "team.pack", status=2)
     assert "other: No such file" in said(capsys, "pack", "other", "-o", "b.pack", status=2)
 
     def interrupt(_):
@@ -340,7 +342,10 @@ def test_what_cannot_be_stored_is_kept_and_named(team, s3, capsys, monkeypatch):
 
 
 def test_a_wrong_address_is_told_before_anything_runs(team, s3, capsys):
-    for address, why in (("s3://nobody/x", "no such bucket"), ("s3://a:b@team/x", "holds no credentials")):
+    for address, why in (
+        ("s3://nobody/x", "no such bucket"),
+        ("s3://a:b@team/x", "must not hold credentials"),
+    ):
         found = main(["record", "-o", address, "--", sys.executable, "-c", "open('ran', 'w')"])
         assert found in (2, 3)
         assert why in capsys.readouterr().err
@@ -359,7 +364,7 @@ def test_a_run_at_an_address_is_sealed_there(team, s3, capsys):
     assert not [name for name in stored if "secret" in name]
     Path("lamp.seal.json").write_bytes(stored[f"{team.name}/lamp.seal.json"])
     assert reenact.verify(address, seal="lamp.seal.json", key="key.pub").is_good
-    with pytest.raises(reenact.StoreError, match="is there already"):
+    with pytest.raises(reenact.StoreError, match="exists already"):
         reenact.seal(address, "key")
     assert reenact.seal("team.pack#lamp", "key", out="packed.seal.json").seal == "packed.seal.json"
 
@@ -537,7 +542,7 @@ def test_what_is_wrong_with_a_corpus_at_an_address_is_one_line(team, s3):
     s3.put_object(Bucket="team", Key=max(stored_in(s3, f"{key}/runs")), Body=b"PAR1")
     with pytest.raises(StoreError, match=r"runs/0+\d.parquet: 4 of \d+ bytes came"):
         reenact.query("select 1 from runs", at)
-    with pytest.raises(StoreError, match="is missing or not whole; make the corpus anew"):
+    with pytest.raises(StoreError, match="is missing or incomplete; build the index again"):
         reenact.index(out=at)
 
 

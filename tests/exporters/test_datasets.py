@@ -506,7 +506,7 @@ def test_a_seal_is_part_of_where_a_row_comes_from(tmp_path):
     [
         (["--status", "fine"], 3, "'fine' is not one of 'ok', 'error'"),
         (["--to", "sft", "-o", "o", "--split", "train=0.9"], 3, "must be 1"),
-        (["--to", "sft", "-o", "o", "--split", "train"], 3, "is no split"),
+        (["--to", "sft", "-o", "o", "--split", "train"], 3, "is not a split"),
         (["--to", "sft", "-o", "o", "--split", "../x=0.5,b=0.5"], 3, "name of a split"),
         (["--to", "atif", "-o", "o", "--split", "a=0.5,b=0.5"], 3, "not for atif"),
         (["--to", "sft", "-o", "o", "--test", "none.yaml"], 2, "none.yaml: No such file"),

@@ -129,7 +129,7 @@ def test_many_runs_get_a_file_each_and_losses_are_told(tmp_path):
     ("words", "status", "said"),
     [
         (["none", "--to", "atif", "-o", "o"], 2, "No such file or directory"),
-        (["empty", "--to", "atif", "-o", "o"], 3, "there is no capture in it"),
+        (["empty", "--to", "atif", "-o", "o"], 3, "holds no capture"),
         (["empty", "--to", "none", "-o", "o"], 3, "none"),
         (["broken", "--to", "atif", "-o", "o"], 2, "broken"),
     ],
@@ -320,7 +320,7 @@ def test_an_archive_tells_cookies_and_where_an_answer_leads(tmp_path, recorded):
     entries = json.loads((tmp_path / "it.har").read_text())["log"]["entries"]
     (form,) = [entry["response"] for entry in entries if entry["request"]["url"].endswith("/form")]
     assert (form["cookies"], form["redirectURL"]) == ([{"name": "a", "value": "1"}], "/next")
-    assert [loss.reason for loss in report.runs[0].losses] == ["it is no HTTP as clients speak it"]
+    assert [loss.reason for loss in report.runs[0].losses] == ["it is not HTTP as clients use it"]
 
 
 def test_a_run_that_is_named_twice_is_exported_once(tmp_path, recorded):
@@ -331,7 +331,7 @@ def test_a_run_that_is_named_twice_is_exported_once(tmp_path, recorded):
     )
     assert (len(report.runs), report.runs[0].rows) == (1, 1)
     assert reenact.verify(tmp_path / "x").findings == []
-    with pytest.raises(reenact.UsageError, match="no number"):
+    with pytest.raises(reenact.UsageError, match="not a number"):
         reenact.export_runs(run, "sft", tmp_path / "x", min_utility=float("nan"))
 
 

@@ -232,22 +232,22 @@ def test_a_fork_of_itself_comes_to_an_end(parent: Path) -> None:
 @pytest.mark.parametrize(
     ("at", "change", "said"),
     [
-        (1, None, r"event 1 \(run_start\) is no call; name the event of a call"),
+        (1, None, r"event 1 \(run_start\) is not a call; name the event of a call"),
         (0, None, "there is no event 0, the last one is 12"),
         (99, None, "there is no event 99, the last one is 12"),
         (4, {"set": {"$.when": 1}}, r"\$\.when: there is no \$\.when; \$ has order, due"),
         (4, {"set": {"$.due[7]": 1}}, r"there is no \$\.due\[7\]; \$\.due has 2 items"),
         (4, {"set": {"$.order.x": 1}}, r"there is no \$\.order\.x; \$\.order is a plain value"),
-        (4, {"set": {"$..": 1}}, "is no path"),
-        (4, {"error": "NoSuchError"}, "is no exception of Python's own"),
+        (4, {"set": {"$..": 1}}, "is not a path"),
+        (4, {"error": "NoSuchError"}, "is not a built-in exception"),
         (4, {"error": ""}, "'': names no exception"),
-        (4, {"error": "os.system"}, "os.system: is no exception"),
-        (4, {"set": {'$["\\x"]': 1}}, "is no text of JSON"),
-        (4, {"error": "500"}, "event 5 is no HTTP answer"),
+        (4, {"error": "os.system"}, "os.system: is not an exception"),
+        (4, {"set": {'$["\\x"]': 1}}, "is not a JSON text"),
+        (4, {"error": "500"}, "event 5 is not an HTTP answer"),
         (4, {"set": {"$.due": 1}, "replace": 1}, "choose one of set, replace and error"),
         (4, {"sat": {}}, "'sat' is unknown; choose from set, replace"),
         (4, {"set": 1}, "change: Expected `object`"),
-        (4, 7, "7 is no change"),
+        (4, 7, "7 is not a change"),
     ],
 )
 def test_what_cannot_be_meant_is_said_at_once(parent: Path, at: int, change: Any, said: str) -> None:
@@ -305,11 +305,11 @@ def test_a_secret_in_the_change_is_hidden(tmp_path: Path, change: Any) -> None:
 
 def test_the_output_is_left_as_it_is(parent: Path) -> None:
     """A fork never takes the place of anything."""
-    with pytest.raises(reenact.StoreError, match="is there already"):
+    with pytest.raises(reenact.StoreError, match="exists already"):
         forked(parent, "parent", at=4)
     late = parent.with_name("late")
     with (
-        pytest.raises(reenact.StoreError, match="is there already"),
+        pytest.raises(reenact.StoreError, match="exists already"),
         reenact.fork(parent, at=4, output=late) as run,
     ):
         run.final_output = agent()
@@ -476,7 +476,7 @@ def test_what_cannot_be_recorded_is_no_fork(parent: Path, monkeypatch: pytest.Mo
 
     monkeypatch.setattr("reenact.forks.recorder.NewEvents.append", refuse)
     options = {"at": 4, "change": {"set": {"$.due[0]": "Friday"}}, "on_miss": "live"}
-    with pytest.raises(reenact.ReenactError, match=r"^recording failed: the disk is full; there is no fork$"):
+    with pytest.raises(reenact.ReenactError, match=r"^recording failed: the disk is full; no fork was made$"):
         forked(parent, **options)
     assert [file.name for file in parent.parent.iterdir()] == ["parent"]
 

@@ -43,13 +43,13 @@ def test_what_the_user_says_is_the_upstream(environ, given, found):
 
 
 REFUSED = {
-    "no URL": ({}, ["openai"], "--upstream openai: is no base URL"),
+    "no URL": ({}, ["openai"], "--upstream openai: is not a base URL"),
     "no name": ({}, ["=http://x"], "--upstream =http://x: is not NAME=URL"),
     "a name with a slash": ({}, ["a/b=http://x"], "--upstream a/b=http://x: is not NAME=URL"),
-    "another scheme": ({}, ["a=ftp://x"], "--upstream a=ftp://x: is no base URL"),
-    "no host": ({}, ["a=http://"], "--upstream a=http://: is no base URL"),
-    "a port that is none": ({}, ["a=http://x:y"], "--upstream a=http://x:y: is no base URL"),
-    "a variable": ({"OPENAI_BASE_URL": "x/v1"}, (), "OPENAI_BASE_URL=x/v1: is no base URL"),
+    "another scheme": ({}, ["a=ftp://x"], "--upstream a=ftp://x: is not a base URL"),
+    "no host": ({}, ["a=http://"], "--upstream a=http://: is not a base URL"),
+    "a port that is none": ({}, ["a=http://x:y"], "--upstream a=http://x:y: is not a base URL"),
+    "a variable": ({"OPENAI_BASE_URL": "x/v1"}, (), "OPENAI_BASE_URL=x/v1: is not a base URL"),
 }
 
 

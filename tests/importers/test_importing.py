@@ -89,13 +89,13 @@ def test_a_har_replays_strictly(tmp_path):
         (
             har(entry("https://x.test/a", "x"), entry("https://x.test/b", "y"))[:-200],
             1,
-            "the rest is no JSON",
+            "the rest is not JSON",
         ),
         (har(entry("https://x.test/a", "x"), version="3"), 1, "version '3' of HAR is not known"),
-        (har(entry("https://x.test/a", "x"), odd=1), 0, "not known here: log.odd (1)"),
-        (har(entry("https://x.test/a", "x", encoding="base64")), 1, "no base64"),
+        (har(entry("https://x.test/a", "x"), odd=1), 0, "unknown fields: log.odd (1)"),
+        (har(entry("https://x.test/a", "x", encoding="base64")), 1, "not base64"),
         ('{"log": {"creator": 1, "entries": 3}}', 2, "expected log.entries"),
-        ('{"log": {"creator": 1, "entries": [', 2, "no JSON"),
+        ('{"log": {"creator": 1, "entries": [', 2, "not JSON"),
     ],
 )
 def test_bad_har_is_told(tmp_path, text, status, said):
@@ -112,7 +112,7 @@ def test_lines_of_another_tool_in_a_transcript_are_told(tmp_path):
     (tmp_path / "it").write_bytes(claude.read_bytes() + pi.read_bytes())
     done = run_command("import", "it", "-o", "run", cwd=tmp_path)
     line = len(claude.read_bytes().splitlines()) + 1
-    assert (done.returncode, f"it:{line}: is no entry of Claude Code" in done.stderr) == (1, True)
+    assert (done.returncode, f"it:{line}: is not an entry of Claude Code" in done.stderr) == (1, True)
 
 
 TOLD = '{"made_by": "diary"}\n{"asked": "Why?", "said": "Because.", "mood": 3}\nno json\n'
@@ -138,7 +138,7 @@ def test_another_package_brings_an_importer(tmp_path, diary):
     (run,) = reenact.import_runs(diary, tmp_path / "run").runs
     assert (run.format, run.fidelity, run.counts.model_calls) == ("diary", "judgeable", 1)
     assert (run.unknown, run.missing) == ({"entry.mood": 1}, ["tools", "times"])
-    assert [(loss.line, loss.reason[:19]) for loss in run.losses] == [(3, "the line is no JSON")]
+    assert [(loss.line, loss.reason[:20]) for loss in run.losses] == [(3, "the line is not JSON")]
     manifest = json.loads((tmp_path / "run" / "manifest.json").read_text())
     assert manifest["imported"]["importer"] == "diary_importer.diary 1"
     assert "Because." in (tmp_path / "run" / "transcript.md").read_text()
@@ -193,11 +193,11 @@ def test_what_is_not_replayable_is_not_replayed(tmp_path, diary):
     ("words", "status", "said"),
     [
         (["none", "-o", "out"], 2, "No such file or directory"),
-        (["empty", "-o", "out"], 2, "nothing in it that can be imported"),
-        (["a.har", "--from", "tape", "-o", "out"], 3, "'tape' is no format"),
+        (["empty", "-o", "out"], 2, "it holds nothing that can be imported"),
+        (["a.har", "--from", "tape", "-o", "out"], 3, "'tape' is not a format"),
         (["a.har"], 3, "-o"),
         (["a.har", "-o", "full"], 2, "full"),
-        (["a.har", "b.har", "empty", "-o", "out"], 1, "empty: there is nothing in it"),
+        (["a.har", "b.har", "empty", "-o", "out"], 1, "empty: it holds nothing"),
     ],
 )
 def test_wrong_usage_is_told(tmp_path, words, status, said):

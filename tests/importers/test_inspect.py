@@ -114,7 +114,7 @@ def test_what_does_not_fit_is_a_loss_and_the_rest_is_read(tmp_path, monkeypatch)
     monkeypatch.setattr(inspect, "samples_of", lambda _: cut())
     report = reenact.import_runs(LOG, tmp_path / "runs")
     assert (report.verdict, len(report.runs)) == ("partly", 2)
-    assert report.runs[1].losses[-1].reason == "the samples behind it cannot be read: the file ends here"
+    assert report.runs[1].losses[-1].reason == "the samples after it cannot be read: the file ends here"
 
 
 def test_without_the_package_the_message_names_the_extra(tmp_path, monkeypatch):

@@ -94,7 +94,7 @@ def test_each_item_has_its_line():
         (b'{"log": {"entries": [1 2]}}', "expected ','"),
         (b'{"log" 1}', "expected ':'"),
         (b"{1: 2}", "a member has no name"),
-        (b'{"log": 1} x', "there is text behind the end of the document"),
+        (b'{"log": 1} x', "there is text after the end of the document"),
         (b'{"log": {"entries": [' + b"[" * 100_000, "it is nested too deeply"),
         (b'{"log": {"entries": [tru, 1, 2, 3, 4, 5, 6, 7, 8, 9]}}', "Expecting value"),
     ],

@@ -106,7 +106,7 @@ def test_bytes_that_are_no_text_are_a_loss_with_its_line(tmp_path, name):
     report = imported(tmp_path, text)
     first = next(number for number, line in enumerate(text.split(b"\n"), 1) if b"\xef" in line)
     reason, line = losses_in(report)[0]
-    assert ("no UTF-8" in reason, line, report.verdict) == (True, first, "partly")
+    assert ("not UTF-8" in reason, line, report.verdict) == (True, first, "partly")
 
 
 @pytest.mark.parametrize("name", [*LINES, *DOCUMENTS, "opencode.json", "otlp-genai.json"])
@@ -118,7 +118,7 @@ def test_of_a_file_that_was_cut_off_the_beginning_is_read(tmp_path, name, share)
     before, after = imported(tmp_path, text, "before"), imported(tmp_path, cut, "cut")
     assert (len(after.runs), after.verdict) == (1, "partly")
     assert all(part <= whole for part, whole in zip(calls_in(after)[0], calls_in(before)[0], strict=True))
-    [line] = {line for reason, line in losses_in(after) if "no JSON" in reason}
+    [line] = {line for reason, line in losses_in(after) if "not JSON" in reason}
     assert abs(line - (cut.count(b"\n") + 1)) <= 1
 
 
@@ -176,7 +176,7 @@ def test_calls_that_are_told_twice_have_their_lines(tmp_path):
     report = imported(tmp_path, text + text)
     count = text.count(b"\n")
     assert {reason.partition(":")[0] for reason, _ in losses_in(report)} == {
-        "a tool call is told twice",
+        "a tool call appears twice",
         "a second result",
     }
     assert all(line > count for _, line in losses_in(report))
@@ -195,7 +195,7 @@ def test_history_that_is_told_again_is_told(tmp_path):
     text = text_of("codex/*.jsonl")
     once, report = imported(tmp_path, text, "once"), imported(tmp_path, text + text)
     assert [each[1:3] for each in calls_in(report)] == [each[1:3] for each in calls_in(once)]
-    assert any("told again" in missing for missing in report.runs[0].missing)
+    assert any("repeated" in missing for missing in report.runs[0].missing)
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)

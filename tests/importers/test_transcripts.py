@@ -248,7 +248,7 @@ def test_what_is_missing_or_broken_is_told_with_its_line(tmp_path):
         "it.jsonl:1: its parent is missing: gone",
         "it.jsonl:3: the result of a call that is not there: b",
         "it.jsonl:5: a second result: a",
-        "it.jsonl:8: the line is no JSON; the file may have been cut off here",
+        "it.jsonl:8: the line is not JSON; the file may have been cut off here",
     ):
         assert said in done.stderr
     assert "entry.newField (1)" in done.stdout

@@ -302,12 +302,12 @@ def test_one_bad_interaction_does_not_take_the_others_away(tmp_path):
         ("", 2, "is empty"),
         ("hello\n", 2, "of no format"),
         ("interactions: [request: {{{\n", 2, "no cassette"),
-        ('{"version": 1, "interactions": [{"request":', 2, "no JSON"),
+        ('{"version": 1, "interactions": [{"request":', 2, "not JSON"),
         ("version: 1\ninteractions: []\n", 0, "no calls"),
         ("version: 9\ninteractions:\n- request: {method: GET, uri: u}\n  response: {status: 200}\n", 1, "9"),
         ("version: 1\ninteractions:\n- request: 3\n  response: 4\n", 1, "interaction 1 cannot be read"),
         ("version: 1\nnew: 1\ninteractions:\n- {request: {method: GET, uri: u}, response: {status: 200}}\n",
-         0, "not known here: new (1)"),
+         0, "unknown fields: new (1)"),
     ],
 )  # fmt: skip
 def test_bad_cassettes_are_told_in_one_line(tmp_path, text, status, said):

@@ -50,5 +50,5 @@ def test_a_capture_named_by_path_is_used(recorded: Suite) -> None:
 def test_nothing_is_said_where_single_tests_are_collected(recorded: Suite) -> None:
     """The others would look like orphans."""
     result = recorded.run("--reenact-orphans", "test_a.py::test_one")
-    result.stdout.fnmatch_lines(["reenact: orphans are looked for only where whole files are collected"])
+    result.stdout.fnmatch_lines(["reenact: orphans are only searched when complete files are collected"])
     result.stdout.no_fnmatch_line("*orphan  *")

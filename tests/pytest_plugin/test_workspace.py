@@ -103,7 +103,7 @@ def test_files_that_are_others_fail_the_test(project: Suite) -> None:
 WRONG = {
     "no such folder": (
         "workspace='nowhere'",
-        "*workspace=*nowhere*: * is no folder; name one*",
+        "*workspace=*nowhere*: * is not a folder; name one*",
     ),
     "no workspace": ("", "*the test has no workspace; mark it with @pytest.mark.reenact(workspace=True)*"),
 }

@@ -246,7 +246,7 @@ def test_the_doctor_names_them(place):
     done = place.do("doctor", IN_A_THREAD, 2)
     assert done.returncode == 0, done.stderr
     said = f"POST {place.receiver.url}/events: sent by reporter in a thread of its own, 2 requests"
-    assert f"beside the run, not compared:\n  {said}\n" in done.stdout
+    assert f"telemetry and the like, not compared:\n  {said}\n" in done.stdout
 
 
 # Programs in other languages

@@ -122,7 +122,7 @@ def test_without_a_test_nothing_is_worse_that_ends_well(shop: Shop) -> None:
     before = sorted(shop.runs.iterdir())
     report = shadow(before[:4], shop.agent, change={"system": "Be brief."}, on_miss="live")
     assert report.counts["tools"] == 2
-    assert report.verdict == "no difference can be told from this many runs"
+    assert report.verdict == "no difference can be shown with this many runs"
     assert sorted(shop.runs.iterdir()) == before
 
 
@@ -176,7 +176,7 @@ def test_what_cannot_be_is_said_before_anything_runs(shop: Shop, tmp_path: Path,
         (reenact.UsageError, "an outcome is changed in a fork", {"change": {"error": "OSError"}}),
         (reenact.UsageError, "at least 1", {"samples": 0}),
         (reenact.StoreError, "none.yaml: No such file", {"test": tmp_path / "none.yaml"}),
-        (reenact.StoreError, "is there already", {"output": shop.runs}),
+        (reenact.StoreError, "exists already", {"output": shop.runs}),
     ]
     for kind, message, options in wrong:
         with pytest.raises(kind, match=message):

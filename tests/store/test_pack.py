@@ -136,12 +136,12 @@ def test_names_that_lead_out_are_refused(tmp_path):
     for name in ("../out", "/etc/x", "a//b", "a/./b", "a\\b", "", "a\0b"):
         body = stored([("events.jsonl", b"x")])
         file = forge(tmp_path / "a.pack", lambda _, n=name, b=body: [packed(n, b, 1)], body)
-        with pytest.raises(ReenactError, match="is no name of a file in a run"):
+        with pytest.raises(ReenactError, match="is not a file name of a run"):
             list(Pack(LocalFile(file)))
         body = stored([(name, b"x")])
         file = forge(tmp_path / "a.pack", lambda _, b=body: [packed("lamp", b, 1)], body)
         opened = Pack(LocalFile(file))
-        with pytest.raises(ReenactError, match="is no name of a file in a run"):
+        with pytest.raises(ReenactError, match="is not a file name of a run"):
             opened.unpack(opened.find("lamp"), tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
@@ -161,7 +161,7 @@ def test_a_directory_that_does_not_fit_is_refused(tmp_path):
     }
     for what, runs in wrong.items():
         file = forge(tmp_path / f"{what}.pack", lambda _, runs=runs: runs, body)
-        with pytest.raises(FormatError, match="is no whole pack"):
+        with pytest.raises(FormatError, match="is not a complete pack"):
             list(Pack(LocalFile(file)))
 
 

@@ -109,5 +109,5 @@ def test_nothing_is_written_that_would_be_ignored(given_away, tmp_path) -> None:
 def test_a_pipe_is_no_project_file(tmp_path) -> None:
     """Whoever reads one waits for ever."""
     os.mkfifo(tmp_path / "reenact.toml")
-    with pytest.raises(StoreError, match="is no regular file; remove it"):
+    with pytest.raises(StoreError, match="is not a regular file; remove it"):
         project_file_to_write(tmp_path)

@@ -30,7 +30,7 @@ def test_time(params, status, refs, said):
 def test_a_time_that_is_none_is_said():
     """Nothing is guessed."""
     trace = trace_of(call("x") | {"ts": "yesterday"}, result("x"))
-    check("latency_budget", {"max_call_ms": 1}, trace, "fail", [], "evt-1: 'yesterday' is no time")
+    check("latency_budget", {"max_call_ms": 1}, trace, "fail", [], "evt-1: 'yesterday' is not a time")
 
 
 TOKENS = {

@@ -119,8 +119,8 @@ REFUSED = {
     "a shell's words": ({"command": "true && true"}, "no shell runs it; write [sh, -c, '…']"),
     "no words": ({"command": ""}, "is empty"),
     "half a quote": ({"command": "'"}, "not a command"),
-    "a folder outside": ({"command": "true", "folder": "../.."}, "is no folder of the recorded files"),
-    "no folder": ({"command": "true", "folder": "README"}, "is no folder of the recorded files"),
+    "a folder outside": ({"command": "true", "folder": "../.."}, "is not a folder of the recorded files"),
+    "no folder": ({"command": "true", "folder": "README"}, "is not a folder of the recorded files"),
 }
 
 

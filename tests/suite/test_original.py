@@ -32,7 +32,7 @@ FORMS = {
         "pass",
     ),
     "one group": ("no_cross_group_memory_use", {"forbidden_group_ids": "work"}, "pass"),
-    "text that is no number": ("must_call_tool", {"tool": "search", "min_calls": "two"}, "fail"),
+    "text that is not a number": ("must_call_tool", {"tool": "search", "min_calls": "two"}, "fail"),
 }
 
 

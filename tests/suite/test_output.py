@@ -83,7 +83,7 @@ FORMATS = {
         *("---\n**bold**\n-5 degrees\n-\n* ", {"format": "bullet_list"}, "fail", "no bullets"),
     ),
     "json without a key": ('{"a": 1}', {"format": "json", "required_keys": ["a", "z"]}, "fail", "no key 'z'"),
-    "json that is a list": ("[1]", {"format": "json", "required_keys": ["a"]}, "fail", "no object"),
+    "json that is a list": ("[1]", {"format": "json", "required_keys": ["a"]}, "fail", "not an object"),
     "json that is a number": ("1", {"format": "json"}, "pass", ""),
     "not json": ("{a}", {"format": "json"}, "fail", "not JSON"),
     "a parameter of another format": (

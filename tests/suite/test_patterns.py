@@ -105,7 +105,7 @@ def test_anchors_match_at_every_line():
 
 BAD = {
     "not closed": ("(a", "is not a regular expression of Ruby: a group is not closed"),
-    "nothing to repeat": ("*a", "is not a regular expression of Ruby: nothing stands before the repetition"),
+    "nothing to repeat": ("*a", "is not a regular expression of Ruby: there is nothing to repeat"),
     "too long": ("a" * 5001, "is longer than 5000 characters"),
     "very deep": ("(" * 2000 + ")" * 2000, "nested deeper than 100 groups"),
 }

@@ -180,7 +180,7 @@ def test_numbers_are_numbers(served, number):
     """Anything else is refused by its name."""
     status, answer = question(served, "steps", run="support", count=number)
     assert status == 404
-    assert "is no number" in answer["error"]
+    assert "is not a number" in answer["error"]
 
 
 def test_an_event_that_is_not_there_is_named(served):

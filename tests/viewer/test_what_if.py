@@ -153,7 +153,7 @@ def test_a_run_without_forks_says_how(page, served):
 def test_a_shadow_report_is_shown(page, served):
     """From the list of runs to the report, from there to a run and to what differs."""
     opened(page, served.url)
-    expect(page.get_by_text("no difference can be told from this many runs")).to_be_visible()
+    expect(page.get_by_text("no difference can be shown with this many runs")).to_be_visible()
     page.get_by_role("link", name="shadow.json").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("shadow.json")
     expect(page.get_by_text("2 other tools, 2 the same")).to_be_visible()
@@ -216,8 +216,8 @@ def test_a_damaged_report_is_said_to_be_one(folder, tmp_path, change):
     (tmp_path / "bad.json").write_text(json.dumps(report))
     shutil.copytree(folder / "support", tmp_path / "support")
     [line] = ask(tmp_path, "runs")["shadowReports"]
-    assert "is no shadow report" in line["verdict"]
-    with pytest.raises(reenact.FormatError, match=r"bad\.json: \$\..*: is no shadow report: "):
+    assert "is not a shadow report" in line["verdict"]
+    with pytest.raises(reenact.FormatError, match=r"bad\.json: \$\..*: is not a shadow report: "):
         ask(tmp_path, "shadow", name="bad.json")
     with pytest.raises(reenact.UsageError, match="no shadow report 'other"):
         ask(tmp_path, "shadow", name="other.json")

@@ -377,7 +377,7 @@ def test_names_that_are_no_utf8_are_recorded_by_the_command_line(tmp_path):
     assert done.returncode == 0, done.stderr
     inside = work / os.fsdecode(b"folder\xff")
     done = run("record", "-o", tmp_path / "b", "--workspace", work, "--", *words, cwd=inside)
-    message = r"reenact: folder\xff: is no UTF-8; let the run work in another folder"
+    message = r"reenact: folder\xff: is not UTF-8; let the run work in another folder"
     assert (done.returncode, done.stderr) == (3, f"{message}\n")
 
 

@@ -67,7 +67,7 @@ def folder(tmp_path_factory):
 
 
 CHANGED = ["@@ -1,2 +1,2 @@", " first line", "-as committed", "+changed"]
-MISSING = "is kept by git alone"
+MISSING = "is only kept by git"
 REMEDY = "name the repository with --repository DIR, or run this inside it"
 
 

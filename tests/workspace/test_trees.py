@@ -366,7 +366,13 @@ def test_link_into_the_workspace_follows_it(root, kept, tmp_path):
 
 @pytest.mark.parametrize(
     ("name", "message"),
-    [("..", "no name"), ("a/b", "no name"), ("/etc/passwd", "no name"), ("", "no name"), ("a\0b", "no name")],
+    [
+        ("..", "not a file name"),
+        ("a/b", "not a file name"),
+        ("/etc/passwd", "not a file name"),
+        ("", "not a file name"),
+        ("a\0b", "not a file name"),
+    ],
 )
 def test_names_that_lead_out_are_refused(kept, tmp_path, name, message):
     """A capture that was made up writes nothing outside of the folder, and nothing at all."""

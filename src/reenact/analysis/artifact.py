@@ -180,7 +180,7 @@ class Artifact:
         self._reach_event(seq)
         place = self.rows.place_of(seq)
         if place is None:
-            raise UsageError(f"{self.source.file}: event {seq} is no step; see it with --at {seq}")
+            raise UsageError(f"{self.source.file}: event {seq} is not a step; see it with --at {seq}")
         return place
 
     def detail(self, seq: int) -> Detail:

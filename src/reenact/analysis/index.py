@@ -242,7 +242,7 @@ class Term(NamedTuple):
         if key not in _KEYS:
             raise UsageError(f"--filter {text!r}: unknown key {key!r}; use one of {', '.join(_KEYS)}")
         if not value:
-            raise UsageError(f"--filter {text!r}: says nothing to look for; write such as tool:search")
+            raise UsageError(f"--filter {text!r}: has nothing to look for; write for example tool:search")
         values = (value,) if key == "text" else tuple(value.split(","))
         unknown = [each for each in values if key == "state" and each not in STATES]
         if unknown:

@@ -44,7 +44,7 @@ def verify(
     jobs: int | None = 1,
     progress_bar: ProgressBar = no_progress_bar,
 ) -> VerifyReport:
-    """Check that the artifact in *path* is what it says it is.
+    """Check that the artifact in *path* is valid.
 
     Any artifact is checked by itself. A log or a capture is compared with its *receipt*, with its *seal*
     under the signer's public *key*, or with another log (*against*). The rows of a dataset are derived again
@@ -63,7 +63,7 @@ def verify(
         with progress_bar(size_bytes(path), "tracing rows") as progress:
             return check_dataset(path, runs=None if runs is None else Path(runs), progress=progress)
     if runs is not None:
-        raise UsageError(f"{path}: is no dataset; only the rows of one come from other runs")
+        raise UsageError(f"{path}: is not a dataset; --runs is for datasets only")
     processes = worker_count(jobs, is_much=size_bytes(path) >= _MANY_BYTES)
     with progress_bar(size_bytes(path), "verifying") as progress:
         report = check_artifact(
@@ -140,7 +140,7 @@ def with_other_log(report: VerifyReport, other: Path) -> VerifyReport:
     for path, kind in ((report.path, report.what), (str(other), kind_of(other))):
         if kind != "replay log":
             remedy = f"make one with: reenact convert {path} --to replay-log"
-            raise UsageError(f"{path}: a {kind} is no log to compare; {remedy}")
+            raise UsageError(f"{path}: a {kind} is not a log that can be compared; {remedy}")
     log = Path(report.path)
     findings = check_against(_lines(log), _lines(other), file=log.name, other_file=str(other))
     return _with_findings(report, findings)

@@ -111,7 +111,7 @@ def _written_files(path: Path, findings: list[Finding]) -> dict[str, DatasetFile
         places.append(manifest_place(path.parent, is_folder=True))  # one file of several
     place = next((each for each in places if each.is_file()), None)
     if place is None:
-        reason = f"there is no {places[0].name}, so nobody can tell whether rows are missing; export again"
+        reason = f"there is no {places[0].name}, so missing rows cannot be detected; export again"
         findings.append(Finding("no_manifest", reason, path.name, severity="warning"))
         return None
     try:
@@ -165,10 +165,10 @@ def _rows(file: Path, findings: list[Finding]) -> Iterator[tuple[int, _Row]]:
                 yield line.number, _Row(value, len(line.text))
             else:
                 findings.append(
-                    Finding("row_unreadable", "the line is no JSON object", file.name, line=line.number)
+                    Finding("row_unreadable", "the line is not a JSON object", file.name, line=line.number)
                 )
     if not count:
-        findings.append(Finding("no_rows", "there is no row in it", file.name, severity="warning"))
+        findings.append(Finding("no_rows", "it has no rows", file.name, severity="warning"))
 
 
 def _is_parquet(file: Path) -> bool:
@@ -190,7 +190,7 @@ def _parquet_rows(file: Path) -> Iterator[_Row]:
                 for value in batch.to_pylist():
                     yield _Row(value, batch.nbytes // max(1, batch.num_rows))
     except (pyarrow.ArrowException, OSError) as error:
-        raise FormatError(f"is no Parquet that can be read: {error}", file=str(file)) from None
+        raise FormatError(f"is not readable Parquet: {error}", file=str(file)) from None
 
 
 class _Run(NamedTuple):
@@ -254,7 +254,7 @@ class _Checking:
         place = f"{file.name}:{number}"
         first = self._places.setdefault(digest, place)
         if first is not place:
-            raise _Problem("row_twice", f"the row stands at {first} already")
+            raise _Problem("row_twice", f"the row is a duplicate of {first}")
 
     def _check_conversation(self, folder: Path, row: dict[str, JsonValue], provenance: SftProvenance) -> None:
         found = self._conversation(
@@ -386,7 +386,7 @@ def _options(reasoning: str, redact: str) -> RowOptions:
 def _refuse_others(row: dict[str, JsonValue], known: Sequence[str]) -> None:
     others = [name for name in row if name not in known]
     if others:
-        raise _Problem("row_changed", f"no run has told this: {', '.join(others)}", f"$.{others[0]}")
+        raise _Problem("row_changed", f"no run contains this: {', '.join(others)}", f"$.{others[0]}")
 
 
 def _compare(stated: object, expected: object, place: str) -> None:

@@ -38,7 +38,7 @@ class Finding(msgspec.Struct, frozen=True):
 def unknown_member_findings(record: Record, file: str) -> Iterator[Finding]:
     """A warning for each member that its format does not know: an optional one may have been renamed."""
     for path in unknown_members(record):
-        message = "is no member of this format; it is not checked"
+        message = "is not a member of this format; it is not checked"
         yield Finding("unknown_member", message, file, "warning", json_path=path)
 
 

@@ -76,7 +76,7 @@ def kind_of(path: Path) -> ArtifactKind:
     """The artifact in *path*; :class:`FormatError` for what is none."""
     kind = kind_or_events(path)
     if kind == "events":
-        reason = "is the event log of a capture; name the directory it stands in"
+        reason = "is the event log of a capture; name its directory"
         raise FormatError(reason, file=str(path))
     return kind
 
@@ -182,7 +182,7 @@ def _unknown(file: str) -> FormatError:
         "a capture, REPLAY.jsonl, receipt, bundle, trace, action, record, seal, disclosure, test case, "
         "test result, shadow report, policy or dataset"
     )
-    return FormatError(f"is no artifact that reenact knows; name {known}", file=file)
+    return FormatError(f"is not an artifact that reenact knows; name {known}", file=file)
 
 
 def find_kind(file: Path) -> ArtifactKind | Literal["events"] | None:
@@ -211,7 +211,7 @@ def find_runs(paths: Iterable[str]) -> list[Path]:
             raise StoreError(f"{path}: No such file or directory; name a run or a folder of runs")
         below = sorted(_runs_below(path)) if path.is_dir() and not is_run(path) else [path]
         if not below:
-            raise StoreError(f"{path}: holds no run; name a capture, a REPLAY.jsonl, or a folder with some")
+            raise StoreError(f"{path}: holds no run; name a capture, a REPLAY.jsonl, or a folder of them")
         found.update(dict.fromkeys(below))
     return list(found)
 
@@ -243,6 +243,23 @@ def is_folder_of_runs(path: str | Path) -> bool:
     return folder.is_dir() and not is_run(folder)
 
 
+def holds_many_runs(path: str | Path) -> bool:
+    """Whether *path* is to be verified run by run.
+
+    A folder without any run, or with a single file that is one, counts as a capture that has lost its files.
+    """
+    folder = find_local(path)
+    if folder is None:
+        return is_folder_of_remote_runs(path)
+    if not folder.is_dir() or is_run(folder):
+        return False
+    try:
+        found = find_runs([str(folder)])
+    except StoreError:
+        return False
+    return len(found) > 1 or found[0].is_dir()
+
+
 def name_runs(paths: Iterable[str | Path]) -> list[str]:
     """Every run at or below *paths*, as :func:`find_runs` finds them, those at addresses and in packs too."""
     found: dict[str, None] = {}
@@ -253,7 +270,9 @@ def name_runs(paths: Iterable[str | Path]) -> list[str]:
         elif is_folder_of_remote_runs(path):
             below = list_remote(path)
             if not below:
-                raise StoreError(f"{remote_name(path)}: holds no run; name a capture, or a folder with some")
+                raise StoreError(
+                    f"{remote_name(path)}: holds no run; name a capture, or a folder of captures"
+                )
             found.update(dict.fromkeys(run.path for run in below))
         else:
             found[remote_name(path)] = None

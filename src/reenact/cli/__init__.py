@@ -36,7 +36,7 @@ GROUPS = {
     },
     "Judge it": {
         "test": "Run assertions over recorded runs",
-        "verify": "Check that an artifact is intact and consistent",
+        "verify": "Check that an artifact is valid and consistent",
         "validate": "Check whether actions are well formed and allowed",
     },
     "Prove and share it": {

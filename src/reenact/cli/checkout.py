@@ -35,5 +35,5 @@ def command(directory: str, output: str, at: int | None, repository: str | None,
     moment = "at the end" if at is None else f"at event {at}"
     click.echo(printable(f"{output}: {plural(report.files, 'file')} of {directory} {moment}"))
     for path in report.hidden:
-        say(f"{output}/{path}: placeholders stand where secrets were")
+        say(f"{output}/{path}: placeholders replace secrets in it")
     return 0

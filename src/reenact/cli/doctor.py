@@ -28,7 +28,7 @@ from reenact.volatile.diagnosis import Diagnosis, Source
 _HEADINGS: Final = {
     "rule": "volatile; a rule lets it differ",
     "nothing": "volatile; no rule can cover it",
-    "recording": "differs, but a replay has it from the recording",
+    "recording": "differs, but a replay takes it from the recording",
 }
 _SOURCES: Final = 20
 _STRAYS: Final = 10
@@ -38,14 +38,14 @@ def as_text(report: DoctorReport) -> str:
     """The whole report."""
     lines = [*_sources(report.diagnosis), *_strays(report.diagnosis)]
     if report.beside:
-        lines += ["beside the run, not compared:", *(f"  {line}" for line in _beside(report))]
+        lines += ["telemetry and the like, not compared:", *(f"  {line}" for line in _beside(report))]
     if report.written:
         lines.append(f"wrote {plural(len(report.written), 'rule')} to {report.file}")
     lines += _proof_lines(report.captures[-1], report.proof)
     if not report.proof.is_good:
         lines += [f"  no rule covers: {reason}" for reason in report.diagnosis.reasons]
     if report.not_written:
-        lines.append(f"nothing was written to {report.file}, because these rules alone do not suffice:")
+        lines.append(f"nothing was written to {report.file}, because these rules are not enough:")
         lines += [line for rule in report.not_written for line in rule.to_toml().splitlines()]
     return "\n".join(map(printable, lines))
 
@@ -100,7 +100,7 @@ def _source(source: Source) -> Iterator[str]:
 
 def _strays(diagnosis: Diagnosis) -> Iterator[str]:
     if diagnosis.strays:
-        yield "calls that not every run made:"
+        yield "calls that only some runs made:"
         yield from (f"  {stray}" for stray in diagnosis.strays[:_STRAYS])
     if len(diagnosis.strays) > _STRAYS:
         yield f"  … and {len(diagnosis.strays) - _STRAYS} more; --json has them all"

@@ -259,7 +259,7 @@ def _read_replacement(file: Path) -> object:
     try:
         return canonical.read_json(text)
     except FormatError as error:
-        raise FormatError(f"is {error.reason}; a text stands in quotes", file=str(file)) from None
+        raise FormatError(f"is {error.reason}; put a text in quotes", file=str(file)) from None
 
 
 def _to_json(report: ForkReport) -> dict[str, object]:

@@ -29,7 +29,9 @@ def command(files: tuple[str, ...], profile: canonical.Profile, as_text: bool, a
     Exit status: 0, or 2 when a file cannot be read; the others are hashed in any case.
     """
     if as_text and as_json:
-        raise click.UsageError("--canonical and --json exclude each other", click.get_current_context())
+        raise click.UsageError(
+            "--canonical and --json cannot be combined; choose one", click.get_current_context()
+        )
     rows: list[dict[str, object]] = []
     for file, text in _canonical_texts(files, profile):
         if isinstance(text, Exception):

@@ -75,13 +75,13 @@ def _tell(report: ImportReport) -> None:
         if run.unknown:
             names = ", ".join(f"{name} ({count})" for name, count in [*run.unknown.items()][:_SHOWN])
             more = f" and {len(run.unknown) - _SHOWN} others" if len(run.unknown) > _SHOWN else ""
-            click.echo(printable(f"  not known here: {names}{more}"))
+            click.echo(printable(f"  unknown fields: {names}{more}"))
         _tell_losses(run)
     for failed in report.failed:
         is_placed = failed.reason.startswith(f"{failed.source}:")
         say(failed.reason if is_placed else f"{failed.source}: {failed.reason}")
     if report.skipped:
-        say(f"passed over, of no known format: {plural(len(report.skipped), 'file')}")
+        say(f"skipped, unknown format: {plural(len(report.skipped), 'file')}")
 
 
 def _describe_counts(run: ImportedRun) -> str:

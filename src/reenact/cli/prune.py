@@ -74,7 +74,7 @@ def _tell(report: PruneReport) -> None:
     for run in report.going:
         click.echo(printable(f"{word}   {_describe(run)}"))
     for run in report.sealed:
-        click.echo(printable(f"stays   {_describe(run)}, sealed; --sealed lets it go"))
+        click.echo(printable(f"stays   {_describe(run)}, sealed; --sealed deletes it too"))
     for path in report.recording:
         click.echo(printable(f"stays   {path}: is being recorded"))
     for path in report.changed:
@@ -87,7 +87,7 @@ def _tell(report: PruneReport) -> None:
     if report.done:
         click.echo(f"removed {total}; {rest}")
     elif report.going:
-        click.echo(f"{total} would go, {rest}; nothing was changed, --yes does it")
+        click.echo(f"{total} would be deleted, {rest}; nothing was changed; delete with --yes")
     else:
         click.echo(f"nothing to prune, {rest}")
 

@@ -126,7 +126,7 @@ def command(
         say(f"the capture is not stored: {message_of(problem)}")
         say(f"it is kept in {report.kept}; store it with: reenact push {report.kept} ADDRESS")
     elif problem is not None:
-        say(f"the capture is not whole: {message_of(problem)}")
+        say(f"the capture is incomplete: {message_of(problem)}")
     return report.exit_status
 
 
@@ -152,7 +152,7 @@ def first_line(report: RecordingReport) -> str:
     if report.notes:
         return report.notes[0]
     if report.manifest is None:
-        return f"the capture is not whole: {message_of(report.problem)}" if report.problem else ""
+        return f"the capture is incomplete: {message_of(report.problem)}" if report.problem else ""
     return _recorded_line(report, report.manifest, _kinds_of(report))
 
 

@@ -182,7 +182,7 @@ def _read_words(command: str) -> list[str]:
     try:
         words = shlex.split(command)
     except ValueError as error:
-        raise UsageError(f"--baseline {command}: is no command: {error}") from None
+        raise UsageError(f"--baseline {command}: is not a command: {error}") from None
     if not words:
         raise UsageError("--baseline: is empty; name the command of the old agent")
     return words

@@ -104,7 +104,7 @@ def _tells_files(event: JsonValue) -> bool:
 def _show_tree(path: str, *, as_json: bool) -> int:
     nodes = fork_tree(path)
     if not nodes:
-        raise UsageError(f"{path}: is no finished capture; only captures have forks")
+        raise UsageError(f"{path}: is not a finished capture; only captures have forks")
     if as_json:
         click.echo(safe_json([msgspec.to_builtins(node) for node in nodes]))
         return 0

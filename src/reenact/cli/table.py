@@ -99,7 +99,7 @@ def footer(counts: Counts, *, is_open: bool, matched: int | None = None) -> Iter
         cost = "" if counts.cost is None else f"; cost {counts.cost:.6g}"
         yield (Cell(f"tokens: {tokens.input:,} in{cached}, {tokens.output:,} out{cost}"),)
     if counts.torn_bytes and not is_open:
-        yield (Cell(f"half a line behind them, {plural(counts.torn_bytes, 'byte')}", "yellow"),)
+        yield (Cell(f"then half a line, {plural(counts.torn_bytes, 'byte')}", "yellow"),)
 
 
 def describe_counts(kinds: Mapping[str, int]) -> str:

@@ -1,4 +1,4 @@
-"""``reenact verify``: whether an artifact is what it says it is."""
+"""``reenact verify``: whether an artifact is valid."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from reenact.analysis.brief import plural
 from reenact.canonical import JsonValue
 from reenact.check.artifact import verify
 from reenact.check.findings import Finding, FindingSeverity, VerifyReport
-from reenact.check.kinds import find_runs, is_folder_of_runs, is_run
+from reenact.check.kinds import holds_many_runs
 from reenact.cli.terminal import (
     A_PATH,
     DIFFERS,
@@ -31,8 +31,7 @@ from reenact.cli.terminal import (
     say,
 )
 from reenact.corpus.batches import VerifyRunsReport, verify_runs
-from reenact.errors import StoreError, UsageError
-from reenact.store.remote import find_local
+from reenact.errors import UsageError
 
 _SHOWN: Final = 10
 """Findings of one code, and items of one fact; --json has all."""
@@ -61,7 +60,7 @@ def _verdict(report: VerifyReport, held_against: Iterable[str]) -> TextLine:
     others = " and ".join(held_against)
     agrees = f", and agrees with {others}" if others else ""
     warned = f", with {counts}" if counts else ""
-    return Cell("good", "bold green"), Cell(f"{warned}: {artifact} is what it says it is{agrees}")
+    return Cell("good", "bold green"), Cell(f"{warned}: {artifact} is valid{agrees}")
 
 
 def _facts(facts: dict[str, JsonValue]) -> Iterator[tuple[str, str]]:
@@ -144,7 +143,7 @@ def command(
     on: str | None,
     as_json: bool,
 ) -> int:
-    """Check that an artifact is intact and consistent.
+    """Check that an artifact is valid and consistent.
 
     PATH is a capture, a REPLAY.jsonl, a receipt of either form, a replay receipt, a bundle, a trace, an
     action, a record, a pack of records, a seal, a disclosure, a test case, a test result, a suite
@@ -154,7 +153,7 @@ def command(
     Exit status: 0 when there are no problems (warnings are allowed), 1 when something does not agree, 2
     when PATH, or a run in it, cannot be read at all.
     """
-    if _is_folder_of_runs(path):
+    if holds_many_runs(path):
         if receipt or seal or key or against:
             raise UsageError(f"{path}: is a folder of runs; receipts, seals and logs belong to one run")
         return _verify_folder(path, jobs, on, as_json)
@@ -179,20 +178,6 @@ def command(
         for line in verdict_lines(report, [str(other) for other in (receipt, seal, against) if other]):
             write(line)
     return 0 if report.is_good else DIFFERS
-
-
-def _is_folder_of_runs(path: Path) -> bool:
-    """One without several, or a folder of one, is taken for a capture that has lost its files."""
-    folder = find_local(path)
-    if folder is None:
-        return is_folder_of_runs(path)
-    if not folder.is_dir() or is_run(folder):
-        return False
-    try:
-        found = find_runs([str(folder)])
-    except StoreError:
-        return False
-    return len(found) > 1 or found[0].is_dir()
 
 
 def _verify_folder(path: Path, jobs: int | None, on: str | None, as_json: bool) -> int:

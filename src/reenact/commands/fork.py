@@ -181,7 +181,7 @@ def fork_command(
 def new_place(path: str | Path) -> Path:
     """A free folder beside the run in *path*."""
     if is_remote(path):
-        raise UsageError(f"{remote_name(path)}: the fork cannot stand beside it; say where it goes")
+        raise UsageError(f"{remote_name(path)}: the fork cannot be written beside it; name a place with -o")
     directory = Path(local_path(path))
     places = (directory.with_name(f"{directory.name}-fork-{number}") for number in count(1))
     return next(place for place in places if not place.exists())
@@ -199,7 +199,7 @@ def _halves(directory: Path, handover: Handover, served: ServedFork) -> list[For
     reports = handover.notes("forked")
     for pid in handover.notes("plays"):
         if pid not in reports:
-            raise CheckFailed(f"{directory}: there is no fork: {handover.process(pid)} did not end by itself")
+            raise CheckFailed(f"{directory}: no fork was made: {handover.process(pid)} did not end normally")
     halves = [msgspec.json.decode(text, type=ForkHalf) for text in reports.values()]
     halves.sort(key=lambda half: str(half.root))
     through_gateway = served.half()

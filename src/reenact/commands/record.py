@@ -259,7 +259,7 @@ def _finish(
 def _complete(path: Path, ended: _Ended, notes: list[str]) -> CaptureManifest | None:
     state = RunDir.open(path).state
     if state is RunState.OPEN:
-        notes.append(f"{path}: is still being recorded by a process that the command left behind")
+        notes.append(f"{path}: is still being recorded by a process that the command left running")
         return None
     if state is RunState.INTERRUPTED:
         cut_bytes = recover(path).removed_bytes

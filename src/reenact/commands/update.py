@@ -130,7 +130,7 @@ def _halves(directory: Path, handover: Handover, served: ServedUpdate) -> list[U
     reports = handover.notes("updated")
     for pid in handover.notes("plays"):
         if pid not in reports:
-            raise StoreError(f"{directory}: left as it was: {handover.process(pid)} did not end by itself")
+            raise StoreError(f"{directory}: left as it was: {handover.process(pid)} did not end normally")
     halves = sorted(halves_from(reports.values()), key=lambda half: str(half.root))
     through_gateway = served.half()
     if through_gateway.has_acted or read_run_start(served.context.source.reader).upstreams is not ABSENT:

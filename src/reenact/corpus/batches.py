@@ -177,7 +177,7 @@ class VerifyRunsReport(msgspec.Struct, frozen=True, rename="camel"):
 
     @property
     def is_good(self) -> bool:
-        """Whether every run was read and is what it says it is."""
+        """Whether every run was read and is valid."""
         return not self.unreadable and all(report.is_good for report in self.reports)
 
 
@@ -187,7 +187,7 @@ def verify_runs(
     on: str | None = None,
     progress_bar: ProgressBar = no_progress_bar,
 ) -> VerifyRunsReport:
-    """Check that every run in *paths*, runs and folders of runs, is what it says it is.
+    """Check that every run in *paths*, runs and folders of runs, is valid.
 
     *jobs* processes (0: one per core) share the runs, or *on* the tasks of Ray (``ray``, ``ray=ADDRESS``). A
     run that cannot be read is told of and keeps none of the others from being verified.

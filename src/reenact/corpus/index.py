@@ -119,7 +119,7 @@ def _update(
     where = folder if stored is None else stored.address
     roots = [root_of(run) for run in runs] or (before.roots if before else [])
     if not roots:
-        raise UsageError(f"{where}: is no corpus yet; name the runs to index")
+        raise UsageError(f"{where}: is not an index yet; name the runs to index")
     with closing(SourceList()) as fresh:
         with without_garbage_collection():
             known = {} if before is None or full else read_known(folder, before, stored)

@@ -234,13 +234,13 @@ def read_corpus(folder: Path) -> CorpusManifest:
     """The manifest of the corpus in *folder*; :class:`FormatError` where it is not one that we can read."""
     file = folder / MANIFEST
     if not file.is_file():  # reading a pipe would wait for ever
-        raise StoreError(f"{folder}: is no corpus; make one with: reenact index RUNS -o {folder}")
+        raise StoreError(f"{folder}: is not an index; make one with: reenact index RUNS -o {folder}")
     text = file.read_bytes()
-    remedy = "make it anew with: reenact index --full"
+    remedy = "build it again with: reenact index --full"
     try:
         found = msgspec.json.decode(text, type=_Version)
         if found.format != FORMAT:
-            raise FormatError(f"is no manifest of a corpus; {remedy}", file=str(file))
+            raise FormatError(f"is not the manifest of an index; {remedy}", file=str(file))
         if found.version != VERSION:
             reason = (
                 f"the corpus has version {found.version!r}, this reenact reads version {VERSION}; {remedy}"
@@ -263,7 +263,7 @@ def check_files(folder: Path, manifest: CorpusManifest, tables: Iterable[str]) -
             size_bytes, expected = _size_of(file), part.size_bytes[table]
             if size_bytes != expected:
                 what = "is missing" if size_bytes is None else f"has {size_bytes} of {expected} bytes"
-                raise StoreError(f"{file}: {what}; make the corpus anew with: reenact index --full")
+                raise StoreError(f"{file}: {what}; build the index again with: reenact index --full")
             files[table].append(str(file))
     return files
 
@@ -301,8 +301,8 @@ def read_known(folder: Path, manifest: CorpusManifest, stored: StoredCorpus | No
         named = files_of(manifest.parts)
         bad = next((name for name, size in named.items() if stored.files.get(name) != size), None)
         if bad is not None:
-            remedy = "make the corpus anew with: reenact index --full"
-            raise StoreError(f"{stored.address}/{bad}: is missing or not whole; {remedy}")
+            remedy = "build the index again with: reenact index --full"
+            raise StoreError(f"{stored.address}/{bad}: is missing or incomplete; {remedy}")
         stored.fetch(folder, files_of(manifest.parts, [SOURCES]))
     known: dict[str, KnownSource] = {}
     for part in manifest.parts:

@@ -125,7 +125,7 @@ def _in_one_line() -> Iterator[None]:
         damaged = _PART.search(str(error))
         if damaged is not None:
             raise StoreError(
-                f"{damaged[1]}: is damaged; make the corpus anew with: reenact index --full"
+                f"{damaged[1]}: is damaged; build the index again with: reenact index --full"
             ) from None
         raise UsageError(f"SQL: {_first_line(error)}") from None
 

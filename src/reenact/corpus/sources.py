@@ -78,7 +78,7 @@ def _sources_in(root: CorpusRoot, known: Mapping[str, KnownSource] | None) -> It
     if is_remote(root.path):
         found = list_remote(root.path)
         if not found:
-            raise StoreError(f"{root.name}: holds no run; name a capture, or a folder with some")
+            raise StoreError(f"{root.name}: holds no run; name a capture, or a folder of captures")
         for run in found:
             name = root.name + run.path[len(root.path) :]
             yield CorpusSource(name, run.path, "run", run.stamp, run.size_bytes)

@@ -128,7 +128,7 @@ def _captures(root: Path) -> Iterator[tuple[str, Path]]:
     """Each capture in *root* with its name below the address: a capture itself by its own name."""
     for path in find_runs([str(root)]):
         if not path.is_dir() or not RunDir(path).is_capture:
-            raise StoreError(f"{path}: is no capture; make one of it with: reenact import")
+            raise StoreError(f"{path}: is not a capture; convert it with: reenact import")
         yield path.absolute().name if path == root else path.relative_to(root).as_posix(), path
 
 
@@ -209,7 +209,7 @@ def pack(*runs: str | Path, out: str | Path, progress_bar: ProgressBar = no_prog
     if address and address.startswith("file:"):
         address, target = None, Path(local_path(out))
     if target is not None and os.path.lexists(target):
-        raise StoreError(f"{target}: is there already; name another file")
+        raise StoreError(f"{target}: exists already; name another file")
     found = sorted((name, path) for root in runs for name, path in _captures(Path(root)))
     for _, path in found:
         state = RunDir(path).state
@@ -224,7 +224,7 @@ def pack(*runs: str | Path, out: str | Path, progress_bar: ProgressBar = no_prog
     folder, _, name = address.rpartition("/")
     store = ObjectStore(folder, is_written=True)
     if store.size_of(name) is not None:
-        raise StoreError(f"{address}: is there already; name another object")
+        raise StoreError(f"{address}: exists already; name another object")
     with TemporaryDirectory(prefix="reenact-pack-") as temp:
         report = _pack_into(Path(temp) / "pack", found, address, progress_bar)
         if not store.put_new_file(name, Path(temp) / "pack"):
@@ -281,4 +281,4 @@ def _list(source: str | Path) -> list[RemoteRun]:
         raise StoreError(f"{path}: No such file or directory; {_STORED}")
     with os.scandir(path) if path.is_dir() else path.open("rb"):
         pass  # raises where it may not be read
-    raise StoreError(f"{path}: is no address and no pack; {_SHOWN if path.is_dir() else _STORED}")
+    raise StoreError(f"{path}: is not an address or a pack; {_SHOWN if path.is_dir() else _STORED}")

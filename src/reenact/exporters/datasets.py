@@ -395,7 +395,7 @@ def read_splits(text: str) -> dict[str, float]:
         except ValueError:
             mark = ""
         if not mark or not name or name in found:
-            raise UsageError(f"{text!r} is no split; write names and shares, such as train=0.9,test=0.1")
+            raise UsageError(f"{text!r} is not a split; write names and shares, such as train=0.9,test=0.1")
         found[name] = number
     return found
 

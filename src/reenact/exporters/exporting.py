@@ -134,17 +134,19 @@ def export_runs(
     core) read the runs, or *on* ``ray`` its tasks; what is written is the same, byte for byte.
     """
     if to not in EXPORT_FORMATS:
-        raise UsageError(f"{to!r} is no format to export to; use one of {', '.join(EXPORT_FORMATS)}")
+        raise UsageError(f"{to!r} is not an export format; use one of {', '.join(EXPORT_FORMATS)}")
     if odd := sorted(set(status) - set(get_args(RunStatus))):
         raise UsageError(f"runs do not end with {odd[0]!r}; select by: {', '.join(get_args(RunStatus))}")
     if min_utility is not None and isnan(min_utility):
-        raise UsageError("the least step utility is no number; give one, such as 0.5")
+        raise UsageError("the least step utility is not a number; give one, such as 0.5")
     given = [paths] if isinstance(paths, str | Path) else list(paths)
     # A run that is named twice, by itself and with its folder, is exported once.
     named = (run for path in given for run in _captures_in(path))
     found = [*{path if is_remote(path) else realpath(path): (path, name) for path, name in named}.values()]
     if not found:
-        raise UsageError(f"{given[0] if given else out}: there is no capture in it; name captures or folders")
+        raise UsageError(
+            f"{given[0] if given else out}: holds no capture; name captures or folders of captures"
+        )
     if test is not None:
         _check_test(Path(test), allow_code=allow_code)
     workers = _Workers(worker_count(jobs, is_much=True), on)
@@ -235,8 +237,11 @@ def _describe_error(path: str, error: Exception) -> str:
         return str(error)
     if isinstance(error, OSError):
         return f"{error.filename or path}: {error.strerror or error}"
-    told = f"{type(error).__name__}: {error}"
-    return f"{path}: an event says something else than events do ({told}); look at it with: reenact verify"
+    reason = f"{type(error).__name__}: {error}"
+    return (
+        f"{path}: an event has content that events of its type do not have ({reason}); "
+        "look at it with: reenact verify"
+    )
 
 
 def _export_documents(
@@ -376,7 +381,7 @@ def _captures_in(given: str | Path) -> list[tuple[str, str]]:
     if not path.is_dir():
         if not path.exists():
             raise StoreError(f"{path}: No such file or directory; name a run or a folder of runs")
-        raise StoreError(f"{path}: is no capture and no folder of captures")
+        raise StoreError(f"{path}: is neither a capture nor a folder of captures")
     manifests = sorted(path.rglob("manifest.json"))
     runs = [
         file.parent

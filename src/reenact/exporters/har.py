@@ -38,7 +38,7 @@ def document_of(reader: CaptureReader, lose: Callable[[Loss], None]) -> dict[str
                 entry = _entry_of(reader, asked, event, lose)
             except (LookupError, TypeError, AttributeError):
                 tag = str(type(asked).__struct_config__.tag)
-                lose(Loss(asked.seq, tag, None, "it is no HTTP as clients speak it"))
+                lose(Loss(asked.seq, tag, None, "it is not HTTP as clients use it"))
                 continue
             if entry is not None:
                 entries.append(entry)

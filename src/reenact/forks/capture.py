@@ -83,7 +83,7 @@ def refuse_place(place: Path, parent: Path) -> None:
     refuse_taken(place)
     target = Path(os.path.realpath(place))
     if target.is_relative_to(os.path.realpath(parent)):
-        raise StoreError(f"{place}: lies inside the capture that is forked; name a folder beside it")
+        raise StoreError(f"{place}: is inside the capture that is forked; name another folder")
 
 
 class ForkedCapture:

@@ -146,7 +146,7 @@ def read_change(
         return ForkChange(function=f"{getattr(given, '__module__', '?')}.{name}"), given
     else:
         raise UsageError(
-            f"change: {given!r} is no change; give a mapping such as {{'set': {{'$.due': 'Friday'}}}}"
+            f"change: {given!r} is not a change; give a mapping such as {{'set': {{'$.due': 'Friday'}}}}"
         )
     change.check()
     return change, None
@@ -164,7 +164,7 @@ def read_path(path: str) -> list[str | int]:
     while position < len(rest):
         found = _STEP.match(rest, position)
         if found is None:
-            raise UsageError(f"{path}: is no path; write one as $.orders[0].due")
+            raise UsageError(f"{path}: is not a path; write one as $.orders[0].due")
         steps.append(_read_step(path, *found.groups()))
         position = found.end()
     return steps
@@ -180,7 +180,7 @@ def _read_step(
     try:
         return msgspec.json.decode(quoted, type=str)
     except msgspec.DecodeError:
-        raise UsageError(f'{path}: {quoted} is no text of JSON; write one as ["a key"]') from None
+        raise UsageError(f'{path}: {quoted} is not a JSON text; write one as ["a key"]') from None
 
 
 def set_at(value: Any, path: str, new: Any) -> Any:
@@ -218,7 +218,7 @@ def _refuse_no_exception(name: str, module: str, short: str) -> None:
     except ImportError:
         kind = None
     if not (isinstance(kind, type) and issubclass(kind, Exception)):
-        raise UsageError(f"{name}: is no exception; write TimeoutError, a module's as pkg.Error, or 429")
+        raise UsageError(f"{name}: is not an exception; write TimeoutError, a module's as pkg.Error, or 429")
 
 
 def error_type(error: str) -> tuple[str | int, str]:
@@ -227,7 +227,7 @@ def error_type(error: str) -> tuple[str | int, str]:
     if name.isdecimal():
         status = int(name)
         if not 400 <= status <= 599:
-            raise UsageError(f"{name}: is no HTTP status of an error; choose one from 400 to 599")
+            raise UsageError(f"{name}: is not an HTTP error status; choose 400 to 599")
         return status, message or _phrase(status)
     if not re.fullmatch(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", name):
         raise UsageError(
@@ -239,7 +239,7 @@ def error_type(error: str) -> tuple[str | int, str]:
     if not module:
         kind = getattr(builtins, short, None)
         if not (isinstance(kind, type) and issubclass(kind, Exception)):
-            raise UsageError(f"{name}: is no exception of Python's own; name its module too, as pkg.{name}")
+            raise UsageError(f"{name}: is not a built-in exception; add its module, as pkg.{name}")
     return f"{module or 'builtins'}:{short}", message or "changed by a fork"
 
 
@@ -370,7 +370,7 @@ def _with_failure(
     if isinstance(kind, int):
         if not is_http:
             raise UsageError(
-                f"event {event['seq']} is no HTTP answer; name an exception, not the status {kind}"
+                f"event {event['seq']} is not an HTTP answer; name an exception, not the status {kind}"
             )
         body = msgspec.json.encode(
             {"error": {"message": message, "type": _phrase(kind), "code": kind}}

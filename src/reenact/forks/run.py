@@ -65,7 +65,9 @@ def make_plan(
     inherited = _inherited_request(path, source, FROM_START if at is None else at)
     request = change.request.over(inherited)
     if request != inherited and on_miss == "fail":
-        raise UsageError("a model that is asked otherwise must be asked: choose --on-miss live, or nearest")
+        raise UsageError(
+            "another model, prompt or temperature needs new answers; choose --on-miss live, or nearest"
+        )
     change = change.with_request(request)
     is_inherited = request == inherited
     if at is None:
@@ -81,7 +83,7 @@ def make_plan(
         around = next((one for one in source.calls if one.call_id == call.parent), None)
         place = f"event {around.seq}" if around is not None else "that call"
         raise UsageError(
-            f"{path}: event {at} happened inside another call, which is answered whole; fork at {place}"
+            f"{path}: event {at} happened inside another call, which is answered as a whole; fork at {place}"
         )
     if change.is_of_outcome:
         _try_change(path, source, call, change, function)
@@ -111,7 +113,7 @@ def _describe_event(source: ReplaySource, at: int) -> str:
         return f"there is no event {at}, the last one is {len(source.reader)}"
     event = _decode(source.reader.line(at))
     if not event["data"].get("derived"):
-        return f"event {at} ({event['type']}) is no call"
+        return f"event {at} ({event['type']}) is not a call"
     models = (call.seq for call in source.calls if call.type == "llm_request" and call.seq < at)
     asked = max(models, default=0)
     hint = f", whose model was asked at event {asked}" if asked else ""
@@ -210,7 +212,7 @@ class ForkRun(ReplayRun):
             return self.blocked[0].error()
         ending = engine.new_events.ending
         if engine.recorder.failed_by is not None and ending is not None:
-            return CheckFailed(f"{ending.error}; there is no fork")
+            return CheckFailed(f"{ending.error}; no fork was made")
         return None
 
     def half(self) -> ForkHalf:
@@ -335,7 +337,7 @@ def check_answers(halves: Iterable[ForkHalf]) -> None:
                 return
             why = why or f"{asked[data['callId']]}: {unanswered}"
     if why:
-        raise CheckFailed(f"{why}, or choose --on-miss nearest; there is no fork")
+        raise CheckFailed(f"{why}, or choose --on-miss nearest; no fork was made")
 
 
 def _why_unanswered(data: dict[str, Any]) -> str:

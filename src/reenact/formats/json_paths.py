@@ -52,7 +52,9 @@ class PathPattern:
         """The pattern that *text* is; :class:`FormatError` where it is none."""
         pattern, end = cls.parse_beginning(text)
         if end < len(text):
-            raise FormatError(f"not a path at {text[end:]!r}; write such as $.messages[*].content or $..id")
+            raise FormatError(
+                f"not a path at {text[end:]!r}; write for example $.messages[*].content or $..id"
+            )
         return pattern
 
     @classmethod

@@ -84,4 +84,4 @@ def rfc3339_of_ms(ts_ms: int | float) -> str:
     try:
         return rfc3339(datetime.fromtimestamp(ts_ms / 1000, UTC))
     except (ValueError, OverflowError, OSError):
-        raise FormatError(f"ts {ts_ms} is no time that a calendar has; record again") from None
+        raise FormatError(f"ts {ts_ms} is outside the calendar; record again") from None

@@ -84,7 +84,7 @@ class PairedComparison(msgspec.Struct, frozen=True, rename="camel"):
 
     def __str__(self) -> str:
         if not self.is_conclusive:
-            return "no difference can be told from this many runs"
+            return "no difference can be shown with this many runs"
         word, way = ("worse", "lower") if self.difference < 0 else ("better", "higher")
         points = f"{abs(100 * self.difference):.0f} points {way}"
         return (
@@ -311,14 +311,14 @@ def read_shadow_report(data: bytes, *, file: str | None = None) -> ShadowReport 
         elif schema == "reenact.shadow-steps.v1":
             report = msgspec.json.decode(data, type=StepsReport)
         else:
-            reason = "is no shadow report; reenact shadow --json writes one"
+            reason = "is not a shadow report; reenact shadow --json writes one"
             raise FormatError(reason, file=file, json_path="$.schema")
     except msgspec.ValidationError as error:
         found = format_error(error)
-        reason = f"is no shadow report: {found.reason}"
+        reason = f"is not a shadow report: {found.reason}"
         raise FormatError(reason, file=file, json_path=found.json_path) from None
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise FormatError(f"is no shadow report: {error}", file=file) from None
+        raise FormatError(f"is not a shadow report: {error}", file=file) from None
     figures = _figures_of_runs(report) if isinstance(report, ShadowReport) else _figures_of_steps(report)
     for path, stated, follows in figures:
         if not math.isclose(stated, follows, rel_tol=_ROUNDED, abs_tol=_ROUNDED):

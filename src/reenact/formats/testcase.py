@@ -330,6 +330,6 @@ def _check_assertions(value: dict[str, JsonValue]) -> Iterator[FormatProblem]:
         name = assertion.get("id") if isinstance(assertion, dict) else None
         if isinstance(name, str) and name in seen:
             path = f"$.assertions[{index}].id"
-            message = f"the id {name!r} is used twice; results could not be told apart"
+            message = f"the id {name!r} is used twice; results need different ids"
             yield FormatProblem(code="duplicate_id", json_path=path, message=message, severity="warning")
         seen.add(str(name))

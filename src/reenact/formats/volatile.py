@@ -48,7 +48,7 @@ class VolatileRule(Record, frozen=True):
         """A rule from one line: ``[CALL] PATH [=~ MASK]``."""
         start = _PATH.search(text)
         if start is None:
-            raise FormatError(f"{text!r} names no path; write such as: llm $.body.user")
+            raise FormatError(f"{text!r} names no path; write for example: llm $.body.user")
         call, rest = text[: start.start()], text[start.start() :]
         _, end = PathPattern.parse_beginning(rest)
         path, behind = rest[:end], rest[end:]
@@ -98,7 +98,9 @@ def check_rule(rule: VolatileRule) -> VolatileRule:
             "name the part that may differ"
         )
     if rule.mask is not ABSENT and _takes_all(rule.mask):
-        raise FormatError(f"the mask {rule.mask!r} finds every text whole; name the part that may differ")
+        raise FormatError(
+            f"the mask {rule.mask!r} matches every text completely; name the part that may differ"
+        )
     if rule.mask is not ABSENT and Pattern(rule.mask).search([""]) != [False]:
         raise FormatError(
             f"the mask {rule.mask!r} finds nothing in every text; let it find at least one sign"

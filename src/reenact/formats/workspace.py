@@ -113,7 +113,7 @@ def read_tree(text: bytes, *, file: str) -> Tree:
         record = _decode(text)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         _refuse_newer(text, file)
-        raise FormatError(f"is no tree of files: {error}; copy the capture again", file=file) from None
+        raise FormatError(f"is not a tree of files: {error}; copy the capture again", file=file) from None
     if record.version != VERSION:
         _refuse_newer(text, file)
         raise FormatError(f"version {record.version} of a tree is unknown", file=file, json_path="$.version")
@@ -147,7 +147,7 @@ def _encode_name(name: str, value: bytes) -> dict[str, object]:
 def _read_entry(record: _EntryRecord, file: str, path: str) -> TreeEntry:
     name = _read_bytes(record.name, record.nameHex, file, f"{path}.name")
     if name in (b"", b".", b"..") or b"/" in name or b"\0" in name:
-        raise FormatError(f"{name!r} is no name of a file: refused", file=file, json_path=f"{path}.name")
+        raise FormatError(f"{name!r} is not a file name: refused", file=file, json_path=f"{path}.name")
     match record.kind:
         case "file":
             entry = TreeEntry(
@@ -168,7 +168,7 @@ def _read_entry(record: _EntryRecord, file: str, path: str) -> TreeEntry:
             target = _read_bytes(record.target, record.targetHex, file, f"{path}.target")
             if not target or b"\0" in target or (record.inside and is_leading_out(target)):
                 raise FormatError(
-                    f"{target!r} is no target of a link: refused", file=file, json_path=f"{path}.target"
+                    f"{target!r} is not a link target: refused", file=file, json_path=f"{path}.target"
                 )
             entry = TreeEntry(name, "link", target=target, is_inside=record.inside)
         case "left-out":

@@ -118,7 +118,7 @@ def _decode(data: bytes) -> str:
     if found := _UNPRINTABLE.search(text):
         _refuse(
             _place_in(text[: found.start()]),
-            f"U+{ord(found[0]):04X} cannot stand in YAML; write it as an escape in double quotes",
+            f"U+{ord(found[0]):04X} is not allowed in YAML; write it as an escape in double quotes",
         )
     return text
 

@@ -99,5 +99,5 @@ def _base_url(url: str, where: str) -> str:
     except ValueError:
         is_usable = False
     if not is_usable:
-        raise UsageError(f"{where}: is no base URL; write one that begins with http:// or https://")
+        raise UsageError(f"{where}: is not a base URL; write one that begins with http:// or https://")
     return url.rstrip("/")

@@ -91,7 +91,7 @@ def _read(source: ForeignSource, runs: Runs) -> None:
             run.attempt(line, reading.entry, line, entry, lane)
     reading.turns.finish()
     if run.is_empty:
-        raise FormatError("there is no conversation in it", file=source.name)
+        raise FormatError("it holds no conversation", file=source.name)
 
 
 class _Reading:
@@ -120,7 +120,7 @@ class _Reading:
             if kind not in _NOTED:
                 run.unknown("type", [kind])
                 if "sessionId" not in entry:
-                    run.lose("is no entry of Claude Code; it is kept as a note", line)
+                    run.lose("is not an entry of Claude Code; it is kept as a note", line)
             run.note(kind, {key: value for key, value in entry.items() if key != "type"}, time_ms=time_ms)
             return
         run.check_fields("entry", entry, _ENTRY)

@@ -73,10 +73,10 @@ def _read(source: ForeignSource, runs: Runs) -> None:
         run.attempt(line, reading.entry, line, entry)
     reading.turns.finish()
     if reading.repeated:
-        run.note("history that is told again", {"items": reading.repeated})
-        run.missing("history that is told again, as of the session it was forked from, which is cut")
+        run.note("repeated history", {"items": reading.repeated})
+        run.missing("repeated history, of the session it was forked from, which is left out")
     if run.is_empty:
-        raise FormatError("there is no conversation in it", file=source.name)
+        raise FormatError("it holds no conversation", file=source.name)
 
 
 class _Reading:

@@ -131,7 +131,7 @@ def _json_payload(source: ForeignSource, reference: JsonValue) -> JsonValue:
     try:
         return read_value(_payload(source, reference))
     except ValueError as error:
-        raise error if isinstance(error, Unfit) else Unfit("the payload is no JSON") from None
+        raise error if isinstance(error, Unfit) else Unfit("the payload is not JSON") from None
 
 
 def _payload(source: ForeignSource, reference: JsonValue) -> bytes:

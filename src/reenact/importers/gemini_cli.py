@@ -73,7 +73,7 @@ def _read(source: ForeignSource, runs: Runs) -> None:
         reading.session(document)
     run.attempt(None, reading.finish)
     if run.is_empty:
-        raise FormatError("there is no conversation in it", file=source.name)
+        raise FormatError("it holds no conversation", file=source.name)
 
 
 class _Reading:
@@ -120,12 +120,10 @@ class _Reading:
         if before is not None:
             # Told again, when all of the session was written anew.
             if before != _digest(message):
-                self._run.note(
-                    "message that is told again", message, time_ms=iso_ms(message.get("timestamp"))
-                )
+                self._run.note("repeated message", message, time_ms=iso_ms(message.get("timestamp")))
             return
         if self._pending is not None and not self._pending.keys() <= message.keys():
-            self._run.note("message that is told again", self._pending)
+            self._run.note("repeated message", self._pending)
         self._pending, self._line = message, line
 
     def _flush(self) -> None:
@@ -174,7 +172,7 @@ class _Reading:
         ):
             return
         if own in self._results:
-            self._run.note("result that is told again", told, time_ms=time_ms)
+            self._run.note("repeated result", told, time_ms=time_ms)
         else:
             self._turns.result(own, told.get("response"), time_ms=time_ms, line=line)
 

@@ -187,7 +187,7 @@ def _from_base64(text: str) -> bytes:
     try:
         return base64.b64decode(text)
     except (binascii.Error, ValueError) as error:
-        raise Unfit(f"a body is no base64: {error}") from None
+        raise Unfit(f"a body is not base64: {error}") from None
 
 
 def _pairs(run: RunBuilder, headers: JsonValue) -> Pairs:

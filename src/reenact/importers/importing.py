@@ -196,7 +196,7 @@ def importers() -> dict[str, Importer]:
         except Exception as error:
             raise UsageError(f"{point.value}: this importer cannot be loaded: {error}") from error
         if not isinstance(made, Importer):
-            raise UsageError(f"{point.value}: is no reenact.importers.importing.Importer; ask its authors")
+            raise UsageError(f"{point.value}: is not a reenact.importers.importing.Importer; ask its authors")
         package = point.dist.name if point.dist is not None else point.module.partition(".")[0]
         found[made.name] = msgspec.structs.replace(made, package=package)
     for name in _BUILT_IN:
@@ -228,7 +228,9 @@ def import_runs(
         raise UsageError("nothing to import; name files or folders")
     known = importers()
     if format is not None and format not in known:
-        raise UsageError(f"{format!r} is no format that can be imported; known: {', '.join(sorted(known))}")
+        raise UsageError(
+            f"{format!r} is not a format that can be imported; known: {', '.join(sorted(known))}"
+        )
     chosen = list(known.values()) if format is None else [known[format]]
     job = _Job(Path(out), chosen, redact, is_named=format is not None)
     with ExitStack() as copies:
@@ -275,7 +277,7 @@ def import_source(found: _Found, importer: Importer, redact: Redact, progress: P
     except ReenactError as error:
         runs.discard()
         return _Imported([], str(error).removeprefix(f"{found.name}: "), [])
-    return _Imported(made, None if made else "there is no run in it", source.files_read())
+    return _Imported(made, None if made else "it holds no run", source.files_read())
 
 
 class _Staged(NamedTuple):
@@ -348,7 +350,7 @@ class _Job:
                 else:
                     self._add(path, below, importer, self._place(below, out))
         if len(self._found) == before and not self.failed:
-            self.failed.append(SkippedSource(str(folder), "there is nothing in it that can be imported"))
+            self.failed.append(SkippedSource(str(folder), "it holds nothing that can be imported"))
 
     def _importer_of(self, path: Path, name: str) -> Importer | None:
         is_folder = path.is_dir()

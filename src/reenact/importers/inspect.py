@@ -75,9 +75,9 @@ def _read(source: ForeignSource, runs: Runs) -> None:
         reason = str(error) or type(error).__name__
         if not count:
             raise FormatError(f"no log of Inspect: {reason}", file=source.name) from None
-        runs.lose(f"the samples behind it cannot be read: {reason}")
+        runs.lose(f"the samples after it cannot be read: {reason}")
     if not count:
-        raise FormatError("there is no sample in it", file=source.name)
+        raise FormatError("it holds no sample", file=source.name)
 
 
 def samples_of(source: ForeignSource) -> Iterator[dict[str, JsonValue]]:

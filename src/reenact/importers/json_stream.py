@@ -58,7 +58,7 @@ def read_members(
     window = _Window(stream, on_odd)
     yield from _read_value(window, (), lists)
     if window.peek():
-        raise BrokenJson("there is text behind the end of the document", window.line)
+        raise BrokenJson("there is text after the end of the document", window.line)
 
 
 def _read_value(window: _Window, path: JsonPath, lists: Collection[JsonPath]) -> Iterator[JsonMember]:

@@ -72,7 +72,7 @@ def _read(source: ForeignSource, runs: Runs) -> None:
     told = [(each, line) for top, line in listed for each in _with_observations(top)]
     spans = list(read_spans(told, _span_of, "observation", lost))
     if not spans and not lost:
-        raise FormatError("there is no observation in it", file=source.name)
+        raise FormatError("it holds no observation", file=source.name)
     import_spans(runs, spans, lost)
 
 

@@ -126,7 +126,7 @@ def _read(source: ForeignSource, runs: Runs) -> None:
             for request in _protobuf_requests(source.read(), lost):
                 requests.append(request)  # noqa: PERF402 — those before a broken one are kept
         except (ValueError, IndexError, struct.error) as error:
-            lost.append((f"the rest is no OTLP: {error}", None))
+            lost.append((f"the rest is not OTLP: {error}", None))
         if lost and not any(scope["spans"] for scope in _scopes_of(requests)):
             raise FormatError(lost[0][0].removeprefix("the rest is "), file=source.name)
     elif isinstance(source.first_line, dict):
@@ -527,7 +527,7 @@ def _fields_before_cut(data: bytes, lost: Losses, whole: int = 0) -> Iterator[tu
         yield from _fields(data)
     except _CutOff as cut:
         if not lost:
-            lost.append((f"the rest is no OTLP: {cut}", None))
+            lost.append((f"the rest is not OTLP: {cut}", None))
         if cut.number not in (0, whole) and cut.rest:
             yield cut.number, cut.rest
 

@@ -60,7 +60,7 @@ def _read(source: ForeignSource, runs: Runs) -> None:
         run.attempt(line, reading.entry, line, entry)
     reading.turns.finish()
     if run.is_empty:
-        raise FormatError("there is no conversation in it", file=source.name)
+        raise FormatError("it holds no conversation", file=source.name)
 
 
 class _Reading:

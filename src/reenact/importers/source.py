@@ -112,7 +112,7 @@ def reason_of(error: Exception) -> str:
     return str(error) if isinstance(error, Unfit) else "it holds something else than its format says"
 
 
-_NO_UTF8: Final = "there are bytes that are no UTF-8; each became the character U+FFFD"
+_NO_UTF8: Final = "some bytes are not UTF-8; each became the character U+FFFD"
 
 
 def _odd_line(text: bytes) -> int | None:
@@ -243,15 +243,15 @@ class ForeignSource:
         try:
             value = read_value(text, self._note_odd)
         except json.JSONDecodeError:
-            lose("the line is no JSON; the file may have been cut off here", number)
+            lose("the line is not JSON; the file may have been cut off here", number)
             return None
         except ValueError as error:
-            lose(f"the line is no JSON: {error}", number)
+            lose(f"the line is not JSON: {error}", number)
             return None
         if not self.is_json and _odd_line(text) is not None:
             lose(_NO_UTF8, number)
         if not isinstance(value, dict):
-            lose("the line is no JSON object", number)
+            lose("the line is not a JSON object", number)
             return None
         return value
 
@@ -284,7 +284,7 @@ class ForeignSource:
                 found = close_cut_text(error.doc[: error.pos])
             if found is None:
                 raise FormatError(f"no JSON: {error.msg}", file=self.name, line=error.lineno) from None
-            lost.append((f"the rest is no JSON: {error.msg}", error.lineno))
+            lost.append((f"the rest is not JSON: {error.msg}", error.lineno))
         except ValueError as error:
             raise FormatError(f"no JSON: {error}", file=self.name) from None
         try:
@@ -303,7 +303,7 @@ class ForeignSource:
             try:
                 yield from read_members(stream, lists, lambda line: lost.append((_NO_UTF8, line)))
             except BrokenJson as error:
-                lost.append((f"the rest is no JSON: {error}", error.line))
+                lost.append((f"the rest is not JSON: {error}", error.line))
 
     def line_of(self, place: JsonPath, number: int) -> int | None:
         """Where item *number*, from 1 on, of the list at *place* begins in a JSON document.

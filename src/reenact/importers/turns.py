@@ -179,7 +179,7 @@ class TranscriptTurns:
         )
         for tool in tools:
             if not self._run.tool_call(str(tool.id), tool.name, tool.arguments, lane=lane):
-                self._run.lose(f"a tool call is told twice: {tool.id}", tool.line)
+                self._run.lose(f"a tool call appears twice: {tool.id}", tool.line)
         for told in answer.results:
             self._emit_result(told)
             if told.time_ms is not None:
@@ -202,7 +202,7 @@ class TranscriptTurns:
             self._run.note("rest of an answer", {"text": text}, time_ms=time_ms, lane=lane)
         for tool in map(self._with_id, tools):
             if not self._run.tool_call(str(tool.id), tool.name, tool.arguments, time_ms=time_ms, lane=lane):
-                self._run.lose(f"a tool call is told twice: {tool.id}", tool.line)
+                self._run.lose(f"a tool call appears twice: {tool.id}", tool.line)
 
     def finish(self) -> None:
         """The transcript is at its end; what was said and never answered is a note."""

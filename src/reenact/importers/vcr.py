@@ -109,7 +109,7 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
             try:
                 value = {self._build(key): self._build(child) for key, child in node.value}
             except TypeError:
-                raise ValueError("the name of a member is no text") from None
+                raise ValueError("the name of a member is not a text") from None
         elif node.tag == _LIST_TAG:
             value = [self._build(child) for child in node.value]
         else:
@@ -236,7 +236,7 @@ def _make_object(items: list[Any]) -> dict[Any, Any]:
     try:
         return dict(zip(items[::2], items[1::2], strict=True))
     except TypeError:
-        raise ValueError("the name of a member is no text") from None
+        raise ValueError("the name of a member is not a text") from None
 
 
 def _recognises(source: ForeignSource) -> bool:
@@ -380,7 +380,7 @@ def _read_stream(source: ForeignSource, runs: Runs) -> None:
     run = runs.open()
     members: dict[str, Any] = {}
     count, is_whole = 0, False
-    lost: tuple[str, int | None] = ("there is no interaction in it that can be read", None)
+    lost: tuple[str, int | None] = ("it holds no readable interaction", None)
     with source.stream() as stream:
         loader = _StreamLoader(stream)
         try:
@@ -402,7 +402,7 @@ def _read_stream(source: ForeignSource, runs: Runs) -> None:
         except (yaml.YAMLError, ValueError, RecursionError) as error:
             mark = getattr(error, "problem_mark", None)
             reason = getattr(error, "problem", None) or str(error).partition("\n")[0]
-            lost = f"no YAML behind this: {reason}", None if mark is None else mark.line + 1
+            lost = f"the rest is not YAML: {reason}", None if mark is None else mark.line + 1
             run.lose(*lost)
         finally:
             loader.dispose()
@@ -574,7 +574,7 @@ def _from_base64(text: Any) -> bytes:
     try:
         return base64.b64decode(_bytes(text), validate=False)
     except (binascii.Error, ValueError) as error:
-        raise Unfit(f"a body is no base64: {error}") from None
+        raise Unfit(f"a body is not base64: {error}") from None
 
 
 def _bytes(body: Any) -> bytes:

@@ -176,7 +176,7 @@ class Handover:
         try:
             self._write("orders.json", msgspec.json.encode(orders))
         except UnicodeEncodeError:
-            raise UsageError(f"{orders.path}: is no UTF-8; choose a path with another name") from None
+            raise UsageError(f"{orders.path}: is not UTF-8; choose another path") from None
 
     def note_gateway_call(self) -> None:
         (self.folder / _GATEWAY_CALLED).touch()

@@ -37,7 +37,7 @@ class RequestChange(msgspec.Struct, frozen=True, omit_defaults=True):
     def check(self) -> None:
         """Raise :class:`UsageError` for what no model takes."""
         if self.model != self.model.strip() or any(mark in self.model for mark in "\r\n"):
-            raise UsageError(f"model {self.model!r}: is no model's name")
+            raise UsageError(f"model {self.model!r}: is not the name of a model")
         heat = self.temperature
         if heat is not None and not (math.isfinite(heat) and 0 <= heat <= _MAX_TEMPERATURE):
             raise UsageError(f"temperature {heat}: must be between 0 and {_MAX_TEMPERATURE:g}")

@@ -454,7 +454,7 @@ def _make_folder(request: pytest.FixtureRequest, workspace: str | bool, capture:
     elif isinstance(workspace, str):
         template = request.path.parent / workspace
         if not template.is_dir():
-            raise UsageError(f"workspace={workspace!r}: {template} is no folder; name one beside the test")
+            raise UsageError(f"workspace={workspace!r}: {template} is not a folder; name one beside the test")
         shutil.copytree(template, folder, symlinks=True, dirs_exist_ok=True)
     return folder
 

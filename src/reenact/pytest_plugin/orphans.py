@@ -42,7 +42,7 @@ class Orphans:
         terminalreporter.ensure_newline()
         if _is_partial(self._config):
             terminalreporter.write_line(
-                "reenact: orphans are looked for only where whole files are collected"
+                "reenact: orphans are only searched when complete files are collected"
             )
             return
         terminalreporter.write_line(f"reenact: {plural(len(self._found), 'capture')} that no test uses")

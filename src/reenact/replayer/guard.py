@@ -267,8 +267,8 @@ class Watch:
         for target in connections_since(self._sockets_before):
             if target.port not in self._known_ports and not self._allow.permits(target):
                 self._on_seen(
-                    f"a connection to {target.target} was made past Python, by a C library; what goes over "
-                    "it is recorded only where that is done inside a @reenact.tool"
+                    f"a connection to {target.target} was made by a C library, outside Python; its traffic "
+                    "is recorded only inside a @reenact.tool"
                 )
 
 

@@ -99,7 +99,7 @@ def capture(
         return Run()
     if chosen == "replay":
         if path is None:
-            raise UsageError("a replay reads a capture directory; give its path beside the sink")
+            raise UsageError("a replay reads a capture directory; give its path as well as the sink")
         return replay(path, redact=redact, volatile=volatile, allow=allow)
     if chosen != "capture":
         raise UsageError(f"mode {chosen!r} is unknown; choose off, capture or replay")

@@ -84,7 +84,7 @@ def shadow_steps(
     """
     read, _ = read_change(change)
     if read.is_of_outcome or not read.request.is_any:
-        raise UsageError("shadow: say how to ask otherwise: model, system or temperature")
+        raise UsageError("shadow: nothing is changed; give model, system or temperature")
     paths = name_runs([runs] if isinstance(runs, str | Path) else list(runs))
     questions: list[_Question] = []
     left_out = 0
@@ -96,7 +96,7 @@ def shadow_steps(
                 else:
                     questions.append(question)
     if not questions:
-        raise UsageError(f"{paths[0]}: holds no model request as it was sent; there is nothing to ask again")
+        raise UsageError(f"{paths[0]}: holds no model request as it was sent; nothing can be asked again")
     steps: dict[int, AskedStep] = {}
     is_interrupted = False
     with (
@@ -187,7 +187,7 @@ def _with_key(place: str, provider: str, url: str, headers: Mapping[str, str]) -
         return url, {}
     key = next((os.environ[each] for each in _KEYS[provider] if os.environ.get(each)), None)
     if key is None:
-        raise UsageError(f"{place}: there is no key to ask with; set {_KEYS[provider][0]}")
+        raise UsageError(f"{place}: no API key; set {_KEYS[provider][0]}")
     if name is None:
         changed = [(each, key if each == "key" else value) for each, value in query]
         return urlunsplit(parts._replace(query=urlencode(changed))), {}

@@ -67,12 +67,14 @@ class ObjectStore:
         found = address_in(address)
         if found is None or "://" not in address:
             raise UsageError(
-                f"{address}: is no address; write such as s3://BUCKET/FOLDER ({', '.join(SCHEMES)})"
+                f"{address}: is not an address; write for example s3://BUCKET/FOLDER ({', '.join(SCHEMES)})"
             )
         parts = urlsplit(found)
         if "@" in parts.netloc or parts.query or parts.fragment:
             shown = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
-            raise UsageError(f"{shown}: an address holds no credentials; put them where the service looks")
+            raise UsageError(
+                f"{shown}: an address must not hold credentials; put them where the service's own tools look"
+            )
         self.address = found.rstrip("/")
         obstore = _import_obstore()
         self._errors = obstore.exceptions
@@ -299,7 +301,7 @@ def safe_name(name: str, where: str) -> str:
     """*name* where it stays inside the folder that it is put into; whoever wrote it is not trusted."""
     pieces = name.split("/")
     if any(piece in ("", ".", "..") or "\0" in piece or "\\" in piece for piece in pieces):
-        raise StoreError(f"{where}: {name!r} is no name of a file in a run; it was not read")
+        raise StoreError(f"{where}: {name!r} is not a file name of a run; it was not read")
     return name
 
 
@@ -318,7 +320,7 @@ def _first_words(error: Exception) -> str:
     if "NoSuchBucket" in text:
         return "there is no such bucket; make it, or check the address"
     if "CredentialsNotLoaded" in str(error) or "169.254.169.254" in str(error):
-        return "there are no credentials; set them as the service's own tools take them"
+        return "there are no credentials; set them as for the service's own tools"
     return text[:300]
 
 

@@ -61,7 +61,7 @@ def is_written_through(target: Path) -> bool:
 def refuse_without_neighbour(target: Path, beside: str) -> None:
     """Raise where *target* is no file to put *beside* next to."""
     if is_written_through(target):
-        raise UsageError(f"{target}: is no regular file, and {beside} goes next to it; name a file")
+        raise UsageError(f"{target}: is not a regular file, and {beside} goes next to it; name a file")
 
 
 def _stream_of(found: os.stat_result) -> int | None:

@@ -294,7 +294,7 @@ class Pack:
             yield from entries
             return
         if sum(entry.size_bytes for entry in entries) != page.size_bytes:
-            raise self._broken_pack("its directory counts otherwise than its footer")
+            raise self._broken_pack("its directory and its footer disagree on the count")
         for entry in entries:
             yield from self._leaves(entry, level - 1)
 
@@ -311,7 +311,7 @@ class Pack:
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise self._broken_pack(f"its directory cannot be read ({error})") from None
         if len(entries) != page.size_bytes and is_leaf:
-            raise self._broken_pack("its directory counts otherwise than its footer")
+            raise self._broken_pack("its directory and its footer disagree on the count")
         for entry in entries:
             self._check_entry(entry, is_leaf=is_leaf)
         return entries
@@ -331,7 +331,7 @@ class Pack:
         return found
 
     def _broken_pack(self, reason: str) -> FormatError:
-        return FormatError(f"is no whole pack: {reason}; get or make it again", file=self.name)
+        return FormatError(f"is not a complete pack: {reason}; get or make it again", file=self.name)
 
 
 class _FileWriter:
@@ -406,4 +406,4 @@ class _FileWriter:
                 raise StoreError(f"{self._where}: {reason}") from error
 
     def _broken_run(self, reason: str) -> FormatError:
-        return FormatError(f"is no whole run: {reason}; get or make the pack again", file=self._where)
+        return FormatError(f"is not a complete run: {reason}; get or make the pack again", file=self._where)

@@ -46,7 +46,7 @@ def project_file_to_write(start: Path) -> Path:
         return found
     file = start.absolute() / PROJECT_FILE
     if file.exists() and not file.is_file():
-        raise StoreError(f"{file}: is no regular file; remove it")
+        raise StoreError(f"{file}: is not a regular file; remove it")
     if not _belong_to_us([start, file] if os.path.lexists(file) else [start]):
         raise StoreError(
             f"{file}: would belong to somebody else and be ignored; name another with {PROJECT_VARIABLE}"

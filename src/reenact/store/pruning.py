@@ -174,14 +174,14 @@ def prune(
 def _seconds(age: str) -> float:
     found = _AGE.fullmatch(age.strip())
     if found is None:
-        raise UsageError(f"{age!r} is no age; write a number and s, m, h, d or w, as 30d")
+        raise UsageError(f"{age!r} is not an age; write a number and s, m, h, d or w, as 30d")
     return float(found[1]) * _SECONDS[found[2]]
 
 
 def _bytes(text: str) -> int:
     found = _SIZE.fullmatch(text.strip())
     if found is None:
-        raise UsageError(f"{text!r} is no size; write a number and B, kB, MB, GB or TB, as 500MB")
+        raise UsageError(f"{text!r} is not a size; write a number and B, kB, MB, GB or TB, as 500MB")
     return int(float(found[1]) * _BYTES[found[2].removesuffix("B").upper() or "B"])
 
 

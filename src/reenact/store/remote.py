@@ -84,7 +84,7 @@ class _InBucket:
         store = ObjectStore(self.label)
         found = store.objects()
         if not found:
-            raise StoreError(f"{self.label}: there is nothing; check the address")
+            raise StoreError(f"{self.label}: nothing found; check the address")
         store.fetch(found, "", folder)
 
     def fetch_files(self, folder: Path) -> Path:
@@ -108,7 +108,7 @@ class _InBucket:
         store = ObjectStore(f"{self._root}/{above}")
         found = store.look_at(name) if name else None
         if found is None:
-            raise StoreError(f"{self.label}: is no run; list what is stored there with: reenact ls")
+            raise StoreError(f"{self.label}: is not a run; list what is stored there with: reenact ls")
         store.fetch([found], "", folder)
         return folder / name
 

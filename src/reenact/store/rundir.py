@@ -591,10 +591,10 @@ def become_folder(temp: Path, path: Path) -> None:
 def refuse_taken(folder: Path) -> None:
     """Raise where *folder* is anything but new or empty, such as a file, a device or a link to nowhere."""
     if os.path.lexists(folder) and (not folder.is_dir() or any(folder.iterdir())):
-        raise StoreError(f"{folder}: is there already; name a new folder")
+        raise StoreError(f"{folder}: exists already; name a new folder")
     above = next((place for place in folder.parents if os.path.lexists(place)), folder)
     if above != folder and not above.is_dir():
-        raise StoreError(f"{folder}: {above} is no folder; name a new folder elsewhere")
+        raise StoreError(f"{folder}: {above} is not a folder; name a new folder elsewhere")
 
 
 def _describe(path: Path, names: list[str]) -> str:

@@ -44,7 +44,7 @@ _EARLIER_MAX_CHARACTERS: Final = 2_000_000
 """Up to reenact 0.1."""
 _OUTSIDE: Final = ("network", "process", "file")
 """Sources of values that are calls of the outside; clocks and chance say nothing to a reviewer."""
-UNREADABLE_EVENT: Final = "an event that says something else than events do"
+UNREADABLE_EVENT: Final = "an event with content that events of its type do not have"
 _UNREADABLE: Final = (ReenactError, LookupError, TypeError, ValueError, AttributeError, RecursionError)
 _decode: Final = msgspec.json.Decoder().decode
 _dump: Final = json.JSONEncoder(ensure_ascii=False).encode

@@ -64,7 +64,7 @@ def _moment(event: TraceEvent) -> datetime:
     try:
         return datetime.fromisoformat(event.ts)
     except ValueError:
-        raise UsageError(f"{event.event_id}: {event.ts!r} is no time, so its latency is unknown") from None
+        raise UsageError(f"{event.event_id}: {event.ts!r} is not a time, so its latency is unknown") from None
 
 
 def _slowest(timed: list[tuple[TraceEvent, float]]) -> str:

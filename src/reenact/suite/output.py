@@ -139,7 +139,7 @@ def _check_json(text: str, params: OutputMatchesFormat) -> tuple[list[str], dict
     except FormatError as error:
         return [f"text that is {error.reason}"], {"json": False}
     if params.required_keys and not isinstance(value, dict):
-        return [f"JSON that is no object with the keys {', '.join(params.required_keys)}"], {"json": True}
+        return [f"JSON that is not an object with the keys {', '.join(params.required_keys)}"], {"json": True}
     missing = [key for key in params.required_keys if not has_key(value, key)]
     problems = [f"no key {', '.join(map(quote, missing))}"] if missing else []
     return problems, {"keys": sorted(value) if isinstance(value, dict) else []}

@@ -214,7 +214,7 @@ class _Translator:
                 can_repeat = False
             elif (repeat := self._repeat()) is not None:
                 if not can_repeat:
-                    self._refuse("nothing stands before the repetition")
+                    self._refuse("there is nothing to repeat")
                 copies[-1] = self._multiply_copies(copies[-1], repeat[0])
                 pieces[-1] = self._translate_repetition(pieces[-1], *repeat)
             elif sign == "(":
@@ -293,7 +293,7 @@ class _Translator:
         if self._peek() in ("<", "'"):
             name = self._until(">" if self._take() == "<" else "'", "the name of a group")
             if not regex.fullmatch(r"[^\W\d]\w*", name):
-                self._refuse(f"{name!r} is no name of a group")
+                self._refuse(f"{name!r} is not the name of a group")
             self.group_count += 1
             self.names.setdefault(name, []).append(self.group_count)
             return self._translate_group(f"(?P<{self._identifier(name)}>", options), None
@@ -460,7 +460,7 @@ class _Translator:
                 self._refuse("a control character is not named")
             return [ord(self._take()) & 0x1F]
         if sign == "M" and self._peek() == "-":
-            self._refuse("\\M- stands for a byte that is no character")
+            self._refuse("\\M- means a byte, not a character")
         return [ord(sign)]
 
     def _digits(self, allowed: frozenset[str], most: int) -> str:
@@ -475,7 +475,7 @@ class _Translator:
             self._refuse("\\u needs four hexadecimal digits, or codes in braces")
         codes = [int(name, 16) for name in names]
         if any(0xD800 <= code < 0xE000 for code in codes):
-            self._refuse("half of a surrogate pair is no character")
+            self._refuse("half of a surrogate pair is not a character")
         return codes
 
     # Sets

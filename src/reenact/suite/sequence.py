@@ -197,7 +197,7 @@ class DivergenceFree(Params, frozen=True, kw_only=True):
 def divergence_free(trace: Trace, params: DivergenceFree) -> Verdict:
     """The replay reproduced the recorded run, and nothing tried to go live."""
     if not trace.capabilities.get(REPLAYED):
-        raise UsageError("nothing was replayed; give adapter_input a command beside its capture")
+        raise UsageError("nothing was replayed; give adapter_input a command as well as its capture")
     refused = of_type(trace, "live_call_refused")
     found = [
         event for event in of_type(trace, "divergence") if event.data.get("code") not in params.allowed_codes

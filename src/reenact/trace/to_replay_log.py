@@ -179,7 +179,7 @@ class _Projection:
         self._lose_present(data, "lane", "parent")
         params = self._plain("args", data.args)
         if not isinstance(params, dict):
-            self._lose("args", "params are an object: the arguments stand in its member `args`")
+            self._lose("args", "params are an object: the arguments are in its member `args`")
             params = {"args": params}
         self._tool_calls += 1
         self._open[data.callId] = event.ts

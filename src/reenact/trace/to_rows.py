@@ -271,7 +271,7 @@ class _Reading:
             self._lose(Loss(asked.seq, "llm_request", "request", "it is of no known wire format"))
             return
         if response is None or not response.complete or response.error is not None:
-            self._lose(Loss(answered.seq, "llm_response", None, "there is no whole answer"))
+            self._lose(Loss(answered.seq, "llm_response", None, "there is no complete answer"))
             return
         try:
             self._put(asked, answered, request, response)
@@ -288,7 +288,7 @@ class _Reading:
         is_reported = isinstance(stored, dict) and "url" not in stored
         after = str(stored.get("after")) if isinstance(stored, dict) and is_reported else ""
         if after in self._unfit:
-            raise _Unfit("it goes on with a conversation that cannot be a row")
+            raise _Unfit("it continues a conversation that cannot be a row")
         before = self._reported.get(after)
         new = _chat_messages(request)
         answer = _assistant(response.parts)

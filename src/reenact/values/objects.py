@@ -64,7 +64,7 @@ def rebuild_object(name: str, fields: dict[str, object]) -> object:
         for key, child in fields.items():
             object.__setattr__(found, key, child)
         return found
-    raise FormatError(f"the recorded value is a {name}, which is no data class")
+    raise FormatError(f"the recorded value is a {name}, which is not a data class")
 
 
 def member_of(value: Enum) -> tuple[object, bool]:

@@ -189,7 +189,7 @@ class Api:
         if question in self._of_two_runs:
             return self._of_the_two(question, query)
         if question not in self._of_a_run:
-            raise UsageError(f"{question!r} is no question")
+            raise UsageError(f"{question!r} is not a question")
         with self._shelf.open(query.get("run", "")) as artifact:
             return self._of_a_run[question](artifact, query)
 
@@ -374,7 +374,7 @@ def _read_filter(query: Query) -> Wanted:
 def _number(query: Query, name: str, otherwise: int) -> int:
     text = query.get(name, str(otherwise))
     if not (text.isascii() and text.isdigit() and len(text) < 16):
-        raise UsageError(f"{name}={text!r} is no number")
+        raise UsageError(f"{name}={text!r} is not a number")
     return int(text)
 
 

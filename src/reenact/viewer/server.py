@@ -146,7 +146,7 @@ def view(
     shelf = Shelf(tuple(map(Path, paths)), prices)
     with closing(shelf), suppress(KeyboardInterrupt):
         if not shelf.ids and not shelf.shadow_reports.lines():
-            raise StoreError(f"{paths[0]}: is a receipt; name the run that was replayed beside it")
+            raise StoreError(f"{paths[0]}: is a receipt; name also the run that was replayed")
         listener = bind(port)
         started = (address(listener), len(shelf.ids))
         serve(viewer_app(shelf), listener, on_start=lambda: on_start(*started) if on_start else None)

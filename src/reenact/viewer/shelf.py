@@ -177,7 +177,7 @@ class Shelf:
             with self._lock:
                 self._paths[run_id] = copy
         if run_id not in self._paths:
-            raise UsageError(f"there is no run {run_id!r} here; the list of runs has all")
+            raise UsageError(f"there is no run {run_id!r} here; see the list of runs")
         return self._paths[run_id]
 
     @contextmanager

@@ -40,7 +40,7 @@ def fork_choices(header: Header, detail: Detail) -> dict[str, object]:
     if step.derived:
         return {"why": "The agent ran this tool itself. Fork at the model's answer that asked for it."}
     if step.parent_seq is not None:
-        why = "It was made inside another call, which is answered whole. Fork at that one."
+        why = "It was made inside another call, which is answered as a whole. Fork at that one."
         return {"why": why, "seq": step.parent_seq}
     if step.outcome_seq is None or step.kind in ("state", "message"):
         return {}

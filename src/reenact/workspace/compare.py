@@ -75,9 +75,11 @@ def walk(read: ReadTree, digest: str) -> Iterator[tuple[bytes, TreeEntry]]:
 def refuse_endless(digest: str, count: int, depth: int) -> None:
     """Raise for a tree of so many entries, or so deep."""
     if depth > MAX_DEPTH:
-        raise FormatError(f"{digest}: the folders are more than {MAX_DEPTH} deep; nobody recorded that")
+        raise FormatError(
+            f"{digest}: the folders are more than {MAX_DEPTH} deep; reenact does not record such a tree"
+        )
     if count > MAX_ENTRIES:
-        raise FormatError(f"{digest}: has more than {MAX_ENTRIES} files; nobody recorded that")
+        raise FormatError(f"{digest}: has more than {MAX_ENTRIES} files; reenact does not record such a tree")
 
 
 def find_entry(read: ReadTree, digest: str, path: bytes) -> TreeEntry | None:
@@ -103,7 +105,9 @@ def _compare(
     read: ReadTree, before: str | None, after: str | None, prefix: bytes, depth: int
 ) -> Iterator[FileChange]:
     if depth > MAX_DEPTH:
-        raise FormatError(f"{after}: the folders are more than {MAX_DEPTH} deep; nobody recorded that")
+        raise FormatError(
+            f"{after}: the folders are more than {MAX_DEPTH} deep; reenact does not record such a tree"
+        )
     old = {entry.name: entry for entry in (read(before) if before else _EMPTY)}
     new = {entry.name: entry for entry in (read(after) if after else _EMPTY)}
     for name in sorted(old.keys() | new.keys()):

@@ -41,7 +41,7 @@ class RecordedFile(msgspec.Struct, frozen=True, rename="camel", omit_defaults=Tr
     digest: str = ""
     target: str = ""
     hidden: bool = False
-    """Whether placeholders stand where secrets were."""
+    """Whether placeholders replace secrets in it."""
     why: str = ""
     """Why it is left out."""
 
@@ -130,7 +130,7 @@ def read_moment(path: str | Path, number: int) -> FilesReport:
     history = _open_any(path)
     trees = _trees_in_turn(history)
     if number >= len(trees):
-        raise UsageError(f"{path}: has {len(trees)} moments of its files; there is no {number}")
+        raise UsageError(f"{path}: has its files at {len(trees)} moments; there is no moment {number}")
     seq, before, tree, _ = trees[number]
     changes = compare_trees(history.read_tree, before, tree) if before else []
     described = _describe(changes, history.content)

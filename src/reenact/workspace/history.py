@@ -201,7 +201,7 @@ class GitObjects:
                     self._leave()
         name, places = os.fsdecode(entry.name), " and ".join(self._places)
         raise NotInGit(
-            f"{name}: is kept by git alone, and there is no such object {entry.git} in {places}; "
+            f"{name}: is only kept by git, and there is no object {entry.git} in {places}; "
             "name the repository with --repository DIR, or run this inside it"
         )
 

@@ -116,7 +116,7 @@ def make_rules(above: Iterable[tuple[str, ...]]) -> IgnoreRules:
             is_hex = texts[2:] == (_HEX,)
             prefix, text = (os.fsdecode(bytes.fromhex(each)) for each in texts[:2]) if is_hex else texts
         except ValueError:
-            raise FormatError("is no path and text of an ignore file", json_path=_ABOVE) from None
+            raise FormatError("is not a path and the text of an ignore file", json_path=_ABOVE) from None
         rules = IgnoreRules(text, rules, prefix)
     return rules or IgnoreRules("")
 

@@ -104,7 +104,7 @@ def _refuse_other_than_utf8(*places: str) -> None:
             place.encode()
         except UnicodeEncodeError:
             shown = os.fsencode(place).decode("utf-8", "backslashreplace")
-            raise UsageError(f"{shown}: is no UTF-8; let the run work in another folder") from None
+            raise UsageError(f"{shown}: is not UTF-8; let the run work in another folder") from None
 
 
 def commit_of(root: str) -> tuple[str, dict[str, str]]:

@@ -73,7 +73,7 @@ def restore_start(reader: EventReader, repository: str | Path | None = None) -> 
     history = WorkspaceHistory(reader, repository=place)
     with _scratch_folder(history.start.path_bytes) as root:
         restored = history.restore(history.start.tree, root, refuse_links_out=True)
-        notes = [f"{path}: placeholders stand where secrets were" for path in restored.hidden]
+        notes = [f"{path}: placeholders replace secrets in it" for path in restored.hidden]
         notes += [f"{path}: is a link that leads out of the files; not made" for path in restored.refused]
         cwd = root / history.start.cwd if history.start.cwd is not None else None
         if cwd is not None and not cwd.is_dir():

@@ -43,7 +43,9 @@ def _load(point: EntryPoint) -> Capsule:
             f"capsule {point.name!r} of {_package(point)} cannot be loaded: {type(error).__name__}: {error}"
         ) from error
     if not isinstance(capsule, Capsule):
-        raise UsageError(f"{point.value} of {_package(point)} is no Capsule but a {type(capsule).__name__}")
+        raise UsageError(
+            f"{point.value} of {_package(point)} is not a Capsule but a {type(capsule).__name__}"
+        )
     if capsule.manifest.id != point.name:
         raise UsageError(
             f"capsule {point.name!r} of {_package(point)} calls itself {capsule.manifest.id!r}; "

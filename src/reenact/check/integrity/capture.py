@@ -418,7 +418,7 @@ class _CaptureCheck:
             reason = f"fork.parent.eventHash is not that of the parent's event {known.events}"
             self.find("parent_event", reason, MANIFEST)
         elif known.logHash not in (ABSENT, f"sha256:{whole.hexdigest()}"):
-            reason = f"{changed}, behind event {known.events}; the fork does not need what comes there"
+            reason = f"{changed}, behind event {known.events}; the fork does not use that part"
             self.find("parent_differs", reason, MANIFEST, severity="warning")
 
     def _digest_with_plain_ends(self) -> str:
@@ -435,7 +435,7 @@ class _CaptureCheck:
         with open_inside(self._run.path, TRANSCRIPT) as stream:
             found = stream.read()
         if not is_transcript_of(EventReader(self._run), found.replace(b"\r\n", b"\n")):
-            remedy = f"make it anew with: reenact recover {shlex.quote(str(self._run.path))}"
+            remedy = f"write it again with: reenact recover {shlex.quote(str(self._run.path))}"
             reason = f"is not what the events say; {remedy}"
             self.find("transcript", reason, TRANSCRIPT)
 

@@ -324,7 +324,7 @@ def _scan_of(open_stream: Callable[[], BinaryIO], file: str, *, lenient: bool, p
     with open_stream() as stream:
         dialect = find_dialect(stream, file=file)
     if dialect is None:
-        raise FormatError("is no REPLAY.jsonl: no line of it is an event", file=file)
+        raise FormatError("is not a REPLAY.jsonl: it has no line that is an event", file=file)
     published = published or is_published(open_stream, file=file)
     return LogScan(Path(file).name, dialect.name, lenient=lenient, is_published=published)
 
@@ -406,7 +406,7 @@ class _LogCheck:
         for fault in self._links.find_faults(read_again):
             self._add_fault(fault)
         if self._cut_at is not None:
-            reason = "links, times and totals behind this line were not checked; --lenient checks the rest"
+            reason = "links, times and totals after this line were not checked; --lenient checks them"
             self.find("not_checked", reason, self._cut_at, "warning")
             return
         if self._end is None:
@@ -432,7 +432,9 @@ class _LogCheck:
                 own = min(self._sessions, key=lambda name: self._sessions[name])
                 self.find("foreign_event", f"belongs to session {session!r}, not {own!r}", line)
         if self._behind_end is not None:
-            self.find("after_end", "stands behind SessionEnd, the last event of a log", self._behind_end)
+            self.find(
+                "after_end", "comes after SessionEnd, which must be the last event of a log", self._behind_end
+            )
 
     def _add_fault(self, fault: LinkFault) -> None:
         if fault.fault == "no_outcome" and self._cut_at is not None:

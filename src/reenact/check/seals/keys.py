@@ -48,7 +48,7 @@ def read_private_key(text: bytes, *, file: str) -> Ed25519PrivateKey:
     except TypeError:
         _refuse(file, "is encrypted; give a private key without a password")
     except (ValueError, UnsupportedAlgorithm):
-        _refuse(file, f"is no private key in PEM; {_GENERATE}")
+        _refuse(file, f"is not a private key in PEM; {_GENERATE}")
     if not isinstance(key, Ed25519PrivateKey):
         _refuse(file, f"is a key of another kind ({_kind(key)}); seals take Ed25519, {_GENERATE}")
     return key
@@ -61,7 +61,7 @@ def read_public_key(text: bytes, *, file: str) -> Ed25519PublicKey:
     try:
         key = load_pem_public_key(text)
     except (ValueError, UnsupportedAlgorithm):
-        _refuse(file, "is no public key in PEM; ask the signer for the file that ends in .pub")
+        _refuse(file, "is not a public key in PEM; ask the signer for the file that ends in .pub")
     if not isinstance(key, Ed25519PublicKey):
         _refuse(file, f"is a key of another kind ({_kind(key)}); seals are signed with Ed25519")
     return key

@@ -277,7 +277,11 @@ class _PublishedCheck:
     def take(self, line: ProvedLine) -> None:
         position = self._position(line.leaf)
         if position is None:
-            self._find("seal_line", "is no line of the sealed log: changed, or from another run", line.number)
+            self._find(
+                "seal_line",
+                "is not a line of the sealed log: it was changed, or is from another run",
+                line.number,
+            )
         elif line.at != position:
             message = f"says that it is line {line.at} of the sealed log, and is line {position}"
             self._find("seal_proof", message, line.number, "$.seal.at")
@@ -297,7 +301,7 @@ class _PublishedCheck:
         if self._seen[position]:
             self._find("seal_repeated", f"is line {position} of the sealed log again", number)
         elif position < self._last:
-            message = f"is line {position} of the sealed log and stands behind line {self._last}"
+            message = f"is line {position} of the sealed log but comes after line {self._last}"
             self._find("seal_order", message, number)
         self._seen[position] = 1
         while self._last < position:

@@ -140,7 +140,7 @@ def _seal_elsewhere(
     """Seal a run at an address or in a pack, or seal one to an address; secrets are never put there."""
     name = remote_name(path)
     if out is None and address_in(name.partition("#")[0]) is None:
-        raise UsageError(f"{name}: a seal cannot stand beside a run in a pack; say where it goes")
+        raise UsageError(f"{name}: a seal cannot be written beside a run in a pack; name a file with -o")
     target = local_path(out if out is not None else f"{name.replace('#', '-')}{_SEAL}")
     address = address_in(target)
     if address is None:
@@ -149,7 +149,7 @@ def _seal_elsewhere(
     folder, _, file = address.rpartition("/")
     store = ObjectStore(folder, is_written=True)
     if not replace and store.size_of(file) is not None:
-        raise StoreError(f"{address}: is there already; replace it with --force, or name another")
+        raise StoreError(f"{address}: exists already; replace it with --force, or name another")
     secret = default_secret(Path(file))
     with TemporaryDirectory(prefix="reenact-seal-") as temp, local_run(path) as copy:
         made = Path(temp, file)

@@ -142,4 +142,4 @@ class RunSource(Protocol):
         """Let go of the file."""
 
     def verify(self) -> None:
-        """Raise :class:`~reenact.errors.FormatError` where the artifact is not what it says it is."""
+        """Raise :class:`~reenact.errors.FormatError` where the artifact is not valid."""
