@@ -1,7 +1,9 @@
 """What the project promises as a whole: its public surface, its documents, its tools."""
 
 import ast
+import inspect
 import os
+import pydoc
 import re
 import shlex
 import shutil
@@ -75,6 +77,7 @@ def test_public_names_are_pinned():
         "UnknownVersion",
         "UpdateReport",
         "UsageError",
+        "ValidateReport",
         "VerifyReport",
         "VerifyRunsReport",
         "__version__",
@@ -114,9 +117,11 @@ def test_public_names_are_pinned():
         "test",
         "tool",
         "update_command",
+        "validate",
         "verify",
         "verify_runs",
         "view",
+        "write_first_test",
         "write_page",
     ]
     assert dir(reenact) == reenact.__all__
@@ -304,6 +309,22 @@ def test_the_api_page_has_every_public_name(name):
     """In a heading or a table."""
     page = (ROOT / "docs" / "api.md").read_text()
     assert f"## {name}\n" in page or f"| `{name}` |" in page or f"`reenact.{name}`" in page
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in reenact.__all__ if inspect.isroutine(getattr(reenact, name))]
+)
+def test_the_api_page_has_an_executed_example_of_every_function(name):
+    """``test_tutorial.py`` executes them."""
+    page = (ROOT / "docs" / "api.md").read_text()
+    examples = "".join(re.findall(r"^```pycon\n(.*?)```", page, re.DOTALL | re.MULTILINE))
+    assert re.search(rf"\breenact\.{name}\b", examples)
+
+
+def test_help_shows_every_public_name():
+    """``help(reenact)`` is where people look first."""
+    shown = pydoc.plain(pydoc.render_doc(reenact))
+    assert [name for name in reenact.__all__ if name[0] != "_" and not re.search(rf"\b{name}\b", shown)] == []
 
 
 def test_base_requirements_are_the_packages_own():

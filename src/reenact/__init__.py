@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from reenact.analysis.compare import DiffReport, diff
     from reenact.analysis.convert import ConvertReport, convert
     from reenact.analysis.fork_tree import fork_tree
+    from reenact.check.actions.files import ValidateReport, validate
     from reenact.check.artifact import verify
     from reenact.check.findings import VerifyReport
     from reenact.check.seals.keys import KeygenReport, keygen
@@ -59,6 +60,7 @@ if TYPE_CHECKING:
     from reenact.shadowing.experiment import SamplesReport, fork_samples, shadow
     from reenact.shadowing.steps import shadow_steps
     from reenact.store.pruning import PruneReport, prune
+    from reenact.suite.first_test import write_first_test
     from reenact.suite.runner import SuiteReport
     from reenact.viewer.page import PageReport, write_page
     from reenact.viewer.server import view
@@ -110,6 +112,7 @@ _HOMES = {
     "UnknownVersion": "errors",
     "UpdateReport": "commands.update",
     "UsageError": "errors",
+    "ValidateReport": "check.actions.files",
     "VerifyReport": "check.findings",
     "VerifyRunsReport": "corpus.batches",
     "capture": "run",
@@ -148,9 +151,11 @@ _HOMES = {
     "test": "rerun",
     "tool": "seams.tool",
     "update_command": "commands.update",
+    "validate": "check.actions.files",
     "verify": "check.artifact",
     "verify_runs": "corpus.batches",
     "view": "viewer.server",
+    "write_first_test": "suite.first_test",
     "write_page": "viewer.page",
 }
 
@@ -199,6 +204,7 @@ __all__ = [
     "UnknownVersion",
     "UpdateReport",
     "UsageError",
+    "ValidateReport",
     "VerifyReport",
     "VerifyRunsReport",
     "__version__",
@@ -238,9 +244,11 @@ __all__ = [
     "test",
     "tool",
     "update_command",
+    "validate",
     "verify",
     "verify_runs",
     "view",
+    "write_first_test",
     "write_page",
 ]
 

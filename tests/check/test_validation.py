@@ -6,6 +6,7 @@ import tracemalloc
 
 import pytest
 
+import reenact
 from reenact.check.actions.action import ACTION
 from reenact.check.actions.policy import Policy
 from reenact.check.actions.validation import ValidationTally, validate_stream
@@ -161,3 +162,32 @@ def test_memory_does_not_grow_with_the_stream():
     peak_bytes(10)
     # One kept pointer per line would be 312,000; what other threads of the process allocate is counted too.
     assert peak_bytes(40_000) < peak_bytes(1_000) + 60_000
+
+
+def test_files_folders_and_streams_are_validated_together(tmp_path):
+    """Each value is handed over as it comes, with its record; what cannot be read stops nothing."""
+    (tmp_path / "good.json").write_bytes(GOOD)
+    (tmp_path / "bad.jsonl").write_bytes(BAD + b"\n{")
+    seen = []
+    report = reenact.validate(
+        tmp_path,
+        tmp_path / "nowhere.json",
+        io.BytesIO(GOOD),
+        records=True,
+        on_judged=lambda judged, record: seen.append((judged.place, record is not None)),
+    )
+    assert seen == [
+        (f"{tmp_path}/bad.jsonl:1", False),
+        (f"{tmp_path}/bad.jsonl:2", False),
+        (f"{tmp_path}/good.json:1", True),
+        (f"{tmp_path}/nowhere.json", False),
+        ("-:1", True),
+    ]
+    assert (report.count, report.accepted, report.rejected, report.unreadable) == (5, 2, 1, 2)
+    assert (report.is_good, report.unrecorded, bool(report.pack_digest)) == (False, 0, True)
+
+
+def test_records_and_policies_are_for_actions():
+    """Other capsules have neither."""
+    with pytest.raises(reenact.UsageError, match="records and policies are for actions"):
+        reenact.validate(io.BytesIO(GOOD), capsule="test.other.v1", records=True)

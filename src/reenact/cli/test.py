@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -15,7 +14,7 @@ from reenact.cli.terminal import A_PATH, DIFFERS, INVALID, ON, printable
 from reenact.errors import UsageError
 from reenact.formats.result import write_summary
 from reenact.rerun import test
-from reenact.store.outfile import is_written_through, write_output
+from reenact.store.outfile import write_output
 from reenact.store.project import PROJECT_FILE
 from reenact.suite.reports import (
     ReportLine,
@@ -167,20 +166,10 @@ def _watch(paths: Sequence[Path], run: Callable[[], int]) -> int:
 
 
 def _init(capture: Path, paths: tuple[Path, ...]) -> int:
-    from reenact.store.reader import CaptureReader
-    from reenact.suite.first_test import first_test
-    from reenact.trace.from_run import trace_of_run
-    from reenact.trace.sources.capture import read_capture
+    from reenact.suite.first_test import write_first_test
 
     if len(paths) > 1:
         raise UsageError("--init writes one test; name one PATH")
-    file = paths[0] if paths else Path("test.yaml")
-    file = file / "test.yaml" if file.is_dir() else file
-    if file.exists() and not is_written_through(file):
-        raise UsageError(f"{file}: exists already; name another PATH, or delete it")
-    reader = CaptureReader(capture)
-    trace = trace_of_run(read_capture(reader), trace_id=reader.manifest.captureId, test_run_id="init")
-    beside = Path(os.path.relpath(capture, file.parent))
-    write_output(file, first_test(trace, test_id=capture.resolve().name, capture=beside))
-    click.echo(f"{printable(str(file))}: written; trim it, then run: reenact test {printable(str(file))}")
+    file = printable(str(write_first_test(capture, *paths)))
+    click.echo(f"{file}: written; trim it, then run: reenact test {file}")
     return 0

@@ -3,31 +3,23 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
-from collections import Counter
-from collections.abc import Iterable, Iterator
-from pathlib import Path
-from typing import Any, BinaryIO, Final, Protocol
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any, Final, Protocol
 
 import click
 import msgspec
 
-from reenact._version import __version__
 from reenact.analysis.brief import plural
-from reenact.check.actions.capsule import Capsule
-from reenact.check.actions.policy import Policy
-from reenact.check.actions.registry import find_capsule
-from reenact.check.actions.validation import LINE_SUFFIXES, Judged, ValidationTally, validate_stream
+from reenact.check.actions.files import STDIN, ValidateReport, validate
+from reenact.check.actions.validation import Judged
 from reenact.cli.terminal import DIFFERS, INVALID, message_of, printable, progress_bar, report
-from reenact.errors import FormatError, UsageError
+from reenact.errors import FormatError
 from reenact.formats import verifiable
 from reenact.formats.action import ACTION_ID
 from reenact.formats.verifiable import VerifiableRecord
 
-_SUFFIXES: Final = (".json", *LINE_SUFFIXES)
-_PRODUCER: Final = {"name": "reenact", "version": __version__}
-_PROGRESS_VALUES: Final = 1000
 _SHOWN: Final = 10
 """How many problems of a value and how many models are named to people; --json has all."""
 _SHOWN_VALUES: Final = 20
@@ -61,79 +53,26 @@ def command(
     Exit status: 0 when everything is accepted, 1 when something is rejected or not allowed by the
     policy, 2 when something cannot be read.
     """
-    if capsule_id != ACTION_ID and (with_records or policy_file):
-        raise UsageError(f"--record and --policy are about actions; leave out --capsule {capsule_id}")
-    capsule = find_capsule(capsule_id)
-    policy = Policy.load(policy_file) if policy_file else None
     output: _Output = _Json() if as_json else _Text(with_records)
-    tally, records = ValidationTally(), _Records() if with_records else None
-    for judged in _judge_all(paths, capsule, policy):
-        tally.add(judged)
-        output.show(judged, records.add(judged) if records and judged.is_good else None)
-    output.end(tally, records)
-    if tally.unreadable or (records and records.failed):
+    found = validate(
+        *(sys.stdin.buffer if path == STDIN else path for path in paths),
+        capsule=capsule_id,
+        policy=policy_file,
+        records=with_records,
+        on_judged=output.show,
+        progress_bar=progress_bar,
+    )
+    output.end(found)
+    if found.unreadable or found.unrecorded:
         return INVALID
-    return 0 if tally.is_good else DIFFERS
-
-
-def _judge_all(paths: Iterable[str], capsule: Capsule, policy: Policy | None) -> Iterator[Judged]:
-    for path in paths:
-        try:
-            yield from _judge_path(path, capsule, policy)
-        except (OSError, FormatError) as error:
-            yield Judged(path, None, None, None, error)
-
-
-def _judge_path(path: str, capsule: Capsule, policy: Policy | None) -> Iterator[Judged]:
-    if path == "-":
-        yield from validate_stream(sys.stdin.buffer, "-", capsule, policy=policy)
-    elif Path(path).is_dir():
-        files = sorted(_files_below(path))
-        if not files:
-            raise FormatError(f"holds no file that ends in {' or '.join(_SUFFIXES)}", file=path)
-        yield from _judge_all(files, capsule, policy)
-    else:
-        with Path(path).open("rb") as stream:
-            judged = validate_stream(stream, path, capsule, policy=policy)
-            yield from _with_progress(judged, stream, "validating")
-
-
-def _files_below(folder: str) -> Iterator[str]:
-    def stop(error: OSError) -> None:  # os.walk passes over what it may not enter
-        raise error
-
-    for parent, _, names in os.walk(folder, onerror=stop):
-        files = (Path(parent, name) for name in names if Path(name).suffix in _SUFFIXES)
-        yield from (str(file) for file in files if file.is_file())
-
-
-class _Records:
-    """The records of what passes, and the digest of them all."""
-
-    def __init__(self) -> None:
-        self.digests: set[str] = set()
-        self.failed = 0
-
-    def add(self, judged: Judged) -> VerifiableRecord | FormatError:
-        """The record of a good action, or why RFC 8785 cannot hold it."""
-        try:
-            record = verifiable.verifiable_record(judged.value, producer=_PRODUCER)
-        except FormatError as error:
-            self.failed += 1
-            return error.at(file=judged.file, line=judged.line)
-        self.digests.add(record.receipt.record_digest)
-        return record
-
-    @property
-    def pack_digest(self) -> str:
-        return verifiable.pack_digest(self.digests)
+    return 0 if found.is_good else DIFFERS
 
 
 class _Output(Protocol):
     """Where results go, one by one, and the counts at the end."""
 
     def show(self, judged: Judged, record: VerifiableRecord | FormatError | None) -> None: ...
-    def end(self, tally: ValidationTally, records: _Records | None) -> None: ...
+    def end(self, found: ValidateReport) -> None: ...
 
 
 class _Text:
@@ -161,13 +100,13 @@ class _Text:
         else:
             self._say(*_explain(judged))
 
-    def end(self, tally: ValidationTally, records: _Records | None) -> None:
+    def end(self, found: ValidateReport) -> None:
         if self._bad > _SHOWN_VALUES:
             self._say(f"… and {self._bad - _SHOWN_VALUES:,} more that did not pass; --json lists them all")
-        if tally.count > 1:
-            self._say(*_counts(tally))
-            if records is not None:
-                self._say(f"pack      {records.pack_digest}")
+        if found.count > 1:
+            self._say(*_counts(found))
+            if found.pack_digest is not None:
+                self._say(f"pack      {found.pack_digest}")
         elif self._good is not None:
             self._say(_praise(self._good))
 
@@ -201,19 +140,20 @@ def _praise(judged: Judged) -> str:
     return f"{printable(judged.place)}: accepted ({printable(data['model_full_name'])}, {seen}, {made})"
 
 
-def _counts(tally: ValidationTally) -> Iterator[str]:
+def _counts(found: ValidateReport) -> Iterator[str]:
     yield (
-        f"{tally.count:,} checked: {tally.accepted:,} accepted, {tally.rejected:,} rejected, "
-        f"{tally.unreadable:,} unreadable"
+        f"{found.count:,} checked: {found.accepted:,} accepted, {found.rejected:,} rejected, "
+        f"{found.unreadable:,} unreadable"
     )
-    for name, counter in (("problems", tally.problems), ("models", tally.models), ("policy", tally.verdicts)):
-        if counter:
-            yield f"{name:<8}  {_largest(counter)}"
+    for name, counts in (("problems", found.problems), ("models", found.models), ("policy", found.verdicts)):
+        if counts:
+            yield f"{name:<8}  {_largest(counts)}"
 
 
-def _largest(counter: Counter[str]) -> str:
-    shown = ", ".join(f"{printable(key)} {count:,}" for key, count in counter.most_common(_SHOWN))
-    hidden = len(counter) - _SHOWN
+def _largest(counts: dict[str, int]) -> str:
+    """The first few of *counts*, which begin with the largest."""
+    shown = ", ".join(f"{printable(key)} {count:,}" for key, count in islice(counts.items(), _SHOWN))
+    hidden = len(counts) - _SHOWN
     return f"{shown}, and {hidden:,} more" if hidden > 0 else shown
 
 
@@ -230,8 +170,12 @@ class _Json:
         sys.stdout.write(self._before + json.dumps(_row(judged, record, error)))
         self._before = ",\n"
 
-    def end(self, tally: ValidationTally, records: _Records | None) -> None:
-        summary = tally.to_json() | ({} if records is None else {"pack": records.pack_digest})
+    def end(self, found: ValidateReport) -> None:
+        summary: dict[str, object] = {"count": found.count, "accepted": found.accepted}
+        summary |= {"rejected": found.rejected, "unreadable": found.unreadable}
+        summary |= {"problems": found.problems, "models": found.models}
+        summary |= {"verdicts": found.verdicts} if found.verdicts else {}
+        summary |= {} if found.pack_digest is None else {"pack": found.pack_digest}
         sys.stdout.write(f'\n], "summary": {json.dumps(summary)}}}\n')
 
 
@@ -248,22 +192,3 @@ def _row(judged: Judged, record: Any, error: Exception | None) -> dict[str, obje
     elif record is not None:
         row["record"] = verifiable.CODEC.to_json(record)
     return row
-
-
-def _with_progress(items: Iterator[Judged], stream: BinaryIO, what: str) -> Iterator[Judged]:
-    """The same *items*, which are made by reading *stream*, with a bar."""
-    with progress_bar(_size_bytes(stream), what) as advance:
-        done_bytes = 0
-        for number, item in enumerate(items):
-            if number % _PROGRESS_VALUES == 0 and stream.seekable():
-                advance(stream.tell() - done_bytes)
-                done_bytes = stream.tell()
-            yield item
-
-
-def _size_bytes(stream: BinaryIO) -> int:
-    """0 where it is not known beforehand."""
-    try:
-        return os.fstat(stream.fileno()).st_size
-    except (OSError, ValueError):
-        return 0

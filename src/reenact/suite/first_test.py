@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Final
 
 from reenact import canonical
 from reenact.canonical import JsonValue
+from reenact.errors import UsageError
 from reenact.formats.bundle import SCHEMA_VERSION
 from reenact.formats.testcase import (
     AdapterInput,
@@ -19,9 +21,13 @@ from reenact.formats.testcase import (
     write_test_case,
 )
 from reenact.formats.trace import Trace, TraceEvent
+from reenact.store.outfile import is_written_through, write_output
+from reenact.store.reader import CaptureReader
 from reenact.suite.events import MEMORY_TYPES, calls, of_type
 from reenact.suite.judge import BUILT_IN, judge
 from reenact.suite.values import bullets, urls
+from reenact.trace.from_run import trace_of_run
+from reenact.trace.sources.capture import read_capture
 
 _HEADER: Final = b"""\
 # Written from the capture below. Everything here holds now; keep what must hold for ever.
@@ -31,6 +37,22 @@ _MAX_SEQUENCE: Final = 20
 _MAX_ARGS_BYTES: Final = 500
 _HEADROOM: Final = 2
 """Budgets start at this many times what the recorded run needed."""
+
+
+def write_first_test(capture: str | Path, path: str | Path = "test.yaml") -> Path:
+    """Write a test that holds for *capture* to the new file *path*, or to ``test.yaml`` in that folder.
+
+    The file names the capture relative to itself. Returns the file.
+    """
+    file = Path(path)
+    file = file / "test.yaml" if file.is_dir() else file
+    if file.exists() and not is_written_through(file):
+        raise UsageError(f"{file}: exists already; name another file, or delete it")
+    reader = CaptureReader(Path(capture))
+    trace = trace_of_run(read_capture(reader), trace_id=reader.manifest.captureId, test_run_id="init")
+    beside = Path(os.path.relpath(capture, file.parent))
+    write_output(file, first_test(trace, test_id=Path(capture).resolve().name, capture=beside))
+    return file
 
 
 def first_test(trace: Trace, *, test_id: str, capture: Path) -> bytes:
