@@ -14,17 +14,26 @@ PAGE = ROOT / "docs" / "supported.md"
 _HEAD = """\
 # What replays exactly
 
-Small agents on many frameworks, written as their own documentation shows it. Each was recorded with no edit
-(`reenact record -- python agent.py`) against a scripted model that really listens on the same machine, and
-replayed strictly three times: in the same folder; in another folder; and in another folder with another home,
-another time zone and a date 40 days later. Folder and home were each time as the recorded run had found them.
-It counts as exact when the verdict is *reproduced*, exit status and standard output are the same, up to
-random UUIDs and the run's own folders, and no connection reached the model. *Other output* means that all
-calls were the same and something else was printed, such as lines of threads in another order; *other
-durations* that nothing differs but how long something took, by a clock that a library read to print it. Such
-a clock is not recorded, because it reaches no request: a replay notes what was printed otherwise, and
-`--strict-output` makes it a divergence. The agents are in `tests/frameworks/`; `make test-frameworks` makes
-this page, and `make test-frameworks ONLY=crewai,dspy` tries some of them.
+These are small agents on many frameworks, written as the documentation of each framework shows it. A test
+records each agent without any edit (`reenact record -- python agent.py`) against a scripted model that
+listens on the same machine. Then it replays the recording strictly, three times:
+
+1. in the same folder
+2. in another folder
+3. in another folder, with another home, another time zone and a date 40 days later
+
+Before each replay, folder and home are as the recorded run found them.
+
+- **exact**: the verdict is *reproduced*, exit status and standard output are the same (up to random UUIDs and
+  the run's own folders), and no connection reached the model
+- **other output**: all calls were the same, but the agent printed something else, such as lines of threads in
+  another order
+- **other durations**: only printed durations differ. They come from a clock that a library reads. Such a clock
+  is not recorded, because its time reaches no request
+
+A replay reports output that differs; `--strict-output` makes it a divergence. The agents are in
+`tests/frameworks/`. `make test-frameworks` writes this page; `make test-frameworks ONLY=crewai,dspy` tries
+some of them.
 
 """
 
