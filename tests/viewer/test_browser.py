@@ -181,7 +181,7 @@ def test_a_page_that_outlives_its_server_says_so(browser, runs):
     page.get_by_role("button", name="Verify").click()
     expect(page.get_by_role("button", name="Cannot be verified")).to_be_visible()
     page.get_by_label("Filter by kind").select_option("tool")
-    expect(page.get_by_role("alert")).to_contain_text("The viewer has ended")
+    expect(page.get_by_role("alert")).to_contain_text("The viewer has stopped")
     context.close()
 
 

@@ -77,7 +77,7 @@ def test_each_moment_has_its_files_and_changes(run):
     ]
     assert "-LAMP = 30" in first["changes"][1]["diff"]
     assert {"path": ".env", "kind": "left-out", "why": "secret"} in first["files"]
-    with pytest.raises(reenact.UsageError, match="there is no 99"):
+    with pytest.raises(reenact.UsageError, match="there is no moment 99"):
         api.ask("files-at", {"run": "shop", "number": "99"})
     shelf.close()
 
@@ -95,7 +95,7 @@ def test_the_tree_and_the_diff_are_shown(page, served):
     expect(changes).to_contain_text("docs/")
     expect(tree).to_contain_text("removed")
     page.get_by_role("button", name="Start").click()
-    expect(changes).to_contain_text("The files as the run found them.")
+    expect(changes).to_contain_text("The files at the start of the run.")
     expect(tree).to_contain_text("not recorded: secret")
     if PICTURE:
         page.set_viewport_size({"width": 1280, "height": 720})

@@ -147,7 +147,7 @@ def test_the_tree_and_a_step_are_shown(page, served, folder):
 
 def test_a_run_without_forks_says_how(page, served):
     opened(page, served.url, "run/command/forks")
-    expect(page.get_by_text("No fork of this run is among the runs here.")).to_be_visible()
+    expect(page.get_by_text("None of the runs here is a fork of this run.")).to_be_visible()
 
 
 def test_a_shadow_report_is_shown(page, served):

@@ -1,4 +1,4 @@
-// made of static/*.js by make viewer: sha256:2913d6448e1197d8c66f89217d397f4f4b480a6261c4ccc78c9856aa7b15c5c4
+// made of static/*.js by make viewer: sha256:445df15677efd3ddb6b08d4039405a28c547e97d30be91e24c8e7469488def10
 
 // src/reenact/viewer/static/text.js
 var UNSEEN = /(?![\n\t]|(?<=\P{ASCII})[\u200c\u200d])[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu;
@@ -246,7 +246,7 @@ function trackCount(columns) {
 var SHOWN_DEPTH = 12;
 function stepCells(step, columns, isDiverged) {
   if (!step) return [h("span.cell.seq", { role: "gridcell" }, "…")];
-  const when = `at ${duration(step.atMs)}, lane ${step.lane}`;
+  const when = `at ${duration(step.atMs)}, task ${step.lane}`;
   return [
     h("span.cell.seq", { role: "gridcell" }, step.seq),
     h("span.cell.tracks", { "aria-hidden": "true" }, ...tracks(step, columns)),
@@ -578,7 +578,7 @@ var Diff = class {
       onSelect: (index) => this.show(index),
       onOpen: () => this.change.focus()
     });
-    this.change = h("aside.inspector", { "aria-label": "The chosen step", tabindex: -1 });
+    this.change = h("aside.inspector", { "aria-label": "The selected step", tabindex: -1 });
     const steps = h("section.calls", { "aria-label": "Steps" }, head(a, b), this.list.element);
     this.body = h("div.timeline.pairs", {}, steps, this.change);
     this.element = h("article.run", { "aria-label": "Comparison" }, heading(a, b, summary), this.body);
@@ -620,7 +620,7 @@ var Diff = class {
 };
 function heading(a, b, { counts, totals, outcome, forks }) {
   const said = ["changed", "added", "removed"].filter((mark2) => counts[mark2]).map((mark2) => `${count(counts[mark2])} ${mark2}`);
-  const verdict = said.length || outcome.length ? said.join(", ") || "the same steps, another end" : "the same";
+  const verdict = said.length || outcome.length ? said.join(", ") || "the same steps, another result" : "the same";
   return h(
     "header.run-head",
     {},
@@ -667,8 +667,8 @@ var KEYS = [
   ["Esc", "leave: the field, the event, the run"],
   ["/", "search"],
   ["n  p", "next, previous failure"],
-  ["z", "stretch time over the rows in sight"],
-  ["x", "choose a run to compare"],
+  ["z", "scale time to the visible rows"],
+  ["x", "select a run to compare"],
   ["1 2 3 4 5 6", "timeline, conversation, state, divergences, forks, files"],
   ["v", "verify the run"],
   ["t", "light or dark"],
@@ -841,7 +841,7 @@ async function conversationView(source2, run) {
     if (next === null) turns.append(...finalOutput(run, rows.at(-1)));
     more.hidden = next === null;
     if (next === null && !turns.children.length)
-      fill(element, h("p.empty", {}, "Nothing was said in this run."));
+      fill(element, h("p.empty", {}, "This run has no messages."));
   }
   await load();
   return { element };
@@ -854,7 +854,7 @@ function finalOutput({ header: { finalOutput: output } }, lastTurn) {
   return [h("li.turn.r-assistant", {}, said)];
 }
 function turn(run, row2, hasLanes) {
-  const who = hasLanes ? `${row2.role} · lane ${row2.lane}` : row2.role;
+  const who = hasLanes ? `${row2.role} · task ${row2.lane}` : row2.role;
   const seq = link(
     "a.seq",
     toRun(run, { seq: row2.seq }),
@@ -888,7 +888,7 @@ function nothing() {
   return h(
     "p.empty",
     {},
-    "No replay receipt of this run was given. Write one with ",
+    "There is no replay receipt of this run. Write one with ",
     h("code", {}, "reenact replay DIR --receipt FILE -- CMD"),
     " and name it beside the run."
   );
@@ -988,11 +988,11 @@ function candidates(run, found) {
       link("a", toRun(run.line.id, { seq: one.eventSeq }), {}, `event ${one.eventSeq}`),
       recorded(
         "span",
-        ` ${one.name}, lane ${one.lane}: ${one.differences ? `differs at ${plural(one.differences, "place")}` : "the same call"}${one.isTaken ? ", already taken" : ""}`
+        ` ${one.name}, task ${one.lane}: ${one.differences ? `differs at ${plural(one.differences, "place")}` : "the same call"}${one.isTaken ? ", already taken" : ""}`
       )
     )
   );
-  return h("details", {}, h("summary", {}, "Recorded calls that come near"), h("ul", {}, ...items));
+  return h("details", {}, h("summary", {}, "Nearest recorded calls"), h("ul", {}, ...items));
 }
 
 // src/reenact/viewer/static/files.js
@@ -1013,7 +1013,7 @@ async function filesView(source2, run) {
     element.setAttribute("aria-busy", "true");
     const shown = await source2.filesAt(run.line.id, number);
     if (chosen !== number) return;
-    fill(tree, treeView(shown), shown.isShort ? h("p.muted", {}, "There are more files than are shown.") : null);
+    fill(tree, treeView(shown), shown.isShort ? h("p.muted", {}, "Not all files are shown.") : null);
     fill(changes, ...changesView(run.line.id, moments[number], shown.changes, number));
     element.setAttribute("aria-busy", "false");
   }
@@ -1080,7 +1080,7 @@ function changesView(run, { seq }, changes, number) {
   const head2 = h(
     "p.muted.links",
     {},
-    number === 0 ? "The files as the run found them." : `${plural(changes.length, "change")} `,
+    number === 0 ? "The files at the start of the run." : `${plural(changes.length, "change")} `,
     seq && number ? link("a", toRun(run, { seq }), {}, `event ${seq}`) : null
   );
   return [head2, ...changes.map(fileChange)];
@@ -1273,9 +1273,9 @@ var RunsView = class {
     const [a, b] = this.chosen;
     fill(
       this.compare,
-      b === void 0 ? a === void 0 ? "" : "Choose one more to compare" : link("a.button", toDiff(a, b), {}, "Compare the two")
+      b === void 0 ? a === void 0 ? "" : "Select one more to compare" : link("a.button", toDiff(a, b), {}, "Compare the two")
     );
-    if (b !== void 0) announce("Two runs chosen");
+    if (b !== void 0) announce("Two runs selected");
   }
   onKey(key) {
     if (key === "/") this.search.input.focus();
@@ -1321,7 +1321,7 @@ function nothing2() {
   return h(
     "p.empty",
     {},
-    "No fork of this run is among the runs here. Choose a step in the timeline: it says how to fork there."
+    "None of the runs here is a fork of this run. Select a step in the timeline to see how to fork there."
   );
 }
 function treeView2(run, nodes) {
@@ -1343,7 +1343,7 @@ function nodeView(run, node2) {
     "div.node",
     {},
     name,
-    node2.status ? statusMark(node2.status) : h("span.muted", {}, "not there any more"),
+    node2.status ? statusMark(node2.status) : h("span.muted", {}, "no longer there"),
     h("span.muted", {}, place3),
     isParent ? null : recorded("code.changed", node2.change || "no change"),
     node2.run && !node2.isThis ? link("a", toDiff(run, node2.run), {}, "Compare") : null
@@ -1358,7 +1358,7 @@ function forkSection(run, { choices = [], why = "", seq = null } = {}) {
     h("summary", {}, "Fork from here"),
     why ? h("p.muted", {}, `${why} `, around) : null,
     ...choices.map(choiceView),
-    choices.length ? h("p.muted", {}, "Put in what should have come instead, and run it where the agent is.") : null
+    choices.length ? h("p.muted", {}, "Replace the outcome with your own and run this where the agent is.") : null
   );
 }
 function choiceView({ label, text }) {
@@ -1380,7 +1380,7 @@ async function copy(text, code, button) {
     setTimeout(() => button.textContent = "Copy", COPIED_MS);
   } catch {
     getSelection()?.selectAllChildren(code);
-    announce("Chosen; copy it with the keyboard");
+    announce("Selected; copy it with the keyboard");
   }
 }
 
@@ -1397,9 +1397,9 @@ async function stateView(source2, run) {
     shown += page2.rows.length;
     changes.append(...found.map((detail) => change(run.line.id, detail)));
     more.hidden = page2.isComplete && shown >= page2.total;
-    more.textContent = page2.isComplete ? plural(page2.total - shown, "more change") : "Look further";
+    more.textContent = page2.isComplete ? plural(page2.total - shown, "more change") : "Look for more";
     if (page2.isComplete && !page2.total)
-      fill(element, h("p.empty", {}, "This run read and changed no state that was recorded."));
+      fill(element, h("p.empty", {}, "This run recorded no reads or changes of state."));
   }
   await load();
   return { element };
@@ -1433,7 +1433,7 @@ function change(run, { step, payloads: { request, response, error } }) {
 // src/reenact/viewer/static/inspector.js
 function inspector(source2, run, onClose) {
   const body = h("div.inspected");
-  const element = h("aside.inspector", { "aria-label": "The chosen call", tabindex: -1 }, body);
+  const element = h("aside.inspector", { "aria-label": "The selected call", tabindex: -1 }, body);
   let wanted = null;
   async function show2(seq) {
     wanted = seq;
@@ -1496,7 +1496,7 @@ function notices({ problem, problems = [], isShort }) {
   const told = [
     problem,
     ...problems,
-    isShort ? "This is too large to be shown whole; reenact show --at prints it." : null
+    isShort ? "This is too large to be shown here; reenact show --at prints it." : null
   ];
   return told.filter(Boolean).map((text) => recorded("p.notice", text, { role: "alert" }));
 }
@@ -1687,7 +1687,7 @@ var Timeline = class {
       {
         type: "button",
         "aria-pressed": String(this.isFitted),
-        title: "Stretch time over the rows in sight (z)",
+        title: "Scale time to the visible rows (z)",
         onclick: () => this.toggleFit()
       },
       "Fit time"
@@ -1933,7 +1933,7 @@ async function shadowPage(source2, route) {
 }
 function runsReport(report) {
   const { comparison: found, counts, runs, samples } = report;
-  const tone = !report.isTold ? "" : report.isWorse ? ".is-error" : ".is-ok";
+  const tone = !report.isConclusive ? "" : report.isWorse ? ".is-error" : ".is-ok";
   const points = (share) => `${share > 0 ? "+" : ""}${Math.round(share * 100)}`;
   const facts = [
     ["Runs", count(found.runs)],
@@ -1942,7 +1942,7 @@ function runsReport(report) {
     ["Asked with", changeWords(report.change)],
     ["Judged by", report.test ?? "whether they ended well"],
     ["Baseline", report.baseline === "replayed" ? "replayed strictly" : "as recorded"],
-    ["Passed as recorded", rate(found.recorded)],
+    ["Passed in the recording", rate(found.recorded)],
     ["Passed now", rate(found.candidate)],
     ["Difference", `${points(found.difference)} points (${points(found.low)} to ${points(found.high)})`],
     ["Better, worse", `${count(found.better)}, ${count(found.worse)}`],
@@ -1968,7 +1968,7 @@ function heading3(name, verdict, tone = "") {
   return h("div.title", {}, recorded("h1", name), recorded(`span.outcome${tone}`, verdict));
 }
 function interrupted({ isInterrupted }) {
-  return isInterrupted ? h("p.notice", {}, "It was interrupted: this is about what was done by then.") : null;
+  return isInterrupted ? h("p.notice", {}, "It was interrupted: this covers what was finished by then.") : null;
 }
 function bar2(counts) {
   const known = Object.entries(WORDS).filter(([name]) => counts[name]);
@@ -2261,7 +2261,7 @@ async function ask(what, parameters) {
     ([, value2]) => value2 !== "" && value2 !== null && value2 !== void 0
   );
   const response = await fetch(`api/${what}?${new URLSearchParams(known)}`).catch(() => {
-    throw new Ended("The viewer has ended. Start it again with: reenact view");
+    throw new Ended("The viewer has stopped. Start it again with: reenact view");
   });
   const answer = await response.json();
   if (!response.ok) throw new Error(answer.error ?? response.statusText);

@@ -123,8 +123,8 @@ def tree_of(artifact: Artifact, runs: Mapping[str, Path]) -> list[dict[str, Json
     for node in fork_tree(artifact.path, captures):
         path = Path(node.path)
         name = names.get(path.resolve())
-        told = {"run": name, "name": name or path.name, "isThis": path.resolve() == own}
-        nodes.append(msgspec.to_builtins(node) | told)
+        names_here = {"run": name, "name": name or path.name, "isThis": path.resolve() == own}
+        nodes.append(msgspec.to_builtins(node) | names_here)
     return [{name: value for name, value in node.items() if name != "path"} for node in nodes]
 
 
@@ -155,16 +155,17 @@ class ShadowReports:
     def report(self, name: str, runs: Mapping[str, Path]) -> dict[str, Any]:
         """A report, with the names under which its runs and candidates can be looked at, where they can."""
         report = self._read(name)
-        told: dict[str, object] = msgspec.to_builtins(report)
+        view: dict[str, object] = msgspec.to_builtins(report)
         ids = _runs_by_capture(runs)
-        for each in _runs_in(told):
+        for each in _runs_in(view):
             run = ids.get(each.pop("captureId", ""))
             if run is not None:
                 each["run"] = run
         if isinstance(report, ShadowReport):
-            told["verdict"] = report.verdict
-            told["isWorse"], told["isTold"] = report.comparison.is_worse, report.comparison.is_conclusive
-        return told | {"name": name}
+            view["verdict"] = report.verdict
+            view["isWorse"] = report.comparison.is_worse
+            view["isConclusive"] = report.comparison.is_conclusive
+        return view | {"name": name}
 
     def _read(self, name: str) -> ShadowReport | StepsReport:
         if name not in self._files:

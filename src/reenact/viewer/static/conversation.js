@@ -25,7 +25,7 @@ export async function conversationView(source, run) {
     if (next === null) turns.append(...finalOutput(run, rows.at(-1)));
     more.hidden = next === null;
     if (next === null && !turns.children.length)
-      fill(element, h("p.empty", {}, "Nothing was said in this run."));
+      fill(element, h("p.empty", {}, "This run has no messages."));
   }
 
   await load();
@@ -43,7 +43,7 @@ function finalOutput({ header: { finalOutput: output } }, lastTurn) {
 
 /** @param {{role: string, seq: number, lane: string, parts: any[]}} row */
 function turn(run, row, hasLanes) {
-  const who = hasLanes ? `${row.role} · lane ${row.lane}` : row.role;
+  const who = hasLanes ? `${row.role} · task ${row.lane}` : row.role;
   const seq = link(
     "a.seq",
     toRun(run, { seq: row.seq }),

@@ -53,7 +53,7 @@ class Diff {
       onSelect: (index) => this.show(index),
       onOpen: () => this.change.focus(),
     });
-    this.change = h("aside.inspector", { "aria-label": "The chosen step", tabindex: -1 });
+    this.change = h("aside.inspector", { "aria-label": "The selected step", tabindex: -1 });
     const steps = h("section.calls", { "aria-label": "Steps" }, head(a, b), this.list.element);
     this.body = h("div.timeline.pairs", {}, steps, this.change);
     this.element = h("article.run", { "aria-label": "Comparison" }, heading(a, b, summary), this.body);
@@ -109,7 +109,7 @@ function heading(a, b, { counts, totals, outcome, forks }) {
     .filter((mark) => counts[mark])
     .map((mark) => `${count(counts[mark])} ${mark}`);
   const verdict =
-    said.length || outcome.length ? said.join(", ") || "the same steps, another end" : "the same";
+    said.length || outcome.length ? said.join(", ") || "the same steps, another result" : "the same";
   return h(
     "header.run-head",
     {},

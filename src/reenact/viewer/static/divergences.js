@@ -21,7 +21,7 @@ function nothing() {
   return h(
     "p.empty",
     {},
-    "No replay receipt of this run was given. Write one with ",
+    "There is no replay receipt of this run. Write one with ",
     h("code", {}, "reenact replay DIR --receipt FILE -- CMD"),
     " and name it beside the run.",
   );
@@ -137,9 +137,9 @@ function candidates(run, found) {
       link("a", toRun(run.line.id, { seq: one.eventSeq }), {}, `event ${one.eventSeq}`),
       recorded(
         "span",
-        ` ${one.name}, lane ${one.lane}: ${one.differences ? `differs at ${plural(one.differences, "place")}` : "the same call"}${one.isTaken ? ", already taken" : ""}`,
+        ` ${one.name}, task ${one.lane}: ${one.differences ? `differs at ${plural(one.differences, "place")}` : "the same call"}${one.isTaken ? ", already taken" : ""}`,
       ),
     ),
   );
-  return h("details", {}, h("summary", {}, "Recorded calls that come near"), h("ul", {}, ...items));
+  return h("details", {}, h("summary", {}, "Nearest recorded calls"), h("ul", {}, ...items));
 }

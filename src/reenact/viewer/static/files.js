@@ -24,7 +24,7 @@ export async function filesView(source, run) {
     element.setAttribute("aria-busy", "true");
     const shown = await source.filesAt(run.line.id, number);
     if (chosen !== number) return;
-    fill(tree, treeView(shown), shown.isShort ? h("p.muted", {}, "There are more files than are shown.") : null);
+    fill(tree, treeView(shown), shown.isShort ? h("p.muted", {}, "Not all files are shown.") : null);
     fill(changes, ...changesView(run.line.id, moments[number], shown.changes, number));
     element.setAttribute("aria-busy", "false");
   }
@@ -100,7 +100,7 @@ function changesView(run, { seq }, changes, number) {
   const head = h(
     "p.muted.links",
     {},
-    number === 0 ? "The files as the run found them." : `${plural(changes.length, "change")} `,
+    number === 0 ? "The files at the start of the run." : `${plural(changes.length, "change")} `,
     seq && number ? link("a", toRun(run, { seq }), {}, `event ${seq}`) : null,
   );
   return [head, ...changes.map(fileChange)];

@@ -22,7 +22,7 @@ function nothing() {
   return h(
     "p.empty",
     {},
-    "No fork of this run is among the runs here. Choose a step in the timeline: it says how to fork there.",
+    "None of the runs here is a fork of this run. Select a step in the timeline to see how to fork there.",
   );
 }
 
@@ -51,7 +51,7 @@ function nodeView(run, node) {
     "div.node",
     {},
     name,
-    node.status ? statusMark(node.status) : h("span.muted", {}, "not there any more"),
+    node.status ? statusMark(node.status) : h("span.muted", {}, "no longer there"),
     h("span.muted", {}, place),
     isParent ? null : recorded("code.changed", node.change || "no change"),
     node.run && !node.isThis ? link("a", toDiff(run, node.run), {}, "Compare") : null,
@@ -68,7 +68,7 @@ export function forkSection(run, { choices = [], why = "", seq = null } = {}) {
     h("summary", {}, "Fork from here"),
     why ? h("p.muted", {}, `${why} `, around) : null,
     ...choices.map(choiceView),
-    choices.length ? h("p.muted", {}, "Put in what should have come instead, and run it where the agent is.") : null,
+    choices.length ? h("p.muted", {}, "Replace the outcome with your own and run this where the agent is.") : null,
   );
 }
 
@@ -93,6 +93,6 @@ async function copy(text, code, button) {
     setTimeout(() => (button.textContent = "Copy"), COPIED_MS);
   } catch {
     getSelection()?.selectAllChildren(code);
-    announce("Chosen; copy it with the keyboard");
+    announce("Selected; copy it with the keyboard");
   }
 }

@@ -13,7 +13,7 @@ import { count, duration, plural, visible } from "./text.js";
 /** @param {string} run @param {() => void} onClose */
 export function inspector(source, run, onClose) {
   const body = h("div.inspected");
-  const element = h("aside.inspector", { "aria-label": "The chosen call", tabindex: -1 }, body);
+  const element = h("aside.inspector", { "aria-label": "The selected call", tabindex: -1 }, body);
   let wanted = null;
 
   async function show(seq) {
@@ -83,7 +83,7 @@ function notices({ problem, problems = [], isShort }) {
   const told = [
     problem,
     ...problems,
-    isShort ? "This is too large to be shown whole; reenact show --at prints it." : null,
+    isShort ? "This is too large to be shown here; reenact show --at prints it." : null,
   ];
   return told.filter(Boolean).map((text) => recorded("p.notice", text, { role: "alert" }));
 }

@@ -152,10 +152,10 @@ class RunsView {
       b === undefined
         ? a === undefined
           ? ""
-          : "Choose one more to compare"
+          : "Select one more to compare"
         : link("a.button", toDiff(a, b), {}, "Compare the two"),
     );
-    if (b !== undefined) announce("Two runs chosen");
+    if (b !== undefined) announce("Two runs selected");
   }
 
   onKey(key) {

@@ -38,7 +38,7 @@ export async function shadowPage(source, route) {
 
 function runsReport(report) {
   const { comparison: found, counts, runs, samples } = report;
-  const tone = !report.isTold ? "" : report.isWorse ? ".is-error" : ".is-ok";
+  const tone = !report.isConclusive ? "" : report.isWorse ? ".is-error" : ".is-ok";
   const points = (share) => `${share > 0 ? "+" : ""}${Math.round(share * 100)}`;
   const facts = [
     ["Runs", count(found.runs)],
@@ -47,7 +47,7 @@ function runsReport(report) {
     ["Asked with", changeWords(report.change)],
     ["Judged by", report.test ?? "whether they ended well"],
     ["Baseline", report.baseline === "replayed" ? "replayed strictly" : "as recorded"],
-    ["Passed as recorded", rate(found.recorded)],
+    ["Passed in the recording", rate(found.recorded)],
     ["Passed now", rate(found.candidate)],
     ["Difference", `${points(found.difference)} points (${points(found.low)} to ${points(found.high)})`],
     ["Better, worse", `${count(found.better)}, ${count(found.worse)}`],
@@ -76,7 +76,7 @@ function heading(name, verdict, tone = "") {
 }
 
 function interrupted({ isInterrupted }) {
-  return isInterrupted ? h("p.notice", {}, "It was interrupted: this is about what was done by then.") : null;
+  return isInterrupted ? h("p.notice", {}, "It was interrupted: this covers what was finished by then.") : null;
 }
 
 /** The counts for the eye; the words beside it say the same. */

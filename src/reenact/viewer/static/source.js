@@ -113,7 +113,7 @@ async function ask(what, parameters) {
     ([, value]) => value !== "" && value !== null && value !== undefined,
   );
   const response = await fetch(`api/${what}?${new URLSearchParams(known)}`).catch(() => {
-    throw new Ended("The viewer has ended. Start it again with: reenact view");
+    throw new Ended("The viewer has stopped. Start it again with: reenact view");
   });
   const answer = await response.json();
   if (!response.ok) throw new Error(answer.error ?? response.statusText);

@@ -20,9 +20,9 @@ export async function stateView(source, run) {
     shown += page.rows.length;
     changes.append(...found.map((detail) => change(run.line.id, detail)));
     more.hidden = page.isComplete && shown >= page.total;
-    more.textContent = page.isComplete ? plural(page.total - shown, "more change") : "Look further";
+    more.textContent = page.isComplete ? plural(page.total - shown, "more change") : "Look for more";
     if (page.isComplete && !page.total)
-      fill(element, h("p.empty", {}, "This run read and changed no state that was recorded."));
+      fill(element, h("p.empty", {}, "This run recorded no reads or changes of state."));
   }
 
   await load();

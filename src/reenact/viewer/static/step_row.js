@@ -10,7 +10,7 @@ const SHOWN_DEPTH = 12;
 /** The cells of a row of the timeline. */
 export function stepCells(step, columns, isDiverged) {
   if (!step) return [h("span.cell.seq", { role: "gridcell" }, "…")];
-  const when = `at ${duration(step.atMs)}, lane ${step.lane}`;
+  const when = `at ${duration(step.atMs)}, task ${step.lane}`;
   return [
     h("span.cell.seq", { role: "gridcell" }, step.seq),
     h("span.cell.tracks", { "aria-hidden": "true" }, ...tracks(step, columns)),

@@ -147,7 +147,7 @@ class Timeline {
       {
         type: "button",
         "aria-pressed": String(this.isFitted),
-        title: "Stretch time over the rows in sight (z)",
+        title: "Scale time to the visible rows (z)",
         onclick: () => this.toggleFit(),
       },
       "Fit time",
