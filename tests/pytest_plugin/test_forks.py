@@ -117,7 +117,7 @@ BAD = {
     "'test_base'": "*name the capture and the event*",
     "{'of': 'test_base', 'at': '2'}": "*'at' the number of an event*",
     "{'of': 'test_base', 'at': 2, 'chance': 1}": "*name the capture and the event*",
-    "{'of': 'test_none', 'at': 2}": "*test_none: there is no capture to fork; record the test*",
+    "{'of': 'test_none', 'at': 2}": "*test_none: there is no capture to fork; record its test first*",
     "{'of': 'test_base', 'at': 1}": "*event 1 (run_start) is not a call*",
     "{'of': 'test_base', 'at': 2, 'change': {'set': {'$.x': 1}}}": "*there is no $.x; $ has city, degrees*",
     "{'of': 'test_base', 'at': 2}, workspace=True": "*a test with a workspace is not forked*",

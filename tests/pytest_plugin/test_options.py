@@ -40,7 +40,7 @@ def test_the_rules_in_force_are_named_at_the_end(suite: Suite, monkeypatch: pyte
     replayed = suite.run()
     replayed.assert_outcomes(passed=1)
     replayed.stdout.fnmatch_lines(
-        ["reenact: 1 replayed", "  rule      tool search $.query =~ a .[*] (in force in 1)"]
+        ["reenact: 1 replayed", "  rule      tool search $.query =~ a .[*] (used in 1)"]
     )
 
 

@@ -79,7 +79,7 @@ def command(
     with open_artifact(path, project_prices(Path.cwd())) as artifact:
         if seq is not None:
             event = artifact.event(seq)  # no more is read, so no more is checked
-            if _tells_files(event):
+            if _has_file_changes(event):
                 event |= {"files": artifact.changed_files(seq)}
             click.echo(safe_json(event))
             return 0
@@ -94,7 +94,7 @@ def command(
     return report(problem) if problem is not None else 0
 
 
-def _tells_files(event: JsonValue) -> bool:
+def _has_file_changes(event: JsonValue) -> bool:
     if not isinstance(event, dict) or event.get("type") != "state_mutation":
         return False
     data = event.get("data")

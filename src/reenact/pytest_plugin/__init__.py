@@ -14,8 +14,8 @@ import pytest
 
 from reenact.pytest_plugin.fixtures import with_run_first
 from reenact.pytest_plugin.marker import MARKER, MODES, is_used_by
-from reenact.pytest_plugin.places import note_shared
-from reenact.pytest_plugin.tally import Deed, Tally, leave_deed, pass_on_deed
+from reenact.pytest_plugin.places import find_shared_places
+from reenact.pytest_plugin.tally import Tally, TestRunResult, attach_result, store_result
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -86,7 +86,7 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
 
 def pytest_collection_finish(session: pytest.Session) -> None:
     if session.config.getoption("reenact") in ("record", "once", "update"):
-        note_shared(session)
+        find_shared_places(session)
 
 
 def pytest_report_header(config: pytest.Config) -> str | None:
@@ -101,7 +101,7 @@ def reenact_run(request: pytest.FixtureRequest) -> Iterator[Run]:
     from reenact.pytest_plugin.lifetime import open_run
 
     item = request.node
-    leave_deed(item, Deed("not started"))
+    store_result(item, TestRunResult("not started"))
     try:
         item_run = item.stash[_RUN] = open_run(request)
     except ReenactError as error:
@@ -169,7 +169,7 @@ def pytest_runtest_makereport(
         explain(report, call, item_run)
         item_run.end_phase(report, call)
     if report.when == "teardown":
-        pass_on_deed(item, report)
+        attach_result(item, report)
         # The same item may be run again, by plugins that repeat tests.
         if item_run:
             del item.stash[_RUN]

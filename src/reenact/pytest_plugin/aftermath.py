@@ -110,13 +110,13 @@ class Aftermath:
     def lane_ended(self, lane: Lane) -> None:
         """Nor to end."""
 
-    def _refuse(self, deed: str) -> NoReturn:
-        raise self._refusal(deed)
+    def _refuse(self, attempt: str) -> NoReturn:
+        raise self._refusal(attempt)
 
-    def _refusal(self, deed: str) -> LiveCallBlocked:
+    def _refusal(self, attempt: str) -> LiveCallBlocked:
         place = agent_frame() or "teardown"
         refusal = LiveCallBlocked(
-            f"{place}: {deed} is refused after the run; request reenact_run in the fixture"
+            f"{place}: {attempt} is refused after the run; request reenact_run in the fixture"
         )
         self._calls.append(refusal)
         return refusal

@@ -9,7 +9,7 @@ import pytest
 from reenact.errors import Diverged
 from reenact.formats.divergence import ReplayDivergence
 from reenact.pytest_plugin.lifetime import ForkedItem, ItemRun, RecordedItem, UpdatedItem
-from reenact.pytest_plugin.places import command, shown
+from reenact.pytest_plugin.places import command, display_path
 
 
 def explain(report: pytest.TestReport, call: pytest.CallInfo[None], item_run: ItemRun) -> None:
@@ -42,7 +42,7 @@ def _text(diverged: Diverged, report: pytest.TestReport, item_run: ItemRun) -> s
         lines = [str(diverged)]
         if isinstance(divergence, ReplayDivergence):
             lines = [str(diverged).replace(divergence.headline, divergence.summary), *divergence.details()]
-        parent = shown(item_run.place, item_run.item.config)
+        parent = display_path(item_run.place, item_run.item.config)
         return "\n".join([*lines, f"  fork of      {parent} at event {item_run.at}"])
     if isinstance(divergence, ReplayDivergence):
         # The first line is all that the summary shows: what differs comes before what we call it.
@@ -50,7 +50,7 @@ def _text(diverged: Diverged, report: pytest.TestReport, item_run: ItemRun) -> s
         lines = [divergence.summary, f"  what         {place}{divergence.code}", *divergence.details()]
     else:
         lines = [str(diverged)]
-    lines.append(f"  capture      {shown(item_run.place, item_run.item.config)}")
+    lines.append(f"  capture      {display_path(item_run.place, item_run.item.config)}")
     if report.when == "teardown" and not item_run.outlives_body:
         lines.append("  teardown     is recorded for fixtures that request reenact_run")
     lines.append(f"  accept it    {command(item_run.item, 'update')}")
@@ -72,7 +72,7 @@ def _longrepr(text: str, item: pytest.Item) -> Any:
 
 
 def _explain_unrecorded(item_run: RecordedItem | UpdatedItem) -> str:
-    place = shown(item_run.place, item_run.item.config)
+    place = display_path(item_run.place, item_run.item.config)
     if item_run.place.exists():
         return f"{place}: the old capture was kept, because the test failed"
     return f"{place}: nothing was recorded, because the test failed"

@@ -21,14 +21,14 @@ from reenact.pytest_plugin.fixtures import is_requested_by_fixture
 from reenact.pytest_plugin.marker import MARKER, Mode
 from reenact.pytest_plugin.places import (
     command,
+    display_path,
     is_shared,
     is_vacant,
     parent_of,
     place_of,
-    shown,
     stored_captures,
 )
-from reenact.pytest_plugin.tally import Deed, leave_deed
+from reenact.pytest_plugin.tally import TestRunResult, store_result
 from reenact.replayer.allow import Allow, AllowLike, read_allow
 from reenact.replayer.engine import Policy
 from reenact.replayer.volatile import beyond_defaults
@@ -205,12 +205,15 @@ class ItemRun:
 
     def settle(self, *, is_good: bool) -> None:  # noqa: ARG002
         """The test is over; *is_good* if all of it passed."""
-        self.leave_deed("ran live")
+        self.store_result("ran live")
 
-    def leave_deed(
+    def store_result(
         self, what: str, remarks: Sequence[str] = (), not_entered: str = "", rules: Sequence[str] = ()
     ) -> None:
-        leave_deed(self.item, Deed(what, shown(self.place, self.item.config), remarks, not_entered, rules))
+        store_result(
+            self.item,
+            TestRunResult(what, display_path(self.place, self.item.config), remarks, not_entered, rules),
+        )
 
 
 class GuardedItem(ItemRun):
@@ -243,7 +246,7 @@ class ReplayedItem(GuardedItem):
     def __init__(self, item: pytest.Function, place: Path, options: Options, folder: Path | None) -> None:
         if is_vacant(place):
             raise UsageError(
-                f"{shown(place, item.config)}: there is no capture of this test; "
+                f"{display_path(place, item.config)}: there is no capture of this test; "
                 f"record it with: {command(item, 'record')}"
             )
         allow = read_allow_option(options.allow)
@@ -263,7 +266,7 @@ class ReplayedItem(GuardedItem):
         remarks = [one.headline for one in self.run.divergences] if self._is_lenient else []
         has_diverged = self.found or isinstance(self._error, Diverged) or remarks
         rules = beyond_defaults(self.run.context.volatile)
-        self.leave_deed("diverged" if has_diverged else "replayed", remarks, self.run.not_entered, rules)
+        self.store_result("diverged" if has_diverged else "replayed", remarks, self.run.not_entered, rules)
 
 
 def _fork(item: pytest.Function, options: Options, output: Path) -> InProcessFork:
@@ -272,7 +275,7 @@ def _fork(item: pytest.Function, options: Options, output: Path) -> InProcessFor
     parent = parent_of(item, options.fork["of"])
     if is_vacant(parent):
         raise UsageError(
-            f"{shown(parent, item.config)}: there is no capture to fork; record the test it belongs to first"
+            f"{display_path(parent, item.config)}: there is no capture to fork; record its test first"
         )
     return fork(
         parent,
@@ -296,7 +299,7 @@ class ForkedItem(GuardedItem):
 
     def settle(self, *, is_good: bool) -> None:  # noqa: ARG002
         has_diverged = self.found or isinstance(self._error, Diverged)
-        self.leave_deed("diverged" if has_diverged else "forked")
+        self.store_result("diverged" if has_diverged else "forked")
 
 
 def _capture(path: Path, options: Options, folder: Path | None) -> Run:
@@ -332,7 +335,7 @@ class RecordedItem(ItemRun):
         manifest = self.run.manifest
         if manifest is None or manifest.status != "ok":
             reason = self.run.warnings[-1] if self.run.warnings else "the recording could not be finished"
-            pytest.fail(f"{shown(self.place, self.item.config)}: {reason}", pytrace=False)
+            pytest.fail(f"{display_path(self.place, self.item.config)}: {reason}", pytrace=False)
         for warning in self.run.warnings:
             self.item.warn(ReenactWarning(warning))
         if manifest.eventCount <= _EMPTY_EVENTS:
@@ -341,7 +344,7 @@ class RecordedItem(ItemRun):
             )
 
     def settle(self, *, is_good: bool) -> None:
-        self.leave_deed("not recorded")
+        self.store_result("not recorded")
         if not is_good:
             discard(self._new)
             return
@@ -351,7 +354,7 @@ class RecordedItem(ItemRun):
                 stored.push(self.place)
         except StoreError as error:
             raise pytest.fail.Exception(str(error), pytrace=False) from None
-        self.leave_deed("recorded")
+        self.store_result("recorded")
 
 
 class UpdatedItem(ItemRun):
@@ -364,7 +367,7 @@ class UpdatedItem(ItemRun):
         super().__init__(item, place, update(place, redact=options.redact, workspace=folder))
 
     def settle(self, *, is_good: bool) -> None:
-        self.leave_deed("not updated")
+        self.store_result("not updated")
         manifest = self.run.manifest
         if not is_good or manifest is None or manifest.status != "ok":
             self.run.discard()
@@ -373,13 +376,13 @@ class UpdatedItem(ItemRun):
             self.run.accept()
         except StoreError as error:
             raise pytest.fail.Exception(str(error), pytrace=False) from None
-        self.leave_deed("updated" if self.run.is_changed else "unchanged")
+        self.store_result("updated" if self.run.is_changed else "unchanged")
 
 
 def _refuse_shared(item: pytest.Function, place: Path) -> None:
     if is_shared(place, item.config):
         raise UsageError(
-            f"{shown(place, item.config)}: several tests would record into it; give each its own path"
+            f"{display_path(place, item.config)}: several tests would record into it; give each its own path"
         )
 
 
@@ -426,7 +429,7 @@ def _prepare_stored(item: pytest.Function, stored: StoredCaptures, place: Path, 
         stored.fetch(place)
     elif mode == "update" or stored.is_there(place):
         raise UsageError(
-            f"{shown(place, item.config)}: nothing is replaced at an address; "
+            f"{display_path(place, item.config)}: nothing is replaced at an address; "
             "record to another one with --reenact-captures"
         )
 

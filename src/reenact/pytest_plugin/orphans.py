@@ -10,7 +10,7 @@ import pytest
 
 from reenact.analysis.brief import plural
 from reenact.pytest_plugin.marker import is_used_by
-from reenact.pytest_plugin.places import CAPTURES, place_of, shown
+from reenact.pytest_plugin.places import CAPTURES, display_path, place_of
 from reenact.store.paths import folder_name
 
 _OUTPUT: Final = "reenact_orphans"
@@ -28,7 +28,7 @@ class Orphans:
         self._items.append(item)
 
     def pytest_collection_finish(self) -> None:
-        self._found = [shown(place, self._config) for place in orphans(self._items)]
+        self._found = [display_path(place, self._config) for place in orphans(self._items)]
         output = getattr(self._config, "workeroutput", None)
         if output is not None:
             output[_OUTPUT] = self._found

@@ -77,7 +77,7 @@ def is_vacant(place: Path) -> bool:
     return not place.exists() or (place.is_dir() and not any(place.iterdir()))
 
 
-def note_shared(session: pytest.Session) -> None:
+def find_shared_places(session: pytest.Session) -> None:
     """Remember the places that several of the collected tests have."""
     used = Counter(str(place_of(item)).casefold() for item in session.items if is_used_by(item))
     session.config.stash[_SHARED] = frozenset(place for place, count in used.items() if count > 1)
@@ -88,7 +88,7 @@ def is_shared(place: Path, config: pytest.Config) -> bool:
     return str(place).casefold() in config.stash.get(_SHARED, frozenset())
 
 
-def shown(place: Path, config: pytest.Config) -> str:
+def display_path(place: Path, config: pytest.Config) -> str:
     """*place* as a person at the command line would write it."""
     stored = stored_captures(config)
     if stored is not None and place.is_relative_to(stored.folder):
@@ -98,7 +98,7 @@ def shown(place: Path, config: pytest.Config) -> str:
 
 def command(item: pytest.Item, mode: str) -> str:
     """The command line that runs *item* alone in *mode*."""
-    test = "::".join([shown(item.path, item.config), *_names(item)])
+    test = "::".join([display_path(item.path, item.config), *_names(item)])
     return f"pytest {shlex.quote(test)} --reenact={mode}"
 
 

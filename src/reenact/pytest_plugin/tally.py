@@ -1,4 +1,4 @@
-"""What became of the marked tests, counted over all processes and told at the end."""
+"""The results of marked tests, counted over all processes and printed at the end."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 import pytest
 
 
-class Deed(NamedTuple):
+class TestRunResult(NamedTuple):
     """What a test's run came to; travels from xdist's workers as plain JSON."""
 
     what: str
@@ -31,46 +31,48 @@ _MOST_SHOWN: Final = 20
 _ATTRIBUTES: Final = ("captures/** -text", "captures/**/*.json* linguist-generated")
 """Git leaves the line ends alone, and hosts fold the events; the transcripts are there to be read."""
 _ATTRIBUTE: Final = "reenact"
-_DEED: Final = pytest.StashKey[Deed]()
+_RESULT: Final = pytest.StashKey[TestRunResult]()
 
 
-def leave_deed(item: pytest.Item, deed: Deed) -> None:
-    """Keep *deed* until the test's last report."""
-    item.stash[_DEED] = deed
+def store_result(item: pytest.Item, result: TestRunResult) -> None:
+    """Keep *result* until the test's last report."""
+    item.stash[_RESULT] = result
 
 
-def pass_on_deed(item: pytest.Item, report: pytest.TestReport) -> None:
-    """Put the deed into *report*, the only thing that reaches xdist's controller."""
-    if _DEED in item.stash:
-        deed: Deed = item.stash[_DEED]
-        vars(report)[_ATTRIBUTE] = tuple(deed)
-        del item.stash[_DEED]
+def attach_result(item: pytest.Item, report: pytest.TestReport) -> None:
+    """Put the result into *report*, the only thing that reaches xdist's controller."""
+    if _RESULT in item.stash:
+        result: TestRunResult = item.stash[_RESULT]
+        vars(report)[_ATTRIBUTE] = tuple(result)
+        del item.stash[_RESULT]
 
 
 class Tally:
-    """Counts deeds where reports arrive, and tells them where there is a terminal."""
+    """Counts results where reports arrive, and prints them if there is a terminal."""
 
     def __init__(self) -> None:
-        self._deeds: list[Deed] = []
+        self._results: list[TestRunResult] = []
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         parts = vars(report).get(_ATTRIBUTE)
         if parts is not None:
-            self._deeds.append(Deed(*parts))
+            self._results.append(TestRunResult(*parts))
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
-        if not self._deeds:
+        if not self._results:
             return
-        counts = Counter(deed.what for deed in self._deeds)
-        told = ", ".join(f"{counts[what]} {what}" for what in _ORDER if counts[what])
+        counts = Counter(each.what for each in self._results)
+        counted = ", ".join(f"{counts[what]} {what}" for what in _ORDER if counts[what])
         terminalreporter.ensure_newline()
-        terminalreporter.write_line(f"reenact: {told}")
+        terminalreporter.write_line(f"reenact: {counted}")
         made = ("recorded", "updated")
-        lines = [f"  {deed.what:<8}  {deed.place}" for deed in self._deeds if deed.what in made]
-        lines += [f"  lenient   {deed.place}: {remark}" for deed in self._deeds for remark in deed.remarks]
-        lines += [f"  not run   {deed.place}: {deed.not_entered}" for deed in self._deeds if deed.not_entered]
-        rules = Counter(rule for deed in self._deeds for rule in deed.rules)
-        lines += [f"  rule      {rule} (in force in {count})" for rule, count in rules.items()]
+        lines = [f"  {each.what:<8}  {each.place}" for each in self._results if each.what in made]
+        lines += [f"  lenient   {each.place}: {remark}" for each in self._results for remark in each.remarks]
+        lines += [
+            f"  not run   {each.place}: {each.not_entered}" for each in self._results if each.not_entered
+        ]
+        rules = Counter(rule for each in self._results for rule in each.rules)
+        lines += [f"  rule      {rule} (used in {count})" for rule, count in rules.items()]
         for line in lines[:_MOST_SHOWN]:
             terminalreporter.write_line(line)
         if len(lines) > _MOST_SHOWN:

@@ -149,7 +149,7 @@ def compare_outcomes(
 def _first_other_tool(
     recorded: Sequence[CalledTool], candidate: Sequence[CalledTool]
 ) -> FirstDifference | None:
-    before, now = _counted(recorded), _counted(candidate)
+    before, now = _count_tools(recorded), _count_tools(candidate)
     if before == now:
         return None
     lost, new = before - now, now - before
@@ -160,7 +160,7 @@ def _first_other_tool(
     )
 
 
-def _counted(tools: Sequence[CalledTool]) -> Counter[tuple[str, str]]:
+def _count_tools(tools: Sequence[CalledTool]) -> Counter[tuple[str, str]]:
     return Counter((use.name, use.args) for use in tools)
 
 
@@ -176,7 +176,7 @@ def group_outcomes(outcomes: Sequence[RunOutcome]) -> list[OutcomeGroup]:
     """By output, tools, exit status and verdict; the largest group first."""
     groups: dict[object, list[RunOutcome]] = {}
     for each in outcomes:
-        tools = tuple(sorted(_counted(each.tools).items()))
+        tools = tuple(sorted(_count_tools(each.tools).items()))
         key = (each.output, each.printed, tools, each.exit_status, each.passed, each.problem)
         groups.setdefault(key, []).append(each)
     ranked = sorted(groups.values(), key=lambda group: -len(group))

@@ -260,11 +260,11 @@ def _html_row(run: ShadowRun, report: ShadowReport) -> str:
     if run.first is not None:
         before = f"<code>{escape(_cut(run.first.recorded))}</code> → " if run.first.recorded else ""
         first = f"{before}<code>{escape(_cut(run.first.candidate))}</code>"
-    now = f"{passed} of {len(run.candidates)} pass" if report.samples > 1 else _passing(passed > 0)
+    now = f"{passed} of {len(run.candidates)} pass" if report.samples > 1 else _describe_verdict(passed > 0)
     cells = [
         escape(run.path),
         f'<span class="mark {run.difference}">{WORDS[run.difference]}</span>',
-        _passing(run.recorded.passed),
+        _describe_verdict(run.recorded.passed),
         "reproduced" if report.baseline == "replayed" else "not run",
         now,
         first,
@@ -288,7 +288,7 @@ def _means_of(run: ShadowRun) -> Iterator[tuple[str, str, str]]:
     return _means([run.recorded], run.candidates)
 
 
-def _passing(passed: bool) -> str:
+def _describe_verdict(passed: bool) -> str:
     return "passes" if passed else '<span class="failed">fails</span>'
 
 

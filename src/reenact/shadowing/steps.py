@@ -173,7 +173,7 @@ def _question(
         kept.setdefault("anthropic-version", "2023-06-01")
     name = _UPSTREAMS.get(provider, provider)
     if name in upstreams:
-        url = _moved(url, upstreams_of({})[name], upstreams[name])
+        url = _redirect(url, upstreams_of({})[name], upstreams[name])
     return _Question(path, reader.manifest.captureId, seq, provider, url, kept, other.body, recorded)
 
 
@@ -194,7 +194,7 @@ def _with_key(place: str, provider: str, url: str, headers: Mapping[str, str]) -
     return url, {name: f"Bearer {key}" if name == "authorization" else key}
 
 
-def _moved(url: str, usual: str, base: str) -> str:
+def _redirect(url: str, usual: str, base: str) -> str:
     """*url* below another *base*; where it is not below the *usual* one, its path counts from the host."""
     if url.startswith(usual):
         return base + url.removeprefix(usual)
