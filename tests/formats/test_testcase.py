@@ -58,7 +58,11 @@ BAD = {
     "no id": (replaced("id: a\n", ""), ("missing_field", 1, "$.id"), "required"),
     "a list as id": (replaced("id: a\n", "id: [5]\n"), ("wrong_type", 2, "$.id"), "expected `str`"),
     "odd version": (replaced('"0.1"', "one"), ("unknown_version", 1, "$.schema_version"), '"0.1"'),
-    "later version": (replaced("0.1", "1.0"), ("unknown_version", 1, "$.schema_version"), "install a newer reenact"),
+    "later version": (
+        replaced("0.1", "1.0"),
+        ("unknown_version", 1, "$.schema_version"),
+        "install a newer reenact",
+    ),
     "unknown mode": (
         replaced("mode: replay", "mode: relay"),
         ("wrong_type", 5, "$.mode"),
