@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import asyncio
 import inspect
 import json
@@ -111,6 +112,30 @@ def threads_into_a_list(pace: Pace) -> list[int]:
         thread.start()
     for thread in threads:
         thread.join()
+    return found
+
+
+def unseen_threads_into_a_list(pace: Pace) -> list[int]:
+    """Started where no seam sees it, as by a C library: all are in one lane, in no known order."""
+    found: list[int] = []
+    todo = list(range(12))
+    are_over = [threading.Lock() for _ in range(3)]
+
+    def work(is_over: Any) -> None:
+        while todo:
+            worker = todo.pop(0)
+            pace.work(worker % 4)
+            ask(worker)
+            if pace is HASTENING:
+                sum(range(300_000 * (worker % 3)))  # who has its answer later may be done with it earlier
+            found.append(worker)
+        is_over.release()
+
+    for is_over in are_over:
+        is_over.acquire()
+        _thread.start_new_thread(work, (is_over,))
+    for is_over in are_over:
+        is_over.acquire()
     return found
 
 
@@ -259,6 +284,7 @@ AGENTS = [
     jobs_as_completed,
     jobs_that_are_over,
     threads_into_a_list,
+    unseen_threads_into_a_list,
     tasks_into_a_queue,
     threads_into_a_loop,
     loops_into_a_loop,

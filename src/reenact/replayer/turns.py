@@ -114,8 +114,11 @@ class Turns:
         self._early: list[EarlyCall] = []
         self._stirred_s = 0.0
         """When an event happened last."""
-        self._moving: dict[Lane, MovingThread | StartingJob | float] = {}
-        """Threads that run since a delivery or since their start; since when, until one is looked at."""
+        self._moving: dict[Lane | int, MovingThread | StartingJob | float] = {}
+        """Threads that run since a delivery or since their start; since when, until one is looked at.
+
+        By their lane; where threads share a loose one, as those do that no seam saw start, by their identity.
+        """
         self._loops: dict[object, Loop] = {}
         self._latest: RecordedCall | None = None
         """The call that was answered last, where nothing but that is known of who made it."""
@@ -200,14 +203,15 @@ class Turns:
         if self._holds_others_up() or self._is_closed:
             self._pass(call)
             return True
+        runner = _who_runs(lane)
         with self._lock:
-            self._moving.pop(lane, None)
+            self._moving.pop(runner, None)
             self._timeline.overdue.discard(call.lane)
             if not self._queue and not call.never_ends and self._is_due(call) and self._at_rest():
                 self._note_delivery(call)
-                self._set_moving(lane)
+                self._set_moving(runner)
                 return True
-            waiter = ThreadWaiter(call, lane, self._stalls_at_s(call))
+            waiter = ThreadWaiter(call, lane, runner, self._stalls_at_s(call))
             self._enqueue(waiter)
         waiter.came.wait()
         return not waiter.stalled
@@ -245,15 +249,16 @@ class Turns:
         if self._holds_others_up() or self._is_closed:
             return
         came = threading.Event()
+        runner = _who_runs(lane)
 
         def release() -> None:
-            self._set_moving(lane)
+            self._set_moving(runner)
             came.set()
 
         with self._lock:
             if try_again():
                 return
-            self._moving.pop(lane, None)
+            self._moving.pop(runner, None)
             self._wait_early(EarlyCall(try_again, release, self._clock.now_s))
         came.wait()
 
@@ -447,8 +452,9 @@ class Turns:
                 return
             timer = Timer(name, passed, passed)
             timer.when_s = monotonic() + seconds
-            timer.stir = lambda: self._set_moving(lane)
-            self._moving.pop(lane, None)
+            runner = _who_runs(lane)
+            timer.stir = lambda: self._set_moving(runner)
+            self._moving.pop(runner, None)
             self._timers[name] = timer
             self._deliver()
             self._start_ticker()
@@ -809,8 +815,8 @@ class Turns:
         waiter.release()
         if isinstance(waiter, LoopWaiter):
             waiter.loop.came_in()
-        else:
-            self._set_moving(waiter.lane)
+        elif isinstance(waiter, ThreadWaiter):
+            self._set_moving(waiter.runner)
 
     def _note_answered(self, waiter: Waiter) -> None:
         waiter.is_done = True
@@ -823,8 +829,8 @@ class Turns:
             self._stirred_s = self._clock.now_s
             self._advance()
 
-    def _set_moving(self, lane: Lane) -> None:
-        self._moving[lane] = self._clock.now_s
+    def _set_moving(self, runner: Lane | int) -> None:
+        self._moving[runner] = self._clock.now_s
 
     def _is_due(self, call: RecordedCall) -> bool:
         if self._timeline.next <= call.due_after:
@@ -896,11 +902,12 @@ class Turns:
             self._wake.clear()
 
     def _look_around(self) -> None:
-        for lane, thread in list(self._moving.items()):
+        for runner, thread in list(self._moving.items()):
             if isinstance(thread, float):
-                thread = self._moving[lane] = MovingThread(lane.owner, self._clock, thread)
+                identity = runner if isinstance(runner, int) else runner.owner
+                thread = self._moving[runner] = MovingThread(identity, self._clock, thread)
             if thread.is_at_rest():
-                del self._moving[lane]
+                del self._moving[runner]
         for loop in self._loops.values():
             loop.look()
 
@@ -958,3 +965,8 @@ class Turns:
             if waited_s > _EARLY_S and (waited_s > _COMPUTING_S or not self._others_run()):
                 self._early.remove(early)
                 early.release()
+
+
+def _who_runs(lane: Lane) -> Lane | int:
+    """The calling thread, by its lane, or by its identity where others may share that."""
+    return threading.get_ident() if lane.is_loose else lane

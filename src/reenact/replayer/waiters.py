@@ -65,8 +65,10 @@ class Timer:
 class ThreadWaiter(Waiter):
     """In a thread, which blocks."""
 
-    def __init__(self, call: RecordedCall, lane: Lane, stalls_at_s: float | None) -> None:
+    def __init__(self, call: RecordedCall, lane: Lane, runner: Lane | int, stalls_at_s: float | None) -> None:
         super().__init__(call, lane, stalls_at_s)
+        self.runner = runner
+        """The thread, by its lane, or by its identity where others share that."""
         self.came = threading.Event()
 
     def release(self) -> None:
