@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import socket
 import threading
 import urllib.error
 import urllib.request
@@ -15,6 +16,7 @@ from typing import Any
 from xmlrpc.server import SimpleXMLRPCServer
 
 import pytest
+import urllib3
 
 import reenact
 from reenact.errors import Diverged
@@ -50,6 +52,32 @@ def test_a_connection_is_used_for_several_requests(tmp_path: Path, web: Site) ->
 
     twice(tmp_path / "run", work, web)
     assert len(calls_in(tmp_path / "run")) == 3
+
+
+def test_the_socket_of_a_connection_can_be_set(tmp_path: Path, web: Site) -> None:
+    """Between request and answer there is one, as code expects that sets its timeout or options."""
+
+    def work() -> list[Any]:
+        found: list[Any] = []
+        with closing(connected(web)) as connection:
+            for headers in ({}, {"Connection": "close"}):
+                connection.request("GET", "/page", headers=headers)
+                connection.sock.settimeout(4)
+                connection.sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+                found.append(connection.getresponse().read())
+                found.append(connection.sock is None)
+        return found
+
+    twice(tmp_path / "run", work, web)
+
+
+def test_a_connection_of_urllib3_can_be_used_by_hand(tmp_path: Path, web: Site) -> None:
+    def work() -> bytes:
+        with closing(urllib3.connection.HTTPConnection(web.url.removeprefix("http://"))) as connection:
+            connection.request("GET", "/page")
+            return connection.getresponse().data
+
+    twice(tmp_path / "run", work, web)
 
 
 def test_a_body_that_is_sent_in_pieces_is_one_request(tmp_path: Path, web: Site) -> None:

@@ -19,6 +19,7 @@ import httpx2
 import pytest
 import requests
 import urllib3
+import vcr
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse
@@ -248,6 +249,33 @@ def test_a_fake_class_of_connections_is_a_fake_too(tmp_path: Path, monkeypatch: 
             assert urllib3.PoolManager().request("GET", "http://x.invalid/").data == b"fake"
     assert calls_in(tmp_path / "run") == []
     assert asked == ["x.invalid"] * 2
+
+
+@pytest.mark.parametrize("get", [requests.get, httpx2.get, urllib.request.urlopen])
+def test_a_cassette_is_a_fake_too(get: Callable[[str], Any], tmp_path: Path, web: Site) -> None:
+    """It answers, in replay as well."""
+
+    def work() -> bytes:
+        with vcr.VCR(ignore_localhost=False).use_cassette(str(tmp_path / "it.yaml")):
+            answer = get(f"{web.url}/page")
+            return bytes(answer.read() if get is urllib.request.urlopen else answer.content)
+
+    assert work().decode() == PAGE
+    for run in (reenact.capture, reenact.replay):
+        with run(tmp_path / "run"):
+            assert work().decode() == PAGE
+    assert calls_in(tmp_path / "run") == []
+
+
+def test_what_is_asked_to_make_a_cassette_is_recorded(tmp_path: Path, web: Site) -> None:
+    """The cassette is made anew in replay, from the recording."""
+
+    def work() -> str:
+        with vcr.VCR(ignore_localhost=False, record_mode="all").use_cassette(str(tmp_path / "it.yaml")):
+            return requests.get(f"{web.url}/page", timeout=5).text
+
+    assert record(tmp_path / "run", work) == PAGE
+    assert replay(tmp_path / "run", work, web) == PAGE
 
 
 def test_instrumentation_that_wraps_a_transport_is_no_fake(tmp_path: Path, web: Site, moment: str) -> None:

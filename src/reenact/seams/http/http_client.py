@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import http.client
 import io
+import socket
 from collections.abc import Callable, Iterator
 from http.client import HTTPConnection, HTTPResponse
 from types import ModuleType
@@ -132,7 +133,10 @@ class _Seam:
                 raise asking.failure
             if not asking.exchange.step.live:
                 setattr(connection, _STATE, _IDLE)
-                return _Answer(asking.exchange, asking.exchange.head, None).response(connection, asking)
+                head = asking.exchange.head
+                if "close" in header_value(head.headers, "connection").lower():
+                    connection.close()
+                return _Answer(asking.exchange, head, None).response(connection, asking)
             with asking.exchange.inside():
                 response = _while_receiving(original, connection)
             head = _head(response)
@@ -168,6 +172,8 @@ class _Seam:
         if asking.failure is not None or not exchange.step.live:
             connection._buffer.clear()  # noqa: SLF001
             setattr(connection, _STATE, _SENT)
+            if connection.sock is None:
+                connection.sock = socket.socket()  # leads nowhere; for code that sets its timeout or options
             return
         if exchange.sent_instead is not None:
             asking.send_instead(connection, exchange.sent_instead)

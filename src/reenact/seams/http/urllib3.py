@@ -128,8 +128,7 @@ class _Seam:
 
 def _has_connection(conn: object) -> bool:
     """Whether what *conn* answers comes over a connection, and not from a test's fake of its class."""
-    getresponse = getattr(conn, "getresponse", None)
-    return is_own(getresponse, "urllib3") or is_own(getresponse, "vcr")  # which asks a real one
+    return is_own(getattr(conn, "getresponse", None), "urllib3")
 
 
 def _drop_unknown_arguments(make: Callable[..., Any]) -> Callable[..., object]:
