@@ -157,6 +157,55 @@ def test_no_value_with_a_digit_survives_where_words_may_stand(profile: str, plac
     assert [pair for pair in pairs if leaks(profile, text(*pair), pair[1])] == []
 
 
+@profiles
+@pytest.mark.parametrize("place", planted.NEARBY_PLACES)
+def test_no_value_with_letters_and_digits_survives_beside_a_name(profile: str, place: str) -> None:
+    """In whatever notation: it looks like nothing else."""
+    values = ("hunter2x", "Tr0ub4dor-3", "a8f3kd92ls")
+    names = ("password", "client_secret", "API_KEY", "access_token")
+    text = planted.NEARBY_PLACES[place]
+    pairs = [(name, value) for name in names for value in values]
+    assert [pair for pair in pairs if leaks(profile, text(*pair), pair[1])] == []
+
+
+NEARBY_TEXTS = (
+    "The password is hashed with sha256 and base64-encoded; a token (RS256) lives 30min.",
+    "max_tokens=4096, total_tokens: 12345, the token at position 12ab of 2-tuple",
+    "from x import BearerToken, OAuth2Token\nsecret = base64.b64encode(key)",
+    "private_key, s3_server = start(secret_access_key, us_east_1)",
+    "password for 3.11.2 and token v2.0.1rc1, 2026-01-01T10:00:00Z, 0x7f00ff, 100ms",
+    "see the token https://h.example/rfc6749#section-3 and secret/data/file2.json",
+    json.dumps({"id": "call_9x8y7z6w", "name": "reset_password", "type": "function", "arguments": "{}"}),
+    json.dumps({"type": "password", "id": "el_4711ab", "version": "2b3c4d"}),
+    "MovedAttribute('HTTPPasswordMgr', 'urllib2', 'urllib.request')",
+    "{password:!0,image:!0}",
+)
+
+
+@profiles
+@pytest.mark.parametrize("text", NEARBY_TEXTS)
+def test_a_word_with_digits_that_is_known_stays(profile: str, text: str) -> None:
+    """Algorithms, versions, references, identifiers and figures stand beside such names all the time."""
+    assert REDACTORS[profile].redact_text(text) == text
+
+
+def test_words_beside_names_take_time_linear_in_the_text() -> None:
+    """There is one way to read what stands between a name and a value."""
+    redact = REDACTORS["default"].redact_text
+    for piece in (
+        "[]",
+        "<a ",
+        "is ",
+        "\n",
+        "\\",
+        "password is the ",
+        "token 12 ",
+        "hunter2x is the ",
+        "[x] <b>",
+    ):
+        redact("the password " + piece * 20_000)
+
+
 TABLES = (
     "token,count\nhello,5\nworld,7\n",
     "| Feature | Password | Token |\n|---|---|---|\n| Login | supported | planned |\n",

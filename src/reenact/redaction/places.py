@@ -23,6 +23,7 @@ from reenact.redaction.names import (
     is_secret_name,
     is_secret_query_name,
 )
+from reenact.redaction.nearby import is_mixed, nearby_value, value_before
 from reenact.redaction.placeholder import Placeholders
 
 # The value below a secret name
@@ -171,6 +172,8 @@ def header_line_edits(text: str, placeholders: Placeholders) -> Iterator[Edit]:
 # Command lines
 
 _OPTION: Final = LazyRegex(r"(?:--?[A-Za-z][\w.\-]*(?:=.*)?|--?)\Z")
+_ODD_OPTION: Final = LazyRegex(r"-(?=\w*[a-z])(?=\w*[A-Z])(?=\w*\d)\w{6}")
+"""No option is called so: a value that begins with a dash."""
 _USER_OPTION: Final = frozenset({"-u", "--user", "--proxy-user", "-U"})
 _HEADER_OPTION: Final = frozenset({"-H", "--header", "--proxy-header"})
 _HTTP_CLIENT: Final = LazyRegex(r"(?:\A|[\s/;|&(])(?:curl|wget|https?|xh)(?=\s)")
@@ -190,7 +193,8 @@ _USER_IN_TEXT: Final = LazyRegex(
 
 def argument_name(before: str | None, argument: str) -> tuple[str | None, bool]:
     """The name that the argument *before* gives to *argument*, and whether a header follows."""
-    if before is None or _OPTION.match(argument) or not before.startswith("-"):
+    is_option = _OPTION.match(argument) is not None and not _ODD_OPTION.match(argument)
+    if before is None or is_option or not before.startswith("-"):
         return None, False
     return before.lstrip("-"), before in _HEADER_OPTION
 
@@ -425,6 +429,8 @@ _SETTING_VALUE: Final = LazyRegex(
     r"[ \t]*[=:][ \t]*(?P<value>[^\s\"'#;\[{][^\n#]{0,1024}?)[ \t]*(?:#.*)?\r?$", re.M
 )
 _MAX_BLOCK: Final = 2000
+_REFERENCE: Final = LazyRegex(r"[\w\-]*(?:/[\w.\-]*)+|\w*(?:\.\w+(?:-\w+)*)+\.?|[\w\-]+(?:\.\w+(?:-\w+)*)+")
+"""A path, or names joined by dots."""
 
 AFTER_NAME: Final = (
     rb"[\w\-]*+(?:%(?:25)*+(?:22|27|5d|5b|20))*+(?:\[\d*\])?[\]\\\"'`*\stnr]*+(?:[:=]|(?<=-)>|->|\xe2\x86\x92|(?<=\\)u2192|%(?:25)*+3[ad])"
@@ -450,6 +456,8 @@ def assignment_edits(text: str, placeholders: Placeholders, *, strict: bool) -> 
             or _assigned_value(text, start, end, strict=strict)
             or _option_value(text, start, end)
             or _setting_value(text, start, end)
+            or nearby_value(text, start, end)
+            or value_before(text, start)
         )
         if span is not None:
             done = span[1]
@@ -528,9 +536,9 @@ def _assigned_value(text: str, start: int, end: int, *, strict: bool) -> tuple[i
         is_value = value.isdigit() and holds_numbers(name)
     else:
         is_certain = strict or name.isupper() or name.startswith("--") or is_lone_value(value)
-        is_certain = is_certain or _BEHIND_OPTION.search(text, max(0, start - 40), start) is not None
-        is_variable = found["joint"] == "=" and is_certain
-        is_value = looks_secret(value) or (is_variable and _is_word(value))
+        is_setting = _BEHIND_OPTION.search(text, max(0, start - 40), start) is not None
+        is_variable = found["joint"] == "=" and (is_certain or is_setting)
+        is_value = looks_secret(value) or (is_variable and _is_word(value, may_refer=not is_setting))
     if not is_value:
         return None
     return found.span("quoted") if group == "quoted" else _whole(text, found.span("bare"), _BARE_REST)
@@ -554,7 +562,12 @@ def _setting_value(text: str, start: int, end: int) -> tuple[int, int] | None:
     """``password = letmein`` among other lines of the same form: INI, dotenv, YAML."""
     value = _SETTING_VALUE.match(text, end)
     line_start = text.rfind("\n", 0, start) + 1
-    if value is None or not _BEFORE_NAME.match(text[line_start:start]) or HARMLESS.match(value["value"]):
+    if (
+        value is None
+        or start - line_start > _MAX_BLOCK
+        or not _BEFORE_NAME.match(text[line_start:start])
+        or HARMLESS.match(value["value"])
+    ):
         return None
     if "=" in value[0][: value.start("value") - value.start()] and not _is_word(value["value"]):
         return None
@@ -585,7 +598,7 @@ def _whole(text: str, span: tuple[int, int], rest: LazyRegex[str]) -> tuple[int,
 
 def looks_secret(value: str) -> bool:
     """Whether a word without quotes is a value rather than prose or an expression of a program."""
-    return len(value) >= 6 and bool(re.search(r"\d", value))
+    return len(value) >= 6 and (bool(re.search(r"\d", value)) or is_mixed(value))
 
 
 def is_lone_value(value: str) -> bool:
@@ -594,9 +607,9 @@ def is_lone_value(value: str) -> bool:
     return looks_secret(value) or (len(value) >= 6 and not is_name and not is_secret_name(value))
 
 
-def _is_word(value: str) -> bool:
+def _is_word(value: str, *, may_refer: bool = True) -> bool:
     """Whether a word without digits is a value: no reference to something that has a secret name."""
-    is_reference = re.fullmatch(r"[\w\-]*(?:[./][\w\-]*)+", value) is not None
+    is_reference = may_refer and _REFERENCE.fullmatch(value) is not None
     return len(value) >= 4 and not is_reference and not re.search(rf"(?i:{CORES})", value)
 
 

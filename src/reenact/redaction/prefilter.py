@@ -38,6 +38,7 @@ from reenact.redaction.families import (
 from reenact.redaction.jsontext import escaped
 from reenact.redaction.literals import GROUP_SIZE, Search, literal_search
 from reenact.redaction.names import AUTH_WORDS, KEY_WORDS, PLAIN_CORES
+from reenact.redaction.nearby import AFTER_CORE, BEFORE_CORE
 from reenact.redaction.places import AFTER_NAME
 from reenact.redaction.tables import AMONG_COLUMNS, HEAD_AFTER, HEAD_BEFORE
 
@@ -198,7 +199,15 @@ _PAIRED_IN_TEXT: Final = rb"[\w\-]*+" + _QUOTE + rb"\s*,\s*b?" + _QUOTE + rb"[^\
 _BESIDE: Final = rb"[\w\-]*+(?:<\\*/|[`*]*+%b*+\||%b++\\*[\"'])" % (_SPACE, _SPACE)
 """The end of an element, the next cell of a table, a value of SQL's."""
 _CLOSED: Final = re.compile(rb"[\w\-\]]*+(?:" + _QUOTE + rb"|\s|\\+[nr]|\Z)")
-_BESIDE_VALUE: Final = (AFTER_NAME, _PAIRED, _PAIRED_ALONE, _PAIRED_IN_TEXT, _BESIDE, AMONG_COLUMNS)
+_BESIDE_VALUE: Final = (
+    AFTER_NAME,
+    _PAIRED,
+    _PAIRED_ALONE,
+    _PAIRED_IN_TEXT,
+    _BESIDE,
+    AMONG_COLUMNS,
+    AFTER_CORE.encode(),
+)
 _NAMED_BEFORE: Final = re.compile(
     rb"(?:name|key|field|header|param|parameter|variable|attribute|property|id|label|title|setting|option|env|var|path"
     rb"|\"k)(?:" + _QUOTE + rb")?\s*[:=]\s*(?:" + _QUOTE + rb")?[\w\-\[./]*\Z"
@@ -228,6 +237,8 @@ class _Name:
         if self._heads_column.match(text, start) and HEAD_BEFORE.search(text, max(0, start - 400), start):
             return True
         if self._before_word.match(text, start) and _OPTION_BEFORE.search(text, max(0, start - 60), start):
+            return True
+        if BEFORE_CORE.search(text, max(0, start - 60), start):
             return True
         opened = text.rfind(b"<", max(0, start - 250), start)
         if opened >= 0 and text.rfind(b">", opened, start) < 0 and _IN_TAG_AFTER.match(text, start):
@@ -338,10 +349,7 @@ _NAMES: Final[tuple[Trigger, ...]] = (
     _name(
         "token",
         *(f"token{end}" for end in "\"\\'=:][%><\n\r\tv,)"),
-        *("token_v", "token-v", "token->"),
-    ),
-    _place(
-        rb"token\s*[:=|]", b"token =", b"token :", b"token  ", b"token\t", b"token |", b"token|", lowered=True
+        *("token ", "token|", "token`", "token*", "token/", "token_v", "token-v", "token->"),
     ),
     _place(rb"cookies?[\w\-]*+" + _QUOTE + rb"?\s*[:,]", b"cookie", lowered=True),
     _header_word("session", *(f"session{end}" for end in ('"', "\\", "'", ":", "-", "_", "i"))),

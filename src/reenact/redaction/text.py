@@ -31,6 +31,7 @@ from reenact.redaction.names import (
     is_secret_name,
     names_headers,
 )
+from reenact.redaction.nearby import looks_generated
 from reenact.redaction.placeholder import Placeholders, placeholder_spans
 from reenact.redaction.places import (
     argument_name,
@@ -88,6 +89,56 @@ _OWN_VALUES: Final = frozenset({"value", "val", "v", "plaintext", "plain", "stri
 """``{"password": {"stringValue": "…"}}``: the value of the object."""
 _LIKELY_VALUES: Final = frozenset({"text", "raw", "current", "content", "data", "new", "old"})
 """The same, where it looks like one."""
+_NAMING_TOOLS: Final = frozenset({"name", "tool", "function", "method"})
+"""What these name may be done to a secret, as ``reset_password`` is."""
+_IDENTITIES: Final = frozenset(
+    (
+        *(
+            "id",
+            "ids",
+            "type",
+            "kind",
+            "url",
+            "uri",
+            "href",
+            "model",
+            "version",
+            "date",
+            "time",
+            "timestamp",
+            "at",
+        ),
+        *(
+            "hash",
+            "digest",
+            "sha",
+            "etag",
+            "name",
+            "role",
+            "ref",
+            "path",
+            "file",
+            "created",
+            "updated",
+            "object",
+        ),
+        *(
+            "uuid",
+            "selector",
+            "target",
+            "element",
+            "locator",
+            "pattern",
+            "format",
+            "class",
+            "color",
+            "encoding",
+        ),
+    )
+)
+"""Members that tell something else than a value of a thing that has a name."""
+_ASKED_END: Final = re.compile(r"(?:\s+(?:field|input|box|textbox|here))?[\s:?.*]*\Z")
+_MAX_ASKED: Final = 60
 _LAST_WORD: Final = re.compile(r"(?:[A-Z]?[a-z]+|[A-Z]+)\Z")
 _CLASS: Final = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*:[A-Za-z_][\w.<>]*")
 """How a recorded value tells of its class: ``app.tokens:Session`` is no token and its value."""
@@ -219,12 +270,30 @@ class TextRules:
             is_content = words[key] in _CONTENTS and "role" not in members and isinstance(member, str)
             if words[key] in _VALUES or (is_content and is_lone_value(cast(str, member))):
                 redacted[key] = self.redact_value(names[0], member, in_header=in_header)
+        self._redact_asked(members, words, redacted)
         headers = members.get("headers")
         if isinstance(headers, dict) and "content" in members:
             disposition = headers.get("content-disposition")
             field_name = form_name(disposition) if isinstance(disposition, str) else None
             if field_name is not None:
                 redacted["content"] = self.redact_value(field_name, members["content"])
+
+    def _redact_asked(
+        self, members: dict[str, Json], words: dict[str, str], redacted: dict[str, Json]
+    ) -> None:
+        """``{"question": "password", "answer": "…"}``, ``{"selector": "#password", "text": "…"}``."""
+        asked = [
+            key
+            for key, name in members.items()
+            if isinstance(name, str)
+            and len(name) <= _MAX_ASKED
+            and words[key] not in _NAMING_TOOLS
+            and is_secret_name(_ASKED_END.sub("", name))
+        ]
+        for key, member in members.items() if asked and "role" not in members else ():
+            if key not in asked and words[key] not in _IDENTITIES and isinstance(member, str):  # noqa: SIM102
+                if looks_generated(member):
+                    redacted[key] = self.redact_value(_ASKED_END.sub("", str(members[asked[0]])), member)
 
     def _redact_cookies(self, members: dict[str, Json]) -> dict[str, Json]:
         chosen = {"value": members["value"]} if {"name", "value"} <= members.keys() else members
