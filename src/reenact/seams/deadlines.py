@@ -97,7 +97,7 @@ def patches() -> list[Patch]:
 def loop_time(original: Callable[[object], float]) -> Callable[[object], float]:
     """``time`` of an event loop, but what was not slept has passed all the same."""
 
-    def time(self: Any) -> float:
+    def time(self: object) -> float:
         now_s = original(self)
         # The loop's own waiting is real.
         if not _ahead or sys._getframe(1).f_code is _RUN_ONCE:  # noqa: SLF001
@@ -110,7 +110,7 @@ def loop_time(original: Callable[[object], float]) -> Callable[[object], float]:
 def call_at(original: Callable[..., object]) -> Callable[..., object]:
     """``call_at`` of an event loop, but its timers go off in their turn."""
 
-    def call_at(self: Any, when: float, callback: Any, *args: object, context: Any = None) -> object:
+    def call_at(self: Any, when: float, callback: object, *args: object, context: Any = None) -> object:
         timer = _new_timer(self, when - self.time(), callback)
         if timer is None:
             return original(self, when - _ahead.get(self, 0.0), callback, *args, context=context)
@@ -125,7 +125,7 @@ def call_at(original: Callable[..., object]) -> Callable[..., object]:
 def call_later(original: Callable[..., object]) -> Callable[..., object]:
     """``call_later`` of an event loop that does not build on ``call_at``."""
 
-    def call_later(self: Any, delay: float, callback: Any, *args: object, context: Any = None) -> object:
+    def call_later(self: Any, delay: float, callback: object, *args: object, context: Any = None) -> object:
         timer = _new_timer(self, delay, callback)
         if timer is None:
             return original(self, delay, callback, *args, context=context)
@@ -479,7 +479,7 @@ def _result(original: Callable[..., object]) -> Callable[..., object]:
 
 def _wait(original: Callable[..., Any]) -> Callable[..., object]:
     def wait(
-        fs: Iterable[Future[Any]], timeout: float | None = None, return_when: str = "ALL_COMPLETED"
+        fs: Iterable[Future[object]], timeout: float | None = None, return_when: str = "ALL_COMPLETED"
     ) -> object:
         if timeout is None or _now.is_waiting:
             return original(fs, timeout, return_when)

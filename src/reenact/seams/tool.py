@@ -45,7 +45,7 @@ def _is_approved(call: Call, decision: Decision, approve: Approve | None) -> boo
 Effects: TypeAlias = Literal["answer", "run"]
 """What a tool does in replay: only answers from the recording, or runs as well."""
 
-F = TypeVar("F", bound=Callable[..., Any])
+F = TypeVar("F", bound=Callable[..., object])
 _lane = lane_var.get
 
 
@@ -218,8 +218,8 @@ class _Caller:
         return dict(bound.arguments)
 
 
-def _function(fn: Callable[..., object], call: _Caller) -> Callable[..., Any]:
-    def wrapper(*args: object, **kwargs: object) -> Any:
+def _function(fn: Callable[..., object], call: _Caller) -> Callable[..., object]:
+    def wrapper(*args: object, **kwargs: object) -> object:
         if _lane() is None and not open_runs:
             return fn(*args, **kwargs)
         with crossing(call(args, kwargs)) as step:
@@ -231,7 +231,7 @@ def _function(fn: Callable[..., object], call: _Caller) -> Callable[..., Any]:
 
 
 def _coroutine(fn: Callable[..., Any], call: _Caller) -> Callable[..., object]:
-    async def wrapper(*args: Any, **kwargs: Any) -> Any:
+    async def wrapper(*args: Any, **kwargs: object) -> object:
         if _lane() is None and not open_runs:
             return await fn(*args, **kwargs)
         async with crossing(call(args, kwargs)) as step:
@@ -243,7 +243,7 @@ def _coroutine(fn: Callable[..., Any], call: _Caller) -> Callable[..., object]:
 
 
 def _function_run_again(fn: Callable[..., object], call: _Caller) -> Callable[..., object]:
-    def wrapper(*args: object, **kwargs: object) -> Any:
+    def wrapper(*args: object, **kwargs: object) -> object:
         rerun = _Rerun()
 
         def again() -> None:
@@ -261,7 +261,7 @@ def _function_run_again(fn: Callable[..., object], call: _Caller) -> Callable[..
 
 
 def _coroutine_run_again(fn: Callable[..., Any], call: _Caller) -> Callable[..., object]:
-    async def wrapper(*args: Any, **kwargs: Any) -> Any:
+    async def wrapper(*args: object, **kwargs: object) -> object:
         rerun = _Rerun()
 
         async def again() -> None:
@@ -285,7 +285,7 @@ class _Rerun:
     def __init__(self) -> None:
         self.has_run = False
         self.result: object = None
-        self.answer: Any = None
+        self.answer: object = None
         """As recorded."""
         self._error: BaseException | None = None
 
@@ -320,7 +320,7 @@ class _Rerun:
 
 
 def _generator(fn: Callable[..., Any], call: _Caller) -> Callable[..., object]:
-    def wrapper(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
+    def wrapper(*args: Any, **kwargs: object) -> Generator[object, object, object]:
         if _lane() is None and not open_runs:
             return (yield from fn(*args, **kwargs))
         boundary = crossing(call(args, kwargs), streaming=True)
@@ -361,7 +361,7 @@ def _live(source: Any, boundary: crossing, step: Any) -> Generator[object, objec
 
 
 def _async_generator(fn: Callable[..., Any], call: _Caller) -> Callable[..., object]:
-    async def wrapper(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, Any]:
+    async def wrapper(*args: object, **kwargs: object) -> AsyncGenerator[object, object]:
         boundary = crossing(call(args, kwargs), streaming=True)
         async with boundary as step:
             if not step.live:

@@ -19,7 +19,7 @@ from reenact.seams.patches import Patch
 from reenact.seams.pools import Job, job_call
 from reenact.seams.spawn import own_function, run_in_thread, run_job
 
-_Callback: TypeAlias = Callable[[Any], Any] | None
+_Callback: TypeAlias = Callable[[object], object] | None
 
 
 def _patches(pool: ModuleType) -> list[Patch]:
@@ -41,7 +41,7 @@ class _Seam:
     def __init__(self, module: ModuleType) -> None:
         self._module = module
 
-    def _lane(self, pool: Any) -> Lane | None:
+    def _lane(self, pool: object) -> Lane | None:
         """The lane that gives *pool* something to do for its processes."""
         return None if isinstance(pool, self._module.ThreadPool) else current_lane()
 
@@ -49,7 +49,7 @@ class _Seam:
         """The same for its threads."""
         return current_lane() if isinstance(pool, self._module.ThreadPool) else None
 
-    def repopulate(self, original: Callable[[Any], None]) -> Callable[[Any], None]:
+    def repopulate(self, original: Callable[[object], None]) -> Callable[[object], None]:
         def repopulate(pool: object) -> None:
             """Workers are of use only where jobs are really done."""
             lane = self._lane(pool)
@@ -58,12 +58,12 @@ class _Seam:
 
         return repopulate
 
-    def apply_async(self, original: Callable[..., Any]) -> Callable[..., object]:
+    def apply_async(self, original: Callable[..., object]) -> Callable[..., object]:
         def apply_async(
-            pool: Any,
+            pool: object,
             func: Any,
             args: Any = (),
-            kwds: Any = None,
+            kwds: object = None,
             *callbacks: _Callback,
             **options: _Callback,
         ) -> object:
@@ -135,7 +135,7 @@ class _Seam:
         return result
 
     def imap(self, original: Callable[..., object]) -> Callable[..., object]:
-        def imap(pool: Any, func: Any, iterable: Iterable[Any], chunksize: int = 1) -> object:
+        def imap(pool: Any, func: Any, iterable: Iterable[object], chunksize: int = 1) -> object:
             if (giver := self._lane_of_threads(pool)) is not None:
                 jobs = _ThreadJobs(func, giver, is_mapped=chunksize != 1)
                 return original(pool, jobs.in_turn, jobs.numbered(iterable), chunksize)
@@ -160,14 +160,14 @@ class _Seam:
 class _ThreadJobs:
     """Jobs for threads of this process, each in a lane of its own from when it is given."""
 
-    def __init__(self, func: Callable[..., Any], giver: Lane, *, is_mapped: bool = False) -> None:
+    def __init__(self, func: Callable[..., object], giver: Lane, *, is_mapped: bool = False) -> None:
         self._func = func
         self._function = own_function(func)
         self._giver = giver
         self._is_mapped = is_mapped
         """Whether a thread does several before it hands over what they came to."""
 
-    def one(self, lane: Lane) -> Callable[..., Any]:
+    def one(self, lane: Lane) -> Callable[..., object]:
         """The function, to be called once, in *lane*."""
         lane.context.lane_starting(lane)
         return lambda *args, **kwargs: self._do(lane, lambda: self._func(*args, **kwargs))
@@ -182,7 +182,7 @@ class _ThreadJobs:
         lane, args = job
         return self._do(lane, lambda: self._func(*args))
 
-    def _do(self, lane: Lane, work: Callable[[], Any]) -> object:
+    def _do(self, lane: Lane, work: Callable[[], object]) -> object:
         if self._is_mapped:
             return run_in_thread(lane, work, self._function)
         try:
@@ -195,14 +195,14 @@ class _ThreadJobs:
 class _OnTheWay:
     """What a job for a thread came to; its lane is over when whoever waits for it has it."""
 
-    def __init__(self, answer: Any, lane: Lane) -> None:
+    def __init__(self, answer: object, lane: Lane) -> None:
         self.answer = answer
         self.lane = lane
         self.told_in = lane.child()
         """Where the functions run that are called with the answer."""
 
 
-def _hand_over(original: Callable[[Any, int, Any], None]) -> Callable[[Any, int, Any], None]:
+def _hand_over(original: Callable[[object, int, object], None]) -> Callable[[object, int, Any], None]:
     def _set(self: object, i: int, obj: tuple[bool, object]) -> None:
         is_good, came = obj
         if type(came) is not _OnTheWay:
@@ -226,7 +226,7 @@ def _end(lane: Lane) -> None:
     lane.context.lane_ended(lane)
 
 
-class _InOrder(Iterator[Any]):
+class _InOrder(Iterator[object]):
     def __init__(self, results: Iterable[Any]) -> None:
         self._results = deque(results)
 
@@ -241,14 +241,16 @@ class _InOrder(Iterator[Any]):
         return answer
 
 
-class _AsTheyCome(Iterator[Any]):
-    def __init__(self, pool: Any, func: Any, iterable: Iterable[Any], timeout_error: type[Exception]) -> None:
+class _AsTheyCome(Iterator[object]):
+    def __init__(
+        self, pool: Any, func: object, iterable: Iterable[object], timeout_error: type[Exception]
+    ) -> None:
         self._timeout_error = timeout_error
         self._came: SimpleQueue[tuple[object, Exception | None]] = SimpleQueue()
         results = [pool.apply_async(func, (item,), None, self._answered, self._failed) for item in iterable]
         self._left = len(results)
 
-    def _answered(self, answer: Any) -> None:
+    def _answered(self, answer: object) -> None:
         self._came.put((answer, None))
 
     def _failed(self, error: Exception) -> None:
@@ -257,7 +259,7 @@ class _AsTheyCome(Iterator[Any]):
     def __next__(self) -> object:
         return self.next()
 
-    def next(self, timeout: float | None = None) -> Any:
+    def next(self, timeout: float | None = None) -> object:
         if not self._left:
             raise StopIteration
         try:
@@ -270,8 +272,8 @@ class _AsTheyCome(Iterator[Any]):
         return answer
 
 
-def _after(record: Callable[[Any], None], callback: _Callback) -> Callable[[Any], None]:
-    def both(outcome: Any) -> None:
+def _after(record: Callable[[Any], None], callback: _Callback) -> Callable[[object], None]:
+    def both(outcome: object) -> None:
         record(outcome)
         if callback is not None:
             callback(outcome)

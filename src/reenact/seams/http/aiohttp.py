@@ -38,10 +38,10 @@ class _Seam:
         self._reader = _reader_class(aiohttp.StreamReader)
         self._headers: Any = sys.modules["multidict"].CIMultiDictProxy
 
-    def request(self, original: Callable[..., Any]) -> Callable[..., Any]:
+    def request(self, original: Callable[..., Any]) -> Callable[..., object]:
         is_fake = not is_own(original, "aiohttp")
 
-        async def request(session: Any, method: str, str_or_url: object, **options: Any) -> Any:
+        async def request(session: Any, method: str, str_or_url: object, **options: Any) -> object:
             if not is_fake and is_outermost():
                 chosen = options.get("middlewares")
                 outer = session._middlewares if chosen is None else chosen  # noqa: SLF001
@@ -52,7 +52,7 @@ class _Seam:
 
         return request
 
-    def _middleware(self, *, is_decoded: bool) -> Callable[..., Any]:
+    def _middleware(self, *, is_decoded: bool) -> Callable[..., object]:
         async def cross(request: Any, handler: Callable[..., Any]) -> object:
             exchange = Exchange(await _sent(request), is_streamed=True, is_decoded=is_decoded)
             if exchange.asked.is_left_alone:
@@ -86,7 +86,7 @@ class _Seam:
             error.request_info, error.history = request.request_info, ()
             raise
 
-    async def _recorded(self, exchange: Exchange, request: Any) -> Any:
+    async def _recorded(self, exchange: Exchange, request: Any) -> object:
         """A response that starts on a connection which has the recorded message to read."""
         head = exchange.head
         major, _, minor = head.http_version.removeprefix("HTTP/").partition(".")
@@ -122,7 +122,7 @@ class _RecordedConnection:
     def protocol(self) -> _RecordedConnection:
         return self
 
-    async def read(self) -> Any:
+    async def read(self) -> object:
         return self._answer
 
     def pause_reading(self) -> None:

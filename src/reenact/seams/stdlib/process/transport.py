@@ -26,7 +26,9 @@ _NAMES: Final = ("stdin", "stdout", "stderr")
 def exec_as_call(original: Callable[..., Any]) -> Callable[..., object]:
     """``subprocess_exec`` of an event loop, but a process that a library starts is recorded or answered."""
 
-    async def subprocess_exec(loop: Any, factory: Any, program: Any, *args: Any, **options: Any) -> object:
+    async def subprocess_exec(
+        loop: object, factory: Any, program: object, *args: object, **options: object
+    ) -> object:
         if not is_seen([program, *args]):
             return await original(loop, factory, program, *args, **options)
         return await _start(
@@ -42,7 +44,7 @@ def exec_as_call(original: Callable[..., Any]) -> Callable[..., object]:
 def shell_as_call(original: Callable[..., Any]) -> Callable[..., object]:
     """The same for ``subprocess_shell``."""
 
-    async def subprocess_shell(loop: Any, factory: Any, cmd: Any, **options: Any) -> object:
+    async def subprocess_shell(loop: object, factory: Any, cmd: object, **options: object) -> object:
         if not is_seen(cmd):
             return await original(loop, factory, cmd, **options)
         command = Command(cmd, options | {"shell": True})
@@ -58,7 +60,7 @@ PATCHES: Final = [
 
 
 async def _start(
-    command: Command, factory: Callable[[], Any], options: dict[str, object], create: Callable[..., Any]
+    command: Command, factory: Callable[[], object], options: dict[str, object], create: Callable[..., Any]
 ) -> tuple[object, object]:
     # Nothing tells its protocol of an end, so it has no empty answer.
     boundary = crossing(msgspec.structs.replace(command.started(), empty=None), streaming=True)
@@ -224,7 +226,7 @@ class _RecordedInput:
             self._recording.writes += 1
 
 
-def _do(command: Command, what: str, act: Callable[[], object], **details: Any) -> None:
+def _do(command: Command, what: str, act: Callable[[], object], **details: object) -> None:
     """Do something with a process, if this code still belongs to the run that started it."""
     if lane_for("subprocess") is None:
         act()
@@ -238,7 +240,7 @@ class _Replayed(asyncio.SubprocessTransport):
     """A transport without a process: the recorded pieces come in their order."""
 
     def __init__(
-        self, command: Command, boundary: crossing, step: Any, protocol: Any, options: dict[str, Any]
+        self, command: Command, boundary: crossing, step: Any, protocol: Any, options: dict[str, object]
     ) -> None:
         super().__init__()
         self._command = command
@@ -296,7 +298,7 @@ class _Replayed(asyncio.SubprocessTransport):
         self._writes += 1
         self._more.set()
 
-    def do(self, what: str, **details: Any) -> None:
+    def do(self, what: str, **details: object) -> None:
         _do(self._command, what, lambda: None, **details)
 
     def get_pid(self) -> Any:
