@@ -105,7 +105,7 @@ def _message(model: Any) -> tuple[str, Params]:
 
 def _send_request(original: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[object]]:
     async def send_request(
-        self: object, request: object, result_type: Any, *rest: Any, **options: Any
+        self: object, request: object, result_type: Any, *rest: object, **options: object
     ) -> object:
         if not _is_clients(self):
             return await original(self, request, result_type, *rest, **options)
@@ -204,7 +204,7 @@ class _Silence:
 
 
 def _post_writer(original: Callable[..., Awaitable[None]]) -> Callable[..., Awaitable[None]]:
-    async def post_writer(self: Any, client: object, reader: Any, writer: Any, *rest: Any) -> None:
+    async def post_writer(self: Any, client: object, reader: Any, writer: Any, *rest: object) -> None:
         facts = {"mcp": {"url": self.url}}
         async with crossing(
             Call("network", "mcp server", {"transport": "streamable http"}, facts, empty=dict)

@@ -76,7 +76,7 @@ def patches() -> list[Patch]:
 def bound_to_lanes(original: Callable[..., Any]) -> Callable[..., object]:
     """``create_task`` of an event loop, but each task has a lane from its start."""
 
-    def create_task(self: object, coro: object, *, context: object = None, **options: Any) -> object:
+    def create_task(self: object, coro: object, *, context: object = None, **options: object) -> object:
         lane = current_lane()
         if lane is None:
             return original(self, coro, context=context, **options)
@@ -226,10 +226,10 @@ _ended: Final[weakref.WeakKeyDictionary[object, int]] = weakref.WeakKeyDictionar
 """In which order tasks, and the jobs of executors, ended."""
 
 
-class _AsTheyEnded(set[Any]):
+class _AsTheyEnded(set[object]):
     """Tasks or jobs that are over; a set has them in the order of their addresses."""
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[object]:
         return iter(sorted(super().__iter__(), key=lambda each: _ended.get(each, sys.maxsize)))
 
     def pop(self) -> object:

@@ -86,7 +86,7 @@ def _in_new_lane(original: Callable[..., object]) -> Callable[..., object]:
 
 
 def _await_in_new_lane(original: Callable[..., Any]) -> Callable[..., object]:
-    async def start(self: Any, async_fn: Any, *args: Any, name: object = None) -> object:
+    async def start(self: object, async_fn: object, *args: object, name: object = None) -> object:
         lane = current_lane()
         if lane is None or not callable(async_fn):
             return await original(self, async_fn, *args, name=name)
@@ -118,7 +118,7 @@ def _follow(lane: Lane, async_fn: Callable[..., object]) -> Callable[..., object
 
 
 def _in_thread(original: Callable[..., Any]) -> Callable[..., object]:
-    async def run_sync(sync_fn: Callable[..., Any], *args: Any, **options: Any) -> object:
+    async def run_sync(sync_fn: Callable[..., object], *args: object, **options: object) -> object:
         lane = current_lane()
         if lane is None:
             return await original(sync_fn, *args, **options)
@@ -176,7 +176,7 @@ _deadlines: Final[dict[object, _Deadline]] = {}
 """By the scope: those that are set in a run."""
 
 
-def _enter(is_sleep: Callable[[], bool], original: Callable[[Any], Any]) -> Callable[[Any], object]:
+def _enter(is_sleep: Callable[[], bool], original: Callable[[object], object]) -> Callable[[object], object]:
     def enter(self: Any) -> object:
         """A deadline that has passed already is never set, but it is one that passes, or did not."""
         at = self._deadline

@@ -37,7 +37,7 @@ def _patches(module: ModuleType) -> list[Patch]:
 
 
 def _watch_server(original: Callable[..., Any]) -> Callable[..., object]:
-    async def create_server(self: Any, *args: Any, **options: Any) -> object:
+    async def create_server(self: Any, *args: object, **options: object) -> object:
         server = await original(self, *args, **options)
         note_server(server)
         return server
@@ -45,9 +45,9 @@ def _watch_server(original: Callable[..., Any]) -> Callable[..., object]:
     return create_server
 
 
-def _after(announce: Callable[..., None]) -> Callable[[Callable[..., Any]], Callable[..., object]]:
+def _after(announce: Callable[..., None]) -> Callable[[Callable[..., object]], Callable[..., object]]:
     def wrap(original: Callable[..., Any]) -> Callable[..., object]:
-        async def announced(self: Any, *args: Any, **options: Any) -> object:
+        async def announced(self: object, *args: object, **options: object) -> object:
             announce(*args, **options)
             return await original(self, *args, **options)
 

@@ -125,13 +125,13 @@ def _offered_schema(tool: str) -> JsonSchema | None:
     return None
 
 
-def _problems(arguments: Any, schema: JsonSchema) -> list[str]:
+def _problems(arguments: object, schema: JsonSchema) -> list[str]:
     value = _json_of(arguments)
     validator = _validator(msgspec.json.encode(schema))
     return sorted(_problem(error) for error in validator.iter_errors(value))
 
 
-def _json_of(arguments: object) -> Any:
+def _json_of(arguments: object) -> object:
     """*arguments* as a caller would write them in JSON: a date as its text, a data class as an object."""
     try:
         return msgspec.json.decode(msgspec.json.encode(arguments, enc_hook=_plain_form))

@@ -110,7 +110,7 @@ class _Seam:
     def send(self, original: Callable[..., object]) -> Callable[..., object]:
         self._original["send"] = original
 
-        def send(connection: Any, data: object) -> None:
+        def send(connection: object, data: object) -> None:
             asking = self._asking.get(connection)
             if asking is not None and asking.is_open:
                 asking.pieces.append(whole_body(data))
@@ -119,7 +119,7 @@ class _Seam:
 
         return send
 
-    def getresponse(self, original: Callable[..., object]) -> Callable[..., Any]:
+    def getresponse(self, original: Callable[..., object]) -> Callable[..., object]:
         def getresponse(connection: Any) -> Any:
             asking = self._asking.get(connection)
             if asking is not None and asking.is_open:
@@ -145,8 +145,8 @@ class _Seam:
 
         return getresponse
 
-    def close(self, original: Callable[..., object]) -> Callable[..., Any]:
-        def close(connection: Any) -> None:
+    def close(self, original: Callable[..., object]) -> Callable[..., object]:
+        def close(connection: object) -> None:
             asking = self._asking.pop(connection, None)
             if asking is not None and asking.exchange is not None:
                 asking.exchange.abandon()
@@ -184,7 +184,7 @@ class _Seam:
             self._asking.pop(connection, None)
             raise
 
-    def _send(self, connection: Any, asking: _Asking, state: str) -> None:
+    def _send(self, connection: object, asking: _Asking, state: str) -> None:
         setattr(connection, _STATE, _STARTED)
         if state == _STARTED:
             body = b"".join(asking.pieces) if asking.pieces else None

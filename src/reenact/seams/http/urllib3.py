@@ -75,7 +75,7 @@ class _Seam:
     def make_request(self, original: Callable[..., object]) -> Callable[..., object]:
         is_fake = not is_own(original, "urllib3")
 
-        def make_request(pool: Any, conn: Any, method: str, url: str, **options: object) -> object:
+        def make_request(pool: object, conn: object, method: str, url: str, **options: object) -> object:
             if is_fake or not is_outermost() or not _has_connection(conn):
                 return original(pool, conn, method, url, **options)
             body = options["body"] = whole_body(options.get("body"))
@@ -105,7 +105,7 @@ class _Seam:
 
         return make_request
 
-    def _open(self, exchange: Exchange, pool: Any, conn: Any) -> None:
+    def _open(self, exchange: Exchange, pool: object, conn: object) -> None:
         """Recorded errors come without the objects they point to; these are the ones at hand."""
         try:
             exchange.open()
@@ -131,7 +131,7 @@ def _has_connection(conn: object) -> bool:
     return is_own(getattr(conn, "getresponse", None), "urllib3")
 
 
-def _drop_unknown_arguments(make: Callable[..., Any]) -> Callable[..., object]:
+def _drop_unknown_arguments(make: Callable[..., object]) -> Callable[..., object]:
     """*make*, for versions that do not know all of our arguments yet."""
     known = signature(make).parameters
     if "version_string" in known:

@@ -86,7 +86,7 @@ class LockInTurn:
         """How a condition asks, which without it would try to take the lock."""
         return bool(self._real.locked())
 
-    def __reduce_ex__(self, protocol: Any) -> Any:
+    def __reduce_ex__(self, protocol: object) -> Any:
         return self._real.__reduce_ex__(protocol)  # which refuses: nobody can copy a lock
 
     def __repr__(self) -> str:
@@ -154,7 +154,7 @@ class BarrierInTurn(threading.Barrier, metaclass=Standing):
         self._cond = ConditionInTurn(LockInTurn())
 
 
-def _handle_in_turn(original: Callable[[Any, object], object]) -> Callable[[Any, object], object]:
+def _handle_in_turn(original: Callable[[object, object], object]) -> Callable[[object, object], object]:
     """Take the lock of a log's handler in turn, under which the handler puts records into a queue in turn.
 
     Otherwise who has the lock would wait for who is to put first, and that one for the lock.

@@ -156,7 +156,7 @@ _original_getnode: Final = uuid.getnode
 def _uuid_maker(name: str) -> Callable[..., uuid.UUID]:
     instant, original = drawn(f"uuid.{name}"), getattr(uuid, name)
 
-    def make(*args: Any, **kwargs: Any) -> uuid.UUID:
+    def make(*args: object, **kwargs: object) -> uuid.UUID:
         real = getattr(uuid, name)  # looked up at each call: a test may have put a fake there
         made: uuid.UUID = formed_value_of(
             "uuid", instant, lambda: real(*args, **kwargs), _UUID_FORM, is_fake=not is_genuine(real, original)
@@ -196,7 +196,7 @@ _BYTES: Final = Form(bytes, bytes.hex, bytes.fromhex)
 def _token_maker(module: ModuleType, name: str, form: Form) -> Callable[..., object]:
     instant, original = _token(module, name), getattr(module, name)
 
-    def make(*args: object, **kwargs: object) -> Any:
+    def make(*args: object, **kwargs: object) -> object:
         real = getattr(module, name)
         is_fake = not is_genuine(real, original)
         return formed_value_of("secrets", instant, lambda: real(*args, **kwargs), form, is_fake=is_fake)

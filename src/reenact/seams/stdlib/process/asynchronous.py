@@ -19,14 +19,14 @@ from reenact.seams.stdlib.process.command import (
 )
 
 
-async def execute(program: Any, *args: Any, **options: Any) -> Any:
+async def execute(program: Any, *args: Any, **options: Any) -> object:
     if not is_call([program, *args]):
         return await asyncio.create_subprocess_exec(program, *args, **options)
     command = Command([program, *args], options)
     return await _start(command, options, lambda: asyncio.create_subprocess_exec(program, *args, **options))
 
 
-async def shell(cmd: Any, **options: Any) -> Any:
+async def shell(cmd: Any, **options: Any) -> object:
     if not is_call(cmd):
         return await asyncio.create_subprocess_shell(cmd, **options)
     command = Command(cmd, options | {"shell": True})

@@ -118,7 +118,7 @@ _POLLED_S: Final = 0.2
 class Command:
     """A program with its arguments; *doing* makes the calls that its process makes of them."""
 
-    def __init__(self, args: Any, options: dict[str, Any]) -> None:
+    def __init__(self, args: object, options: dict[str, object]) -> None:
         self._request: dict[str, Any] = {"args": _words(args)}
         if options.get("cwd") is not None:
             self._request["cwd"] = recorded_path(options["cwd"])

@@ -33,7 +33,7 @@ def run(
     return completed
 
 
-def call(*popenargs: Any, **options: Any) -> int:
+def call(*popenargs: object, **options: Any) -> int:
     return run(*popenargs, **options).returncode
 
 
@@ -44,7 +44,7 @@ def check_call(*popenargs: Any, **options: Any) -> int:
     return 0
 
 
-def check_output(*popenargs: Any, **options: Any) -> Any:
+def check_output(*popenargs: Any, **options: Any) -> object:
     if "stdout" in options or "check" in options:
         return subprocess.check_output(*popenargs, **options)  # which says what is wrong
     return run(*popenargs, stdout=subprocess.PIPE, check=True, **options).stdout
@@ -55,7 +55,7 @@ def getstatusoutput(cmd: str, **options: Any) -> tuple[int, str]:
     return done.returncode, done.stdout.removesuffix("\n")
 
 
-def getoutput(cmd: str, **options: Any) -> str:
+def getoutput(cmd: str, **options: object) -> str:
     return getstatusoutput(cmd, **options)[1]
 
 
@@ -70,7 +70,7 @@ def system(command: Any) -> int:
     return returncode
 
 
-def _system(original: Callable[[Any], int]) -> Callable[[Any], int]:
+def _system(original: Callable[[object], int]) -> Callable[[object], int]:
     """The same for libraries."""
     return lambda command: system(command) if is_seen(command) else original(command)
 
@@ -78,7 +78,7 @@ def _system(original: Callable[[Any], int]) -> Callable[[Any], int]:
 PATCHES: Final = [Patch(os, "system", _system)]
 
 
-def popen(cmd: str, mode: str = "r", buffering: int = -1) -> Any:
+def popen(cmd: str, mode: str = "r", buffering: int = -1) -> object:
     if mode != "r" or not is_call(cmd):
         return os.popen(cmd, mode, buffering)
     done = run(cmd, shell=True, text=True, stdout=subprocess.PIPE)
