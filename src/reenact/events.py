@@ -42,7 +42,7 @@ class AgentEvent(msgspec.Struct, frozen=True):
     """
 
     channel: str
-    data: Mapping[str, Any] = {}
+    data: Mapping[str, object] = {}
     id: str | None = None
     """Of a call, in its call and its result; of a message, so that one that is told twice is taken once."""
 
@@ -59,7 +59,7 @@ class EventStreamState(msgspec.Struct):
     messages: set[str] = set()
     count: int = 0
     """How many calls there were."""
-    output: Any = None
+    output: object = None
     """What the agent came to, as far as it is known."""
     error: str | None = None
     """How it failed, if it did."""
@@ -251,7 +251,7 @@ def _field(item: object, name: str) -> Any:
     return item.get(name) if isinstance(item, Mapping) else getattr(item, name, None)
 
 
-def _arguments(text: object) -> Any:
+def _arguments(text: object) -> object:
     if not isinstance(text, str):
         return text
     try:
@@ -339,7 +339,7 @@ def _langchain_message(message: Any) -> Iterator[AgentEvent]:
         yield AgentEvent(TOOL, fields, message.tool_call_id)
 
 
-def _assistant(message: Any, asked: Any = None) -> Iterator[AgentEvent]:
+def _assistant(message: Any, asked: object = None) -> Iterator[AgentEvent]:
     if getattr(message, "type", None) not in ("ai", "AIMessageChunk"):
         return
     metadata = message.response_metadata

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import msgspec
 
-from reenact.canonical import digest_of_bytes, encode_clean
+from reenact.canonical import JsonValue, digest_of_bytes, encode_clean
 from reenact.errors import StoreError
 from reenact.forks.change import ForkChange, ForkPlan
 from reenact.forks.order import moved_acts, without_acts
@@ -437,27 +437,27 @@ class _Suffix:
         self._derived.add(identity)
         return False
 
-    def _with_opening(self, event: dict[str, Any], *, is_new: bool) -> dict[str, Any]:
+    def _with_opening(self, event: dict[str, Any], *, is_new: bool) -> dict[str, JsonValue]:
         data = event["data"]
         if "opened" not in data or (not is_new and data["opened"] <= self._shared):
             return event
         opened, opening = self._began.get(data["callId"], (self._shared, self._last_opening))
         return event | {"data": data | {"opened": opened, "opening": opening}}
 
-    def _whole(self, event: dict[str, Any]) -> dict[str, Any]:
+    def _whole(self, event: dict[str, Any]) -> dict[str, JsonValue]:
         """A request that repeats one which is none of the fork's says all of it by itself."""
         data = event["data"]
         referred = referred_calls(data) - self._calls
         if not referred or referred <= self._shared_calls:
             return event
         whole = encode_clean(self._reader.resolve(data["request"]))
-        request: Any = msgspec.Raw(whole)
+        request: object = msgspec.Raw(whole)
         if len(whole) > self._threshold_bytes:
             request = {"$blob": self._blobs.put(whole), "bytes": len(whole)}
         return event | {"data": data | {"request": request}}
 
 
-def _with_place(data: dict[str, Any], lane: str, within: str) -> dict[str, Any]:
+def _with_place(data: dict[str, object], lane: str, within: str) -> dict[str, object]:
     """What is told of a call, made in *lane* and inside the call of that id, if any."""
     told = {name: value for name, value in data.items() if name != "parent"} | {"lane": lane}
     return told | {"parent": within} if within else told

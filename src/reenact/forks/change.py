@@ -17,6 +17,7 @@ from typing import Any, Final, Literal, TypeAlias
 import msgspec
 
 from reenact import canonical
+from reenact.canonical import JsonValue
 from reenact.errors import FormatError, UsageError
 from reenact.providers import (
     Provider,
@@ -183,12 +184,12 @@ def _read_step(
         raise UsageError(f'{path}: {quoted} is not a JSON text; write one as ["a key"]') from None
 
 
-def set_at(value: Any, path: str, new: Any) -> Any:
+def set_at(value: Any, path: str, new: object) -> object:
     """*value* with *new* at *path*, which must be there; the original is left as it is."""
     return _set(value, read_path(path), new, path, "$")
 
 
-def _set(value: Any, steps: list[str | int], new: Any, path: str, here: str) -> Any:
+def _set(value: object, steps: list[str | int], new: object, path: str, here: str) -> object:
     if not steps:
         return new
     step, rest = steps[0], steps[1:]
@@ -254,8 +255,8 @@ def change_outcome(
     change: ForkChange,
     function: ChangeFunction | None,
     event: dict[str, Any],
-    resolve: Callable[[Any], Any],
-) -> tuple[dict[str, Any], BaseException | None]:
+    resolve: Callable[[object], object],
+) -> tuple[dict[str, object], BaseException | None]:
     """The data of the outcome's *event* with *change* made, and what *function* raised instead, if it did.
 
     The data hold the new answer as it is, not as it would be stored.
@@ -307,8 +308,8 @@ def change_outcome(
 
 
 def _new_value(
-    change: ForkChange, function: ChangeFunction | None, value: Any
-) -> tuple[Any, BaseException | None]:
+    change: ForkChange, function: ChangeFunction | None, value: object
+) -> tuple[object, BaseException | None]:
     if function is not None:
         try:
             return msgspec.json.decode(to_ordered_text(function(from_json(value)))), None
@@ -323,7 +324,7 @@ def _new_value(
     return value, None
 
 
-def _body_json(body: Any, event: dict[str, Any], change: ForkChange) -> Any:
+def _body_json(body: Any, event: dict[str, object], change: ForkChange) -> object:
     if change.replace:
         return None
     try:
@@ -340,11 +341,11 @@ def _join_pieces(pieces: list[str | bytes]) -> str:
     return "".join(parts)
 
 
-def _body_bytes(body: Any) -> bytes:
+def _body_bytes(body: object) -> bytes:
     return body if isinstance(body, bytes) else str(body).encode("utf-8", "replace")
 
 
-def _body_text(body: Any) -> str:
+def _body_text(body: object) -> str:
     return body if isinstance(body, str) else msgspec.json.encode(body).decode()
 
 
@@ -364,8 +365,8 @@ def _with_answer(data: dict[str, Any], member: str, answer: dict[str, Any]) -> d
 
 
 def _with_failure(
-    error: str, event: dict[str, Any], data: dict[str, Any], member: str, *, is_http: bool
-) -> tuple[dict[str, Any], BaseException | None]:
+    error: str, event: dict[str, JsonValue], data: dict[str, object], member: str, *, is_http: bool
+) -> tuple[dict[str, object], BaseException | None]:
     kind, message = error_type(error)
     if isinstance(kind, int):
         if not is_http:

@@ -201,7 +201,7 @@ class ForkEngine(ReplayEngine):
     def lane_end_seen(self, lane: Lane) -> None:
         self.recorder.lane_end_seen(lane)
 
-    def task_body(self, lane: Lane, coro: Any, describe: DescribeEnd) -> object:
+    def task_body(self, lane: Lane, coro: object, describe: DescribeEnd) -> object:
         self.recorder.task_began(lane)
         return super().task_body(lane, coro, describe)
 
@@ -449,7 +449,7 @@ class ForkEngine(ReplayEngine):
     def _may_still_come(self, lane: Lane, key: Key, request_text: bytes) -> bool:
         return not self._is_free and super()._may_still_come(lane, key, request_text)
 
-    def instant(self, instant: Instant, lane: Lane, produce: Callable[[], Any]) -> Any:
+    def instant(self, instant: Instant, lane: Lane, produce: Callable[[], object]) -> Any:
         calls = lane.calls
         self._found.seq = 0
         try:
@@ -469,7 +469,7 @@ class ForkEngine(ReplayEngine):
     def _is_changed_instant(self) -> bool:
         return self._found.seq == self.plan.at and self.changes_outcome
 
-    def _miss_instant(self, instant: Instant, lane: Lane, produce: Callable[[], Any]) -> Any:
+    def _miss_instant(self, instant: Instant, lane: Lane, produce: Callable[[], Any]) -> object:
         """What this process has by itself, a clock or chance, is no miss."""
         self.go_own_way()
         if instant.is_read and self.plan.on_miss != "live":
@@ -507,7 +507,7 @@ class ForkEngine(ReplayEngine):
 
     # The change
 
-    def changed_outcome(self, recorded: RecordedCall) -> tuple[dict[str, Any], bytes]:
+    def changed_outcome(self, recorded: RecordedCall) -> tuple[dict[str, object], bytes]:
         """What to answer at the point: data as stored in the fork, and their text."""
         self.reach()
         event = _decode(self.source.reader.line(recorded.outcome_seq))
@@ -523,7 +523,7 @@ class ForkEngine(ReplayEngine):
         self.changed_line = line.decode()
         return _decode(line)["data"], line
 
-    def resolved_new(self, value: Any) -> Any:
+    def resolved_new(self, value: object) -> Any:
         """*value* of a changed event, whose payloads may be in the fork's own blobs."""
         if isinstance(value, dict) and "$blob" in value:
             return self.resolved_new(_decode(self.part.blobs.get(value["$blob"])))

@@ -125,18 +125,18 @@ class ForkRecorder(CaptureContext):
         self._happened(Happening(time.time_ns(), began=call_id))
         return began
 
-    def know(self, call_id: str, request: Any) -> None:
+    def know(self, call_id: str, request: object) -> None:
         """A request that is recorded already: what comes need not repeat it."""
         with self._events.lock:
             self._sharing.shrink(call_id, request)
 
-    def append(self, event_type: str, data: dict[str, Any]) -> None:
+    def append(self, event_type: str, data: dict[str, object]) -> None:
         """Write an event whose data may be written as they are."""
         self._events.append(event_type.encode(), encode_clean(data))
 
     def stored_outcome(
-        self, event_type: str, data: dict[str, Any], raised: BaseException | None
-    ) -> dict[str, Any]:
+        self, event_type: str, data: dict[str, object], raised: BaseException | None
+    ) -> dict[str, object]:
         """The data of a changed outcome, as they can be written."""
         member = _ANSWERS.get(event_type, "value")
         data = {**data}
@@ -163,7 +163,7 @@ class ForkRecorder(CaptureContext):
     def derive_from(self, call: Call) -> None:
         """Only where tools cannot be seen at work is anything read from model traffic."""
 
-    def derive_calls(self, call_id: str, lane: str, outcome: dict[str, Any]) -> None:
+    def derive_calls(self, call_id: str, lane: str, outcome: dict[str, object]) -> None:
         """Likewise."""
 
 
@@ -172,5 +172,5 @@ class DerivingRecorder(ForkRecorder, DerivingContext):
         if call.kind == "llm":
             self.derive_results(call)
 
-    def derive_calls(self, call_id: str, lane: str, outcome: dict[str, Any]) -> None:
+    def derive_calls(self, call_id: str, lane: str, outcome: dict[str, object]) -> None:
         self.derive_recorded_calls(call_id, lane, outcome)

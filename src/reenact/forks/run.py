@@ -149,7 +149,7 @@ class ForkRun(ReplayRun):
         super().__init__(path, policy="strict", **options)
         self.warnings = self.context.recorder.warnings
 
-    def make_engine(self, source: ReplaySource, redactor: Redactor, **options: Any) -> ForkEngine:
+    def make_engine(self, source: ReplaySource, redactor: Redactor, **options: object) -> ForkEngine:
         return ForkEngine(source, redactor, part=self._part, **options)
 
     def make_files(self, history: WorkspaceHistory, root: Path, redactor: Redactor) -> WorkspaceReplay:
@@ -241,7 +241,7 @@ class ForkRun(ReplayRun):
         )
 
 
-def _as_fork_error(headline: str, found: Any, why: str) -> Diverged:
+def _as_fork_error(headline: str, found: object, why: str) -> Diverged:
     return Diverged(f"{headline}; {why}: choose --on-miss nearest or live to go on", found)
 
 
@@ -340,7 +340,7 @@ def check_answers(halves: Iterable[ForkHalf]) -> None:
         raise CheckFailed(f"{why}, or choose --on-miss nearest; no fork was made")
 
 
-def _why_unanswered(data: dict[str, Any]) -> str:
+def _why_unanswered(data: dict[str, object]) -> str:
     answer, error = data.get("response"), data.get("error")
     if isinstance(answer, dict) and answer.get("status") in _REFUSALS:
         return f"refused with {answer['status']}; set its key in the command's environment"
@@ -355,7 +355,7 @@ def fork(
     path: str | Path,
     *,
     at: int | None,
-    change: Mapping[str, Any] | ForkChange | ChangeFunction | None = None,
+    change: Mapping[str, object] | ForkChange | ChangeFunction | None = None,
     output: str | Path,
     on_miss: OnMiss = "fail",
     standalone: bool = False,

@@ -51,10 +51,10 @@ class Forking(Replayer, Protocol):
     def happen(self, seq: int, rounds: int | None = None) -> None:
         """A recorded event has happened again."""
 
-    def changed_outcome(self, recorded: RecordedCall) -> tuple[dict[str, Any], bytes]:
+    def changed_outcome(self, recorded: RecordedCall) -> tuple[dict[str, object], bytes]:
         """What to answer at the point: data as stored in the fork, and their text."""
 
-    def resolved_new(self, value: Any) -> Any:
+    def resolved_new(self, value: object) -> Any:
         """*value* of a changed event, whose payloads may be in the fork's own blobs."""
 
 
@@ -138,7 +138,7 @@ class ForkStep(ReplayStep):
         """Whether the outcome is one when its last piece was taken; one that was changed may come whole."""
         return self._recorded.is_stream and (not self._is_changed or "pieces" in self._data)
 
-    def _payload(self, member: str) -> Any:
+    def _payload(self, member: str) -> object:
         if self._is_changed and self._data.get(member) is not None:
             return from_json(self._engine.resolved_new(self._data[member]))
         return super()._payload(member)
@@ -152,7 +152,7 @@ class ForkStep(ReplayStep):
         if recorded.never_ends and recorded.outcome_seq:
             self._engine.happen(recorded.outcome_seq)  # as it did when it was recorded
         elif recorded.outcome_seq > self._engine.plan.shared or not recorded.outcome_seq:
-            data: dict[str, Any] = {"callId": self.call_id, "cancelled": True}
+            data: dict[str, object] = {"callId": self.call_id, "cancelled": True}
             if recorded.type == "tool_call":
                 data["ok"] = False
             elif recorded.type == "llm_request":
@@ -190,7 +190,7 @@ class ForkStep(ReplayStep):
         if self._made is not None:
             self._made.begin(leave)
 
-    def piece(self, value: Any) -> None:
+    def piece(self, value: object) -> None:
         if self._made is not None:
             self._made.piece(value)
 
@@ -199,10 +199,10 @@ class ForkStep(ReplayStep):
         if isinstance(self._made, CaptureStep):
             self._made.give_up(error)
 
-    def pieces(self) -> Iterator[Any]:
+    def pieces(self) -> Iterator[object]:
         return super().pieces() if self._made is None else self._made.pieces()
 
-    def async_pieces(self) -> AsyncIterator[Any]:
+    def async_pieces(self) -> AsyncIterator[object]:
         return super().async_pieces() if self._made is None else self._made.async_pieces()
 
 
