@@ -10,6 +10,7 @@ import os
 import random
 import re
 from base64 import b64encode
+from time import process_time
 from urllib.parse import quote, quote_plus
 
 import pytest
@@ -425,3 +426,14 @@ ORDINARY_TEXTS = {
 def test_ordinary_text_stays(text: str) -> None:
     """What only speaks of secrets is needed in replays and reports."""
     assert REDACTORS["default"].redact_text(text) == text
+
+
+@pytest.mark.parametrize(
+    "piece", ["password_", "password-", "password.", "password]", "--password-", "token_v"]
+)
+def test_names_without_an_end_take_time_linear_in_the_text(piece: str) -> None:
+    """A name is followed for so many characters; each of many would be read to the end of all otherwise."""
+    redactor = Redactor("default", salt=SALT)
+    began = process_time()
+    redactor.redact_text(piece * 12_000)
+    assert process_time() - began < 1.5

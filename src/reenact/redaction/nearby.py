@@ -117,7 +117,7 @@ _LETTERS: Final = r"[^\s\"'`,;()<>{}\[\]|\\]"
 _MEMBER: Final = r"[^\w\"\\]{0,3}(?:[ ]?\w{1,12}:?)?\\*\"\s*,\s*\\*\"[\w\-. ]{1,40}\\*\"\s*:\s*\\*\""
 """From one member of an object in JSON to the value of the next one."""
 AFTER_CORE: Final = (
-    rf"[\w\-]*+(?:(?:{_BETWEEN}{_LINK}){{0,{_MAX_LINKS}}}+{_BETWEEN}|{_MEMBER})"
+    rf"[\w\-]{{0,200}}+(?:(?:{_BETWEEN}{_LINK}){{0,{_MAX_LINKS}}}+{_BETWEEN}|{_MEMBER})"
     rf"(?={_LETTERS}{{0,256}}\d)(?={_LETTERS}{{0,256}}[a-z])[^\W_]{_LETTERS}{{{_MIN_CHARS - 1}}}"
 )
 """What follows a core of a name in a text that this room may change, for the prefilter; in lowercase."""

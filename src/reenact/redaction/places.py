@@ -383,7 +383,7 @@ def _beside(found: re.Match[str], group: str, placeholders: Placeholders) -> Ite
 # Assignments
 
 _HEAD: Final = LazyRegex(r"[A-Za-z0-9_\-]*\Z")
-_TAIL: Final = LazyRegex(r"[A-Za-z0-9_\-]*")
+_TAIL: Final = LazyRegex(r"[A-Za-z0-9_\-]{0,200}+")
 _ESCAPE: Final = LazyRegex(r"[0-9A-Fa-f]{2}")
 _MAX_NAME: Final = 100
 _ASSIGNED: Final = LazyRegex(
@@ -433,7 +433,7 @@ _REFERENCE: Final = LazyRegex(r"[\w\-]*(?:/[\w.\-]*)+|\w*(?:\.\w+(?:-\w+)*)+\.?|
 """A path, or names joined by dots."""
 
 AFTER_NAME: Final = (
-    rb"[\w\-]*+(?:%(?:25)*+(?:22|27|5d|5b|20))*+(?:\[\d*\])?[\]\\\"'`*\stnr]*+(?:[:=]|(?<=-)>|->|\xe2\x86\x92|(?<=\\)u2192|%(?:25)*+3[ad])"
+    rb"[\w\-]{0,200}+(?:%(?:25)*+(?:22|27|5d|5b|20))*+(?:\[\d*\])?[\]\\\"'`*\stnr]{0,100}+(?:[:=]|(?<=-)>|->|\xe2\x86\x92|(?<=\\)u2192|%(?:25)*+3[ad])"
     rb"(?!\s*(?:\[(?!\s*\\*\")|\{(?!\"\$py\"|[^{}\s\"]{6,256}\}(?:[;\"\\\s]|\Z)|[^{}]{0,300}"
     rb"(?:value|val|plain|plaintext|string|text|raw|current|content|data|new|old|\"v|\"s)\\*\")))"
 )

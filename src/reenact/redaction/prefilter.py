@@ -188,17 +188,23 @@ def _any_of(confirms: list[Confirm]) -> Confirm:
 
 _QUOTE: Final = rb"\\*+[\"']"
 _PAIRED: Final = (
-    rb"[\w\-\]]*+" + _QUOTE + rb"\s*,\s*(?:\[\s*)?(?:-?\d[\d.]*+|" + _QUOTE + rb"[^\"]*+(?:(?<=\\)\"|\"))"
+    rb"[\w\-\]]{0,200}+"
+    + _QUOTE
+    + rb"\s*,\s*(?:\[\s*)?(?:-?\d[\d.]*+|"
+    + _QUOTE
+    + rb"[^\"]*+(?:(?<=\\)\"|\"))"
     rb"(?:(?<=\\\")|\s*\]\s*(?:\]|,\s*\[|\}\s*(?:\]|,\s*\{\\*\"\$py)))"
 )
 _PAIRED_ALONE: Final = (
-    rb"[\w\-\]]*+" + _QUOTE + rb"\s*,\s*" + _QUOTE + rb"(?=[^\"]*[^\"a-z_])[^\"\s]{6,1024}+\"\s*[\],]"
+    rb"[\w\-\]]{0,200}+" + _QUOTE + rb"\s*,\s*" + _QUOTE + rb"(?=[^\"]*[^\"a-z_])[^\"\s]{6,1024}+\"\s*[\],]"
 )
 _SPACE: Final = rb"(?:\s|\\+[nrt])"
-_PAIRED_IN_TEXT: Final = rb"[\w\-]*+" + _QUOTE + rb"\s*,\s*b?" + _QUOTE + rb"[^\"'\n]{1,4096}+[\"']\s*[)\]]"
-_BESIDE: Final = rb"[\w\-]*+(?:<\\*/|[`*]*+%b*+\||%b++\\*[\"'])" % (_SPACE, _SPACE)
+_PAIRED_IN_TEXT: Final = (
+    rb"[\w\-]{0,200}+" + _QUOTE + rb"\s*,\s*b?" + _QUOTE + rb"[^\"'\n]{1,4096}+[\"']\s*[)\]]"
+)
+_BESIDE: Final = rb"[\w\-]{0,200}+(?:<\\*/|[`*]*+%b*+\||%b++\\*[\"'])" % (_SPACE, _SPACE)
 """The end of an element, the next cell of a table, a value of SQL's."""
-_CLOSED: Final = re.compile(rb"[\w\-\]]*+(?:" + _QUOTE + rb"|\s|\\+[nr]|\Z)")
+_CLOSED: Final = re.compile(rb"[\w\-\]]{0,200}+(?:" + _QUOTE + rb"|\s|\\+[nr]|\Z)")
 _BESIDE_VALUE: Final = (
     AFTER_NAME,
     _PAIRED,
@@ -229,7 +235,7 @@ class _Name:
         self._core = LazyRegex(head)
         self._beside_value = LazyRegex(head + b"(?:%b)" % b"|".join(_BESIDE_VALUE))
         self._heads_column = LazyRegex(head + HEAD_AFTER)
-        self._before_word = LazyRegex(head + rb"[\w\-]*+[ \t]+\S")
+        self._before_word = LazyRegex(head + rb"[\w\-]{0,200}+[ \t]+\S")
 
     def __call__(self, text: bytes, start: int) -> bool:
         if self._beside_value.match(text, start):
@@ -255,7 +261,7 @@ class _HeaderName:
     """Whether a word that is secret in a header's name stands in one: with a dash, raw, or among headers."""
 
     def __init__(self, word: bytes) -> None:
-        self._name = LazyRegex(word + rb"[\w\-]*+" + _QUOTE + rb"?\s*[:,](?!\s*[\[{])")
+        self._name = LazyRegex(word + rb"[\w\-]{0,200}+" + _QUOTE + rb"?\s*[:,](?!\s*[\[{])")
 
     def __call__(self, text: bytes, start: int) -> bool:
         found = self._name.match(text, start)
@@ -336,7 +342,7 @@ _CODED_IN_LITERAL: Final = Trigger(
 )
 _OPTION_NAME: Final = (
     rb"[\w\-]{0,100}?"
-    rb"(?:key|passw|passphrase|passcode|secret|credential|auth|token|pwd|jwt|user|header)[\w\-]*+"
+    rb"(?:key|passw|passphrase|passcode|secret|credential|auth|token|pwd|jwt|user|header)[\w\-]{0,200}+"
 )
 
 _NAMES: Final[tuple[Trigger, ...]] = (
@@ -351,7 +357,7 @@ _NAMES: Final[tuple[Trigger, ...]] = (
         *(f"token{end}" for end in "\"\\'=:][%><\n\r\tv,)"),
         *("token ", "token|", "token`", "token*", "token/", "token_v", "token-v", "token->"),
     ),
-    _place(rb"cookies?[\w\-]*+" + _QUOTE + rb"?\s*[:,]", b"cookie", lowered=True),
+    _place(rb"cookies?[\w\-]{0,200}+" + _QUOTE + rb"?\s*[:,]", b"cookie", lowered=True),
     _header_word("session", *(f"session{end}" for end in ('"', "\\", "'", ":", "-", "_", "i"))),
     _header_word("token-", "token-"),
     _header_word('[-"]auth', "-auth", '"auth'),

@@ -33,10 +33,12 @@ _SQL_ROW: Final = LazyRegex(r"\((?P<cells>[^()]++)\)")
 _CELL_BEFORE: Final = rb"(?:\\*[\"'`]?[a-z_][\w.\-]{0,60}\\*[\"'`]?(?:\\+t|[,;\t]) ?)"
 _CELL_AFTER: Final = rb"(?:(?:\\+t|[,;\t]) ?\\*[\"'`]?[a-z_][\w.\-]{0,60}\\*[\"'`]?)"
 HEAD_BEFORE: Final = re.compile(rb"(?:\A|\n|\\+n|\")" + _CELL_BEFORE + rb"{0,30}\\*[\"'`]?[\w.\-]{0,60}\Z")
-HEAD_AFTER: Final = rb"[\w.\-]*+\\*[\"'`]?" + _CELL_AFTER + rb"{0,30}(?:\r|\\+r)?(?:\n|\\+n)(?=[^\s\\]|\\+\")"
+HEAD_AFTER: Final = (
+    rb"[\w.\-]{0,200}+\\*[\"'`]?" + _CELL_AFTER + rb"{0,30}(?:\r|\\+r)?(?:\n|\\+n)(?=[^\s\\]|\\+\")"
+)
 """What stands around a name at the head of a table in text, for the prefilter; in lowercase."""
 AMONG_COLUMNS: Final = (
-    rb"[\w.\-]*+\\*[\"'`]?(?:\s*,\s*\\*[\"'`]?[\w.\-]{1,60}\\*[\"'`]?){0,30}\s*"
+    rb"[\w.\-]{0,200}+\\*[\"'`]?(?:\s*,\s*\\*[\"'`]?[\w.\-]{1,60}\\*[\"'`]?){0,30}\s*"
     rb"(?:\]\s*,\s*(?:\\*\"\w{1,30}\\*\"\s*:\s*\[\s*)?\[|\)(?:\s|\\+[nrt])*values)"
 )
 """What follows a name in a list of columns of JSON's or SQL's."""
