@@ -190,6 +190,38 @@ def test_a_word_with_digits_that_is_known_stays(profile: str, text: str) -> None
     assert REDACTORS[profile].redact_text(text) == text
 
 
+CREDENTIALS = {
+    "auth key": lambda value: json.dumps({"auth_key": value, "authKey": value}),
+    "docker": lambda value: json.dumps(
+        {"auths": {"h": {"auth": b64encode(f"bob:{value}".encode()).decode()}}}
+    ),
+    "docker, identity": lambda value: json.dumps({"auths": {"h": {"identitytoken": value}}}),
+    "npm": lambda value: f"_auth={b64encode(f'bob:{value}'.encode()).decode()}\n",
+    "ansible": lambda value: f"ansible_ssh_pass: {value}\nansible_become_pass: {value}\n",
+    "variable": lambda value: json.dumps({"env": {"DB_PASS": value, "smtp-pass": value}}),
+    "hidden in another word": lambda value: f"the_password={value}&key-password={value}",
+}
+
+
+@profiles
+@pytest.mark.parametrize("place", CREDENTIALS)
+def test_no_credential_of_a_known_file_survives(profile: str, place: str) -> None:
+    """Docker, npm and ansible write them under names of their own."""
+    redactor = REDACTORS[profile]
+    for value in ("hunter2x", "correct-horse", "letmein"):
+        text = CREDENTIALS[place](value)
+        for redacted in (redactor.redact_text(text), redactor.redact_bytes(text.encode()).decode()):
+            assert value not in planted.undone(redacted), text
+
+
+@pytest.mark.parametrize(
+    "text", ["render_pass = second2x", "low-pass: f4k8d2z", '{"auth": "oauth2", "pass": true}']
+)
+def test_what_is_called_pass_or_auth_otherwise_stays(text: str) -> None:
+    """Filters, renderers and tests pass, too."""
+    assert REDACTORS["default"].redact_text(text) == text
+
+
 def test_words_beside_names_take_time_linear_in_the_text() -> None:
     """There is one way to read what stands between a name and a value."""
     redact = REDACTORS["default"].redact_text

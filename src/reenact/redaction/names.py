@@ -31,6 +31,40 @@ PLAIN_CORES: Final = (
     *("passphrase", "passcode", "secret", "credential", "authorization", "token", "pwd"),
     *("csrf", "xsrf", "jwt", "bearer"),
 )
+PASS_WORDS: Final = frozenset(
+    (
+        *(
+            "admin",
+            "app",
+            "auth",
+            "become",
+            "bind",
+            "database",
+            "db",
+            "ftp",
+            "imap",
+            "key",
+            "keystore",
+            "ldap",
+        ),
+        *(
+            "login",
+            "mail",
+            "mongo",
+            "mysql",
+            "pg",
+            "postgres",
+            "proxy",
+            "redis",
+            "root",
+            "smtp",
+            "ssh",
+            "store",
+        ),
+        *("sudo", "user", "vault", "wifi"),
+    )
+)
+"""What ``pass`` means a password after: ``DB_PASS``; not ``render_pass``, ``first_pass``."""
 AUTH_WORDS: Final = ("basic", "http", "proxy")
 CORES: Final = "|".join(
     (
@@ -38,6 +72,7 @@ CORES: Final = "|".join(
         rf"(?:{'|'.join(KEY_WORDS)})[_-]?key",
         rf"(?:{'|'.join(AUTH_WORDS)})[_-]?auth",
         *PLAIN_CORES,
+        r"(?:(?<=_)|(?<=-))pass(?![a-z])",
     )
 )
 """A regular expression that a secret name always contains, whatever its case; headers have more."""
@@ -48,7 +83,7 @@ _PART: Final = LazyRegex(r"[^A-Za-z0-9_-]+")
 _WORD: Final = LazyRegex(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
 
 _JOINED_TOKEN: Final = LazyRegex(
-    r"(?:access|auth|refresh|bearer|session|security|api|csrf|xsrf|user|bot|app|device|id)token\Z"
+    r"(?:access|auth|refresh|bearer|session|security|api|csrf|xsrf|user|bot|app|device|id|identity|registry)token\Z"
 )
 _ORDINARY_BEFORE_TOKEN: Final = LazyRegex(
     "audio|bos|cached|cls|completion|continuation|decoder|each|end|eos|first|image|input|last|mask|max|min"
@@ -96,7 +131,9 @@ def _core_search() -> Search:
     """For what a core begins with; regular expressions of so many ways pass 1 MB/s."""
     joined = [*product(KEY_WORDS, ("key",)), *product(AUTH_WORDS, ("auth",))]
     pairs = [f"{word}{joint}{last}" for word, last in joined for joint in ("", "_", "-")]
-    return literal_search([each.encode() for each in ("passw", *PLAIN_CORES, *pairs)], overlapping=True)
+    return literal_search(
+        [each.encode() for each in ("passw", "pass", *PLAIN_CORES, *pairs)], overlapping=True
+    )
 
 
 @lru_cache(1)
@@ -136,6 +173,8 @@ def _is_meant(core: str, words: list[str], lowered: str) -> bool:
         return _JOINED_TOKEN.search(words[-1]) is not None
     if core == "secret":
         return bool({"secret", "secrets"} & {*words}) or lowered.endswith("secret")
+    if core == "pass":
+        return words[-1] == core and len(words) > 1 and words[-2] in PASS_WORDS
     if core in ("pwd", "jwt", "bearer"):
         return words[-1] == core
     if core.endswith("key") and core[:-3] not in _SUBSTRING_KEYS:

@@ -127,6 +127,7 @@ def _urls(text: str) -> Iterator[re.Match[str]]:
 
 _BEARER: Final = LazyRegex(r"(?i:\bbearer(?: +|%20))(?P<secret>[A-Za-z0-9._~+/\-]{8,}={0,2})")
 _BASIC: Final = LazyRegex(r"\b[Bb]asic(?: +|%20)(?P<secret>(?=.[a-z]*[A-Z0-9+/])[A-Za-z0-9+/]{4,}={0,2})")
+_AUTH: Final = LazyRegex(r"(?i:(?<![a-z])auth)[\"']?\s*[:=]\s*[\"']?(?P<secret>[A-Za-z0-9+/]{8,4096}+={0,2})")
 _COOKIES: Final = LazyRegex(r"(?i:\b(?P<name>(?:set-)?cookie)[ \t]*:[ \t]*)(?P<value>[^\r\n\"'\\]+)")
 _HEADER_LINE: Final = LazyRegex(
     r"(?:\A|(?<=[\r\n\"']))(?P<name>[A-Za-z][A-Za-z0-9_]*-[A-Za-z0-9_\-]+)"
@@ -139,12 +140,15 @@ _BLOCK_MARK: Final = LazyRegex(r"[|>][+\-\d]{0,2}\s*\Z")
 
 
 def scheme_edits(text: str, placeholders: Placeholders) -> Iterator[Edit]:
-    """``Bearer …`` and ``Basic …``."""
+    """``Bearer …``, ``Basic …``, and ``_auth=…`` of npm."""
     lowered = text.lower()
     for bearer in _BEARER.finditer(text) if "bearer" in lowered else ():
         token = bearer["secret"]
         if len(token) >= 16 or re.search(r"\d", token):
             yield Edit(*bearer.span("secret"), placeholders.of(token))
+    for basic in _AUTH.finditer(text) if "auth" in lowered else ():
+        if password := basic_password(basic["secret"]):
+            yield Edit(*basic.span("secret"), placeholders.of(password))
     for basic in _BASIC.finditer(text) if "basic" in lowered else ():
         if password := basic_password(basic["secret"]):
             yield Edit(*basic.span("secret"), placeholders.of(password))

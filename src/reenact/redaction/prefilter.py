@@ -133,7 +133,34 @@ def _groups(triggers: Sequence[Trigger]) -> Groups:
     rest = [anchor for anchor in confirms if len(anchor) >= _FINGERPRINT_BYTES]
     cuts = range(0, len(rest), GROUP_SIZE)
     groups = [*([tiny] if tiny else []), *(rest[at : at + GROUP_SIZE] for at in cuts)]
-    return [(literal_search(group), [confirms[anchor] for anchor in group]) for group in groups]
+    return [
+        (literal_search(group), [_with_hidden(anchor, group, confirms) for anchor in group])
+        for group in groups
+    ]
+
+
+def _with_hidden(anchor: bytes, group: Sequence[bytes], confirms: dict[bytes, Confirm]) -> Confirm:
+    """What to ask where *anchor* stands, also for those that begin in it: the search goes on behind it."""
+    confirm = confirms[anchor]
+    hidden = [
+        (shift, other, confirms[other])
+        for shift in range(1, len(anchor))
+        for other in group
+        if other.startswith(anchor[shift:]) or anchor.startswith(other, shift)
+    ]
+    if not hidden:
+        return confirm
+
+    def confirm_all(text: bytes, start: int) -> object:
+        verdict = confirm(text, start)
+        for shift, other, confirm_other in hidden:
+            if verdict and verdict is not _CODED:
+                return verdict
+            if text.startswith(other, start + shift):
+                verdict = confirm_other(text, start + shift) or verdict
+        return verdict
+
+    return confirm_all
 
 
 def _confirm(groups: Groups, text: bytes) -> object:
@@ -347,9 +374,12 @@ _OPTION_NAME: Final = (
 
 _NAMES: Final[tuple[Trigger, ...]] = (
     *(_name(word, word) for word in PLAIN_CORES if word != "token"),
-    *_join_words(KEY_WORDS, "key"),
+    *_join_words(
+        tuple(dict.fromkeys(re.sub("^(?:de|en)(?=cryption)", "", word) for word in KEY_WORDS)), "key"
+    ),
     *_join_words(AUTH_WORDS, "auth"),
     _name("passw(?:or)?d", "passw"),
+    _name("[_-]pass(?![a-z])", "_pass", "-pass"),
     # Texts about tokens are everywhere; only a name that ends with the word is followed by one of these. More
     # of them would make another group, and another pass over every text.
     _name(
@@ -371,6 +401,11 @@ _PLACES: Final[tuple[Trigger, ...]] = (
     _place(rb"(?<=[?&#;])sig=|(?<=[?&#;\-])signature=", b"sig=", b"signature=", lowered=True),
     _place(rb".asic(?: +|%20)[A-Za-z0-9+/][a-z]*[A-Z0-9+/]", b"Basic", b"basic"),
     _place(rb".key=[^&#\s]{16}", b"?key=", b"&key=", b"#key=", b";key="),
+    _place(
+        rb"[\"_]auth(?:" + _QUOTE + rb")?\s*[:=]\s*(?:" + _QUOTE + rb")?[a-z0-9+/]{8}",
+        *(b'"auth', b"_auth="),
+        lowered=True,
+    ),
     _place(rb"form-data;", b"form-data", lowered=True),
     _place(
         rb"(?<!-)--" + _OPTION_NAME + rb"(?:" + _QUOTE + rb"\s*,|[ \t]+(?!--?(?:[a-z]|\s|$))\S|=)",

@@ -36,6 +36,7 @@ from reenact.redaction.placeholder import Placeholders, placeholder_spans
 from reenact.redaction.places import (
     argument_name,
     assignment_edits,
+    basic_password,
     beside_edits,
     cookie_edits,
     header_line_edits,
@@ -211,6 +212,8 @@ class TextRules:
                 value = apply(value, in_order(edits, placeholder_spans(value)))
             elif is_secret_name(name, in_header=in_header) and not (in_header and _is_count(name, value)):
                 return apply(value, in_order(member_edits(value, self.placeholders)))
+            elif _last_word(name) == "auth" and (password := basic_password(value)):
+                return self.placeholders.of(password)
         if name == "type" and _CLASS.fullmatch(value):
             module, _, kind = value.partition(":")
             return f"{self.redact(module)}:{self.redact(kind)}"
