@@ -117,7 +117,7 @@ def test_another_kind_of_value_in_a_bundle_is_told_in_plain_words(tmp_path):
         (
             "atif.json",
             lambda it: it[0]["steps"].__setitem__(1, None),
-            "step 2 of lane 0 cannot be read",
+            "step 2 of task 0 cannot be read",
             None,
         ),
         ("x.har", lambda it: it[0]["log"]["entries"][1].update(request="x"), "found a text", None),

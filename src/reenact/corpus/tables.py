@@ -78,7 +78,7 @@ TABLES: Final[Mapping[str, tuple[Column, ...]]] = {
         Column("utility", "float", "where it is recorded"),
         Column("lane", "text", "the task that made it: `0.1` is the first that `0` started"),
         Column("parent_seq", "int", "the call inside which it was made"),
-        Column("is_retry", "bool", "whether it asks again what the call before it in its lane had failed at"),
+        Column("is_retry", "bool", "whether it asks again what the call before it in its task had failed at"),
         Column("arguments", "json", "of a tool"),
         Column("result", "json", "of a tool"),
         Column("error", "json", "what a failed call raised"),

@@ -126,7 +126,7 @@ def _import_inner(
 ) -> None:
     """A trajectory below another; what is lost of it is told with the line on which it begins."""
     if not isinstance(told, dict) or not isinstance(told.get("steps"), list):
-        run.lose(f"trajectory {number + 1} below lane {lane} has no steps", line)
+        run.lose(f"trajectory {number + 1} below task {lane} has no steps", line)
         return
     below = f"{lane}.{number}"
     _import_trajectory(run, turns, told, below, lambda _: line)
@@ -143,7 +143,7 @@ def _try_step(
     number: int,
     line: Line = None,
 ) -> None:
-    run.attempt(line, _import_step, run, turns, step, model, lane, line, what=f"step {number} of lane {lane}")
+    run.attempt(line, _import_step, run, turns, step, model, lane, line, what=f"step {number} of task {lane}")
 
 
 def _import_step(
