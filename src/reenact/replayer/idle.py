@@ -45,12 +45,24 @@ class PatientClock:
         self.now_s += min(monotonic() - began, pause_s * 1.5)
 
 
+class UnseenThread(NamedTuple):
+    """A thread that no seam saw start, and that ``threading`` may not know; or a greenlet in one."""
+
+    identity: int
+    native_id: int
+
+
+def this_thread() -> UnseenThread:
+    """The calling one."""
+    return UnseenThread(threading.get_ident(), threading.get_native_id())
+
+
 class MovingThread:
     """A thread that was set in motion and may come to rest."""
 
     __slots__ = ("_clock", "_first", "_last", "_started_s", "_still_since_s", "_thread_id")
 
-    def __init__(self, thread_id: int, clock: PatientClock, since_s: float) -> None:
+    def __init__(self, thread_id: int | UnseenThread, clock: PatientClock, since_s: float) -> None:
         self._thread_id = thread_id
         self._clock = clock
         self._started_s = self._still_since_s = since_s
@@ -112,8 +124,11 @@ _SLEEPING: Final = _LoopState(0.0, 0, sleeps=True)
 """What is taken for true where the platform does not tell."""
 
 
-def _look_at_loop(thread_id: int) -> _LoopState | None:
-    """``None`` for a thread that is gone."""
+def _look_at_loop(thread_id: int | UnseenThread) -> _LoopState | None:
+    """``None`` for one that is gone, and for a greenlet of who asks, which has run as far as it could."""
+    if isinstance(thread_id, UnseenThread):
+        native_id = thread_id.native_id
+        return _ask_kernel(native_id) if native_id != threading.get_native_id() else None
     for thread in threading.enumerate():
         if thread.ident == thread_id:
             return _ask_kernel(thread.native_id) if thread.is_alive() else None

@@ -29,7 +29,14 @@ from typing import Any, Final
 
 from reenact.boundary import HeldTimer, Lane, WaitFor, is_cancellation, is_on_loop
 from reenact.formats.capture import FIRED
-from reenact.replayer.idle import MovingThread, PatientClock, StartingJob, others_run
+from reenact.replayer.idle import (
+    MovingThread,
+    PatientClock,
+    StartingJob,
+    UnseenThread,
+    others_run,
+    this_thread,
+)
 from reenact.replayer.loops import Loop, TrioLoop, running_loop
 from reenact.replayer.source import Act, RecordedCall
 from reenact.replayer.timeline import LOOKED_AHEAD, Timeline, is_handed, is_sleep, slept_after
@@ -114,7 +121,7 @@ class Turns:
         self._early: list[EarlyCall] = []
         self._stirred_s = 0.0
         """When an event happened last."""
-        self._moving: dict[Lane | int, MovingThread | StartingJob | float] = {}
+        self._moving: dict[Lane | UnseenThread, MovingThread | StartingJob | float] = {}
         """Threads that run since a delivery or since their start; since when, until one is looked at.
 
         By their lane; where threads share a loose one, as those do that no seam saw start, by their identity.
@@ -829,7 +836,7 @@ class Turns:
             self._stirred_s = self._clock.now_s
             self._advance()
 
-    def _set_moving(self, runner: Lane | int) -> None:
+    def _set_moving(self, runner: Lane | UnseenThread) -> None:
         self._moving[runner] = self._clock.now_s
 
     def _is_due(self, call: RecordedCall) -> bool:
@@ -904,7 +911,7 @@ class Turns:
     def _look_around(self) -> None:
         for runner, thread in list(self._moving.items()):
             if isinstance(thread, float):
-                identity = runner if isinstance(runner, int) else runner.owner
+                identity = runner if isinstance(runner, UnseenThread) else runner.owner
                 thread = self._moving[runner] = MovingThread(identity, self._clock, thread)
             if thread.is_at_rest():
                 del self._moving[runner]
@@ -967,6 +974,6 @@ class Turns:
                 early.release()
 
 
-def _who_runs(lane: Lane) -> Lane | int:
+def _who_runs(lane: Lane) -> Lane | UnseenThread:
     """The calling thread, by its lane, or by its identity where others may share that."""
-    return threading.get_ident() if lane.is_loose else lane
+    return this_thread() if lane.is_loose else lane

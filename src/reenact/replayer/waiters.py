@@ -7,6 +7,7 @@ from collections.abc import Callable, Coroutine, Generator
 from typing import Any, Final
 
 from reenact.boundary import Lane
+from reenact.replayer.idle import UnseenThread
 from reenact.replayer.loops import Loop
 from reenact.replayer.source import Act, RecordedCall
 
@@ -65,7 +66,9 @@ class Timer:
 class ThreadWaiter(Waiter):
     """In a thread, which blocks."""
 
-    def __init__(self, call: RecordedCall, lane: Lane, runner: Lane | int, stalls_at_s: float | None) -> None:
+    def __init__(
+        self, call: RecordedCall, lane: Lane, runner: Lane | UnseenThread, stalls_at_s: float | None
+    ) -> None:
         super().__init__(call, lane, stalls_at_s)
         self.runner = runner
         """The thread, by its lane, or by its identity where others share that."""
