@@ -15,6 +15,8 @@ from multiprocessing.pool import ThreadPool
 from pathlib import Path
 from typing import Any
 
+import anyio
+import anyio.to_thread
 import pytest
 
 import reenact
@@ -115,30 +117,6 @@ def threads_into_a_list(pace: Pace) -> list[int]:
     return found
 
 
-def unseen_threads_into_a_list(pace: Pace) -> list[int]:
-    """Started where no seam sees it, as by a C library: all are in one lane, in no known order."""
-    found: list[int] = []
-    todo = list(range(12))
-    are_over = [threading.Lock() for _ in range(3)]
-
-    def work(is_over: Any) -> None:
-        while todo:
-            worker = todo.pop(0)
-            pace.work(worker % 4)
-            ask(worker)
-            if pace is HASTENING:
-                sum(range(300_000 * (worker % 3)))  # who has its answer later may be done with it earlier
-            found.append(worker)
-        is_over.release()
-
-    for is_over in are_over:
-        is_over.acquire()
-        _thread.start_new_thread(work, (is_over,))
-    for is_over in are_over:
-        is_over.acquire()
-    return found
-
-
 def tasks_into_a_queue(pace: Pace) -> list[str]:
     async def main() -> list[str]:
         done: asyncio.Queue[str] = asyncio.Queue()
@@ -153,6 +131,24 @@ def tasks_into_a_queue(pace: Pace) -> list[str]:
         return found
 
     return asyncio.run(main())
+
+
+def jobs_of_anyio_into_a_list(pace: Pace) -> list[int]:
+    """As an endpoint of Starlette's runs that is not async."""
+    found: list[int] = []
+
+    def work(worker: int) -> None:
+        ask(worker)
+        pace.work(worker)
+        found.append(worker)
+
+    async def main() -> None:
+        async with anyio.create_task_group() as group:
+            for worker in range(4):
+                group.start_soon(anyio.to_thread.run_sync, work, worker)
+
+    anyio.run(main)
+    return found
 
 
 def threads_into_a_loop(pace: Pace) -> list[str]:
@@ -284,8 +280,8 @@ AGENTS = [
     jobs_as_completed,
     jobs_that_are_over,
     threads_into_a_list,
-    unseen_threads_into_a_list,
     tasks_into_a_queue,
+    jobs_of_anyio_into_a_list,
     threads_into_a_loop,
     loops_into_a_loop,
 ]
@@ -302,6 +298,38 @@ def test_what_finished_first_finishes_first_again(agent: Callable[[Pace], list[A
         ask(replayed)
     assert replayed == recorded
     assert not run.divergences
+
+
+def test_threads_that_no_seam_saw_start_are_known_apart(tmp_path: Path) -> None:
+    """As those of a C library, or gevent's: all are in one lane, in no known order."""
+
+    def agent(pace: Pace, compute: int) -> list[int]:
+        found: list[int] = []
+        todo = list(range(12))
+        are_over = [threading.Lock() for _ in range(3)]
+
+        def work(is_over: Any) -> None:
+            while todo:
+                worker = todo.pop(0)
+                pace.work(worker % 4)
+                ask(worker)
+                sum(range(compute * (worker % 3)))
+                found.append(worker)
+            is_over.release()
+
+        for is_over in are_over:
+            is_over.acquire()
+            _thread.start_new_thread(work, (is_over,))
+        for is_over in are_over:
+            is_over.acquire()
+        return found
+
+    with reenact.capture(tmp_path / "run", sources=()):
+        recorded = agent(SLOWING, compute=0)
+        ask(recorded)
+    with reenact.replay(tmp_path / "run"):
+        # Who has its answer later would be done with it earlier.
+        ask(agent(Pace(0, 0, 0, 0), compute=300_000))
 
 
 def test_a_thread_pool_works_as_ever(tmp_path: Path) -> None:

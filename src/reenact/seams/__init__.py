@@ -28,6 +28,7 @@ _LIBRARIES: Final[Libraries] = {
     **locks.LIBRARIES,
     **mcp.LIBRARIES,
     **pools.LIBRARIES,
+    **spawn.LIBRARIES,
     **telemetry.LIBRARIES,
     **trio.LIBRARIES,
     **uvloop.LIBRARIES,

@@ -23,7 +23,7 @@ from contextvars import copy_context
 from functools import partial
 from hashlib import sha256
 from itertools import islice
-from types import CodeType, FrameType
+from types import CodeType, FrameType, ModuleType
 from typing import Any, Final
 
 from reenact.boundary import (
@@ -41,6 +41,7 @@ from reenact.formats.capture import CANCELLED, HIDDEN, PUT
 from reenact.library import is_library
 from reenact.seams import entered
 from reenact.seams.deadlines import get_in_turn, lane_of_job, put_in_turn, tell_for
+from reenact.seams.imports import Libraries
 from reenact.seams.patches import Patch
 
 _FRAMES_TO_WAIT_FOR: Final = 2
@@ -264,6 +265,32 @@ def _yield_as_they_ended(original: Callable[..., Iterator[object]]) -> Callable[
         return original(fs, *rest, **options)
 
     return yield_finished_futures
+
+
+def _anyio_patches(module: ModuleType) -> list[Patch]:
+    backend = getattr(module, "AsyncIOBackend", None)  # anyio 4
+    return [Patch(backend, "run_sync_in_worker_thread", _run_as_job)] if backend is not None else []
+
+
+def _run_as_job(original: Callable[..., Any]) -> Callable[..., object]:
+    """A function that ``anyio.to_thread`` runs, as Starlette and Pydantic AI run those that are not async."""
+
+    async def run_sync_in_worker_thread(
+        func: Callable[..., object], args: tuple[Any, ...], *rest: Any, **options: Any
+    ) -> object:
+        lane = current_lane()
+        if lane is None:
+            return await original(func, args, *rest, **options)
+        child, function = lane.child(), own_function(func)
+        lane.context.lane_starting(child)
+        return await original(
+            lambda: run_in_thread(child, partial(func, *args), function), (), *rest, **options
+        )
+
+    return run_sync_in_worker_thread
+
+
+LIBRARIES: Final[Libraries] = {"anyio._backends._asyncio": _anyio_patches}
 
 
 def _put_by_task(
