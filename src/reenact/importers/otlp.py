@@ -13,6 +13,7 @@ from functools import partial
 from itertools import zip_longest
 from typing import Any, Final
 
+from reenact.canonical import JsonValue
 from reenact.errors import FormatError
 from reenact.importers.importing import Importer, Runs
 from reenact.importers.source import ForeignSource, Losses, Unfit, expect_list, expect_object, unfit
@@ -121,7 +122,7 @@ def _read(source: ForeignSource, runs: Runs) -> None:
     lost: Losses = []
     lines: list[int] = []
     if not source.head.lstrip().startswith((b"{", b"[")):
-        requests: list[Any] = []
+        requests: list[JsonValue] = []
         try:
             for request in _protobuf_requests(source.read(), lost):
                 requests.append(request)  # noqa: PERF402 — those before a broken one are kept
@@ -134,23 +135,25 @@ def _read(source: ForeignSource, runs: Runs) -> None:
         requests, lines = [value for _, value in numbered], [line for line, _ in numbered]
     else:
         requests = [_whole_document(source, lost)]
-    about: list[tuple[str, Any]] = []
+    about: list[tuple[str, JsonValue]] = []
     told = zip_longest(requests, lines)
     import_spans(runs, [span for each in told for span in _spans_of(*each, lost, about)], lost, about)
 
 
-def _scopes_of(requests: list[Any]) -> Iterator[dict[str, Any]]:
+def _scopes_of(requests: list[Any]) -> Iterator[dict[str, JsonValue]]:
     for request in requests:
         for resource in request["resourceSpans"]:
             yield from resource["scopeSpans"]
 
 
-def _whole_document(source: ForeignSource, lost: Losses) -> dict[str, Any]:
+def _whole_document(source: ForeignSource, lost: Losses) -> dict[str, JsonValue]:
     document = source.document(lost)
     return {"resourceSpans": document} if isinstance(document, list) else expect_object("it", document)
 
 
-def _spans_of(request: Any, line: int | None, lost: Losses, about: list[tuple[str, Any]]) -> Iterator[Span]:
+def _spans_of(
+    request: JsonValue, line: int | None, lost: Losses, about: list[tuple[str, JsonValue]]
+) -> Iterator[Span]:
     """Its spans; what resources and scopes say goes to *about*, once, and what is odd to the next span."""
     odd = _odd_fields("request", request)
     for resource in _objects(request, lost, line, "resourceSpans", "resource_spans"):
@@ -168,7 +171,7 @@ def _spans_of(request: Any, line: int | None, lost: Losses, about: list[tuple[st
 
 
 def _note_about(
-    kind: str, told: Any, odd: list[str], about: list[tuple[str, Any]], lost: Losses, line: int | None
+    kind: str, told: Any, odd: list[str], about: list[tuple[str, JsonValue]], lost: Losses, line: int | None
 ) -> None:
     if told is None:
         return
@@ -182,12 +185,12 @@ def _note_about(
         about.append((kind, details))
 
 
-def _odd_fields(place: str, told: Any) -> list[str]:
+def _odd_fields(place: str, told: JsonValue) -> list[str]:
     names = told if isinstance(told, dict) else ()
     return [f"{place}.{name}" for name in names if _plain_name(name) not in _FIELDS[place]]
 
 
-def _odd_values(told: Any) -> list[str]:
+def _odd_values(told: JsonValue) -> list[str]:
     """What is in attributes beside their names and values."""
     odd: list[str] = []
     for each in told if isinstance(told, list) else ():
@@ -197,7 +200,7 @@ def _odd_values(told: Any) -> list[str]:
     return odd
 
 
-def _odd_in_value(told: Any) -> list[str]:
+def _odd_in_value(told: JsonValue) -> list[str]:
     odd: list[str] = []
     for name, value in told.items() if isinstance(told, dict) else ():
         kind = _plain_name(name)
@@ -211,16 +214,16 @@ def _odd_in_value(told: Any) -> list[str]:
     return odd
 
 
-def _plain_name(name: Any) -> str:
+def _plain_name(name: JsonValue) -> str:
     return str(name).replace("_", "").lower()
 
 
-def _list(told: Any, *names: str) -> list[Any]:
+def _list(told: JsonValue, *names: str) -> list[JsonValue]:
     found = first_of(told, *names) if isinstance(told, dict) else None
     return found if isinstance(found, list) else []
 
 
-def _objects(told: Any, lost: Losses, line: int | None, *names: str) -> Iterator[dict[str, Any]]:
+def _objects(told: JsonValue, lost: Losses, line: int | None, *names: str) -> Iterator[dict[str, JsonValue]]:
     """The objects in a list; what is none, or no list, goes to *lost*."""
     found = first_of(told, *names) if isinstance(told, dict) else None
     if found is not None and not isinstance(found, list):
@@ -232,7 +235,7 @@ def _objects(told: Any, lost: Losses, line: int | None, *names: str) -> Iterator
             lost.append((str(unfit(f"an item of {names[0]}", "an object", each)), line))
 
 
-def _span_of(told: dict[str, Any]) -> Span:
+def _span_of(told: dict[str, JsonValue]) -> Span:
     attributes = _attributes(told.get("attributes"))
     odd = [*_odd_fields("span", told), *_odd_values(told.get("attributes"))]
     odd += _odd_fields("status", told.get("status"))
@@ -275,7 +278,7 @@ def _is_member(name: str) -> bool:
     return found is not None and (call["rest"] in _CALL_MEMBERS if call else found["rest"] in _MEMBERS)
 
 
-def _kind_of(attributes: dict[str, Any], name: str) -> SpanKind:
+def _kind_of(attributes: dict[str, JsonValue], name: str) -> SpanKind:
     operation = attributes.get("gen_ai.operation.name")
     inference = str(attributes.get("openinference.span.kind") or "").upper()
     if operation in _MODEL_OPERATIONS or inference == "LLM" or attributes.get("llm.request.type"):
@@ -329,7 +332,9 @@ def _fill_model(span: Span, attributes: dict[str, Any]) -> None:
         span.text = attributes["output.value"]
 
 
-def _indexed_messages(attributes: dict[str, Any]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+def _indexed_messages(
+    attributes: dict[str, JsonValue],
+) -> tuple[list[dict[str, JsonValue]], list[dict[str, JsonValue]]]:
     """Messages that are told member by member: ``llm.input_messages.0.message.content``."""
     sides: dict[bool, dict[int, dict[str, Any]]] = {True: {}, False: {}}
     for name, value in attributes.items():
@@ -346,7 +351,7 @@ def _indexed_messages(attributes: dict[str, Any]) -> tuple[list[dict[str, Any]],
     return _in_order(sides[True]), _in_order(sides[False])
 
 
-def _in_order(messages: dict[int, dict[str, Any]]) -> list[dict[str, Any]]:
+def _in_order(messages: dict[int, dict[str, Any]]) -> list[dict[str, JsonValue]]:
     found = []
     for _, told in sorted(messages.items()):
         calls = [call for _, call in sorted(told.pop("calls", {}).items())]
@@ -359,7 +364,7 @@ def _in_order(messages: dict[int, dict[str, Any]]) -> list[dict[str, Any]]:
     return found
 
 
-def _take_event(attributes: dict[str, Any], event: Any) -> None:
+def _take_event(attributes: dict[str, Any], event: JsonValue) -> None:
     """What events of a span say in place of its attributes, as instrumentations did it in turn."""
     told = _attributes(event.get("attributes") if isinstance(event, dict) else None)
     name = str(event.get("name")) if isinstance(event, dict) else ""
@@ -385,10 +390,10 @@ def _take_event(attributes: dict[str, Any], event: Any) -> None:
         )
 
 
-def _attributes(told: Any) -> dict[str, Any]:
+def _attributes(told: JsonValue) -> dict[str, JsonValue]:
     if isinstance(told, dict):
         return dict(told)
-    found: dict[str, Any] = {}
+    found: dict[str, JsonValue] = {}
     for each in expect_list("attributes", told):
         attribute = expect_object("an attribute", each)
         key = attribute.get("key")
@@ -398,7 +403,7 @@ def _attributes(told: Any) -> dict[str, Any]:
     return found
 
 
-def _any_value(told: Any) -> Any:
+def _any_value(told: JsonValue) -> Any:
     """A value of OTLP: an object whose one member names its type."""
     named = {_plain_name(name): value for name, value in told.items()} if isinstance(told, dict) else {}
     kind = next((name for name in named if name in _VALUES), "")
@@ -434,7 +439,7 @@ class _CutOff(ValueError):
         self.rest = rest
 
 
-def _protobuf_requests(data: bytes, lost: Losses) -> Iterator[dict[str, Any]]:
+def _protobuf_requests(data: bytes, lost: Losses) -> Iterator[dict[str, JsonValue]]:
     """One request, or many, each behind its length in four bytes."""
     if data[:1] != b"\n" or _is_framed(data):
         place = 0
@@ -490,31 +495,31 @@ def _request(data: bytes, lost: Losses) -> dict[str, Any]:
     return {"resourceSpans": found, **_strange(fields, 1)}
 
 
-def _resource_spans(data: bytes, lost: Losses) -> dict[str, Any]:
+def _resource_spans(data: bytes, lost: Losses) -> dict[str, object]:
     fields = list(_fields_before_cut(data, lost))
     resource = next((_resource(value) for number, value in fields if number == 1), None)
     found = [_scope_spans(value, lost) for number, value in fields if number == 2]
     return {"resource": resource, "scopeSpans": found, **_strange(fields, 3)}
 
 
-def _scope_spans(data: bytes, lost: Losses) -> dict[str, Any]:
+def _scope_spans(data: bytes, lost: Losses) -> dict[str, object]:
     fields = list(_fields_before_cut(data, lost, 2))
     scope = next((_scope(value) for number, value in fields if number == 1), None)
     found = [_protobuf_span(value) for number, value in fields if number == 2]
     return {"scope": scope, "spans": found, **_strange(fields, 3)}
 
 
-def _strange(fields: list[tuple[int, Any]], last_known: int) -> dict[str, None]:
+def _strange(fields: list[tuple[int, object]], last_known: int) -> dict[str, None]:
     """Fields that no version of the format has which is known here, by their numbers."""
     return {f"field {number}": None for number, _ in fields if number > last_known}
 
 
-def _resource(data: bytes) -> dict[str, Any]:
+def _resource(data: bytes) -> dict[str, JsonValue]:
     fields = list(_fields(data))
     return {"attributes": [_key_value(value) for at, value in fields if at == 1], **_strange(fields, 3)}
 
 
-def _scope(data: bytes) -> dict[str, Any]:
+def _scope(data: bytes) -> dict[str, JsonValue]:
     fields = list(_fields(data))
     names = {number: value.decode("utf-8", "replace") for number, value in fields if number in (1, 2)}
     told = {"name": names.get(1, ""), "attributes": [_key_value(value) for at, value in fields if at == 3]}
@@ -532,7 +537,7 @@ def _fields_before_cut(data: bytes, lost: Losses, whole: int = 0) -> Iterator[tu
             yield cut.number, cut.rest
 
 
-def _protobuf_span(data: bytes) -> dict[str, Any]:
+def _protobuf_span(data: bytes) -> dict[str, JsonValue]:
     fields = list(_fields(data))
     span: dict[str, Any] = {"attributes": [], "events": [], **_strange(fields, 16)}
     for number, value in fields:
@@ -563,7 +568,7 @@ def _span_event(data: bytes) -> dict[str, Any]:
     return {"name": name, "attributes": found, **_strange(fields, 4)}
 
 
-def _key_value(data: bytes) -> dict[str, Any]:
+def _key_value(data: bytes) -> dict[str, JsonValue]:
     fields = dict(_fields(data))
     return {
         "key": fields.get(1, b"").decode("utf-8", "replace"),
@@ -571,7 +576,7 @@ def _key_value(data: bytes) -> dict[str, Any]:
     }
 
 
-def _protobuf_value(data: bytes) -> dict[str, Any]:
+def _protobuf_value(data: bytes) -> dict[str, JsonValue]:
     for number, value in _fields(data):
         if number == 1:
             return {"stringValue": value.decode("utf-8", "replace")}

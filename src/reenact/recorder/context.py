@@ -209,7 +209,7 @@ class CaptureContext:
         if self._files is not None and not call.beside:
             self._files.before(step.call_id, lane.within)
         try:
-            data: dict[str, Any] = {"callId": step.call_id, "lane": self._names.lane(lane)}
+            data: dict[str, object] = {"callId": step.call_id, "lane": self._names.lane(lane)}
             if lane.within is not None:
                 data["parent"] = lane.within
             if kind == "tool":
