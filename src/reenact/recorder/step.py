@@ -39,7 +39,7 @@ class CaptureStep(msgspec.Struct, eq=False):
     leaves_first: bool = False
     answer: Any = None
     facts: dict[str, Any] = {}
-    exact: Any = None
+    exact: object = None
     recorded_pieces: list[Any] | None = None
     """What a stream handed out so far; ``None`` for a call that is no stream."""
     opened: tuple[int, int] | None = None
@@ -84,11 +84,11 @@ class CaptureStep(msgspec.Struct, eq=False):
         self.recorded_pieces = []
         self.recorder.give_up(error)
 
-    def pieces(self) -> Iterator[Any]:
+    def pieces(self) -> Iterator[object]:
         """A live stream has no recorded pieces."""
         return iter(())
 
-    async def async_pieces(self) -> AsyncIterator[Any]:
+    async def async_pieces(self) -> AsyncIterator[object]:
         """Nor on an event loop."""
         for piece in self.pieces():
             yield piece
