@@ -54,7 +54,7 @@ _RESPONSE: Final = KnownFields(
 )  # fmt: skip
 
 
-_Numbered = list[tuple[int, int | None, Any]]
+_Numbered = list[tuple[int, int | None, object]]
 """Interactions with their numbers, and where that is known their lines."""
 
 
@@ -66,7 +66,7 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
     time that PyYAML takes; its own constructors are for tags alone.
     """
 
-    def descend_resolver(self, node: Any, index: Any) -> None:
+    def descend_resolver(self, node: object, index: object) -> None:
         """There are no resolvers by path."""
 
     def ascend_resolver(self) -> None:
@@ -81,16 +81,16 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
                     return str(tag)
         return _TEXT_TAG
 
-    def construct_document(self, node: Any) -> Any:
-        self._built: dict[yaml.Node, tuple[Any, int]] = {}
+    def construct_document(self, node: object) -> object:
+        self._built: dict[yaml.Node, tuple[object, int]] = {}
         """What aliases may refer to, and how many values that are."""
         self._count = 0
         try:
             return self._build(node)
         finally:
             self._built = {}
-            self.constructed_objects: dict[yaml.Node, Any] = {}
-            self.recursive_objects: dict[yaml.Node, Any] = {}
+            self.constructed_objects: dict[yaml.Node, object] = {}
+            self.recursive_objects: dict[yaml.Node, object] = {}
 
     def _build(self, node: Any) -> Any:
         if type(node) is yaml.ScalarNode:
@@ -102,7 +102,7 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
             return found[0]
         before = self._count
         self._count += len(node.value)
-        value: Any
+        value: object
         if node.tag == _MAP_TAG:
             if any(key.tag == _MERGE_TAG for key, _ in node.value):
                 self.flatten_mapping(node)
@@ -141,21 +141,21 @@ for _tag, (_pattern, _first) in _CORE.items():
     _Loader.add_implicit_resolver(_tag, re.compile(rf"(?:{_pattern.pattern})\Z"), _first)
 
 
-def _text_node(loader: Any, node: Any) -> str:
+def _text_node(loader: Any, node: object) -> str:
     return str(loader.construct_scalar(node))
 
 
-def _sequence_node(loader: Any, node: Any) -> list[Any]:
+def _sequence_node(loader: Any, node: object) -> list[object]:
     return list(loader.construct_sequence(node, deep=True))
 
 
-def _buffer_node(loader: Any, node: Any) -> bytes:
+def _buffer_node(loader: Any, node: object) -> bytes:
     state = loader.construct_mapping(node, deep=True).get("state") or (b"",)
     content = state[0]
     return content.encode() if isinstance(content, str) else bytes(content)
 
 
-def _iterator_node(loader: Any, node: Any) -> list[Any]:
+def _iterator_node(loader: Any, node: object) -> list[object]:
     args = loader.construct_mapping(node, deep=True).get("args") or [[]]
     return list(args[0])
 
@@ -171,7 +171,7 @@ class _Uncommon(Exception):
     """There are aliases, merged or tagged members: for the loader that composes nodes."""
 
 
-def load_yaml(text: bytes) -> Any:
+def load_yaml(text: bytes) -> object:
     """The value of a YAML text, built of what the parser tells as it goes.
 
     That takes half the time of composing nodes first, which is left for what is uncommon.
@@ -185,14 +185,14 @@ def load_yaml(text: bytes) -> Any:
         loader.dispose()
 
 
-def _build_of_events(loader: Any) -> Any:
+def _build_of_events(loader: Any) -> object:
     first_letters = loader.yaml_implicit_resolvers
     next_event = loader.get_event
-    plain: dict[str, Any] = {}
+    plain: dict[str, object] = {}
     """What plain texts stand for, such as numbers: most come again and again."""
-    items: list[Any] = []
+    items: list[object] = []
     """Of the list under way; of the object under way its names and values in turn."""
-    outer: list[list[Any]] = []
+    outer: list[list[object]] = []
     while True:
         event = next_event()
         kind = type(event)
@@ -201,7 +201,7 @@ def _build_of_events(loader: Any) -> Any:
             is_text = event.tag is None and (not event.implicit[0] or text[:1] not in first_letters)
             items.append(text if is_text and event.anchor is None else _scalar_value(loader, event, plain))
         elif kind is yaml.MappingEndEvent:
-            made: Any = _make_object(items)
+            made: object = _make_object(items)
             items = outer.pop()
             items.append(made)
         elif kind is yaml.SequenceEndEvent:
@@ -218,7 +218,7 @@ def _build_of_events(loader: Any) -> Any:
             raise _Uncommon
 
 
-def _scalar_value(loader: Any, event: Any, plain: dict[str, Any]) -> Any:
+def _scalar_value(loader: Any, event: Any, plain: dict[str, object]) -> object:
     is_plain = event.tag is None and event.anchor is None and event.implicit[0]
     if is_plain and event.value in plain:
         return plain[event.value]
@@ -232,7 +232,7 @@ def _scalar_value(loader: Any, event: Any, plain: dict[str, Any]) -> Any:
     return value
 
 
-def _make_object(items: list[Any]) -> dict[Any, Any]:
+def _make_object(items: list[object]) -> dict[object, object]:
     try:
         return dict(zip(items[::2], items[1::2], strict=True))
     except TypeError:
@@ -338,7 +338,7 @@ def _read_json(source: ForeignSource, runs: Runs, *, is_large: bool) -> None:
 
 
 def _check_members(
-    run: RunBuilder, document: dict[str, Any], *, is_whole: bool, version_line: int | None = None
+    run: RunBuilder, document: dict[str, object], *, is_whole: bool, version_line: int | None = None
 ) -> None:
     """Whether the cassette is one that is known, and has HTTP alone."""
     run.check_fields("", document, _TOP)
@@ -354,7 +354,7 @@ def _check_members(
     run.missing("boundaries of streamed chunks", "tasks that made the calls", "HTTP versions")
 
 
-def _try_interaction(run: RunBuilder, number: int, interaction: Any, line: Line) -> None:
+def _try_interaction(run: RunBuilder, number: int, interaction: object, line: Line) -> None:
     run.attempt(line, _import_interaction, run, interaction, what=f"interaction {number}")
 
 
@@ -365,7 +365,7 @@ class _StreamLoader(Composer, _Loader):
         _Loader.__init__(self, stream)  # type: ignore[call-arg]
         Composer.__init__(self)
 
-    def next_value(self) -> Any:
+    def next_value(self) -> object:
         return self.construct_document(self.compose_node(None, None))  # type: ignore[arg-type]
 
     def take(self, kind: type[yaml.Event]) -> None:
@@ -378,7 +378,7 @@ class _StreamLoader(Composer, _Loader):
 def _read_stream(source: ForeignSource, runs: Runs) -> None:
     """A large cassette, one interaction at a time, as they stand in the file."""
     run = runs.open()
-    members: dict[str, Any] = {}
+    members: dict[str, object] = {}
     count, is_whole = 0, False
     lost: tuple[str, int | None] = ("it holds no readable interaction", None)
     with source.stream() as stream:
@@ -422,7 +422,7 @@ def _in_order(numbered: _Numbered) -> _Numbered:
     return sorted(numbered, key=lambda each: times[each[0]] or 0)
 
 
-def _parse(text: bytes, name: str) -> tuple[dict[str, Any], Losses, list[int]]:
+def _parse(text: bytes, name: str) -> tuple[dict[str, object], Losses, list[int]]:
     """A cassette in YAML, what of it could not be read, and then the lines of its interactions."""
     try:
         # libyaml takes bytes; a decoded text would be copied for each look ahead.
@@ -437,7 +437,7 @@ def _parse(text: bytes, name: str) -> tuple[dict[str, Any], Losses, list[int]]:
         return document, lost, lines
 
 
-def _as_document(value: Any) -> dict[str, Any]:
+def _as_document(value: object) -> dict[str, object]:
     if isinstance(value, list):  # before version 1 a cassette was the list alone
         return {"version": 0, "interactions": value}
     if not isinstance(value, dict):
@@ -445,14 +445,14 @@ def _as_document(value: Any) -> dict[str, Any]:
     return {str(name): child for name, child in value.items()}
 
 
-def _yaml_items(text: bytes) -> tuple[dict[str, Any], Losses, list[int]]:
+def _yaml_items(text: bytes) -> tuple[dict[str, object], Losses, list[int]]:
     """What can be read of a damaged YAML list, item by item."""
     began = _YAML_LIST.search(text)
     first = _ITEM.search(text, began.end()) if began else None
     if began is None or first is None:
         return {"interactions": []}, [], []
     mark = b"\n" + text[first.start() : first.end()]
-    items: list[Any] = []
+    items: list[object] = []
     lines: list[int] = []
     lost: Losses = []
     line = text.count(b"\n", 0, first.start()) + 1
@@ -516,7 +516,7 @@ def _head(response: dict[str, Any]) -> Head:
     return Head(code, phrase, named, _headers(response.get("headers")))
 
 
-def _headers(headers: Any) -> Pairs:
+def _headers(headers: object) -> Pairs:
     """By name a value or a list of them, or pairs."""
     pairs = headers.items() if isinstance(headers, dict) else expect_list("headers", headers)
     found: Pairs = []
@@ -530,7 +530,7 @@ def _headers(headers: Any) -> Pairs:
     return found
 
 
-def _plain(value: Any) -> str:
+def _plain(value: object) -> str:
     return value.decode("latin-1") if isinstance(value, bytes) else str(value)
 
 
@@ -557,7 +557,7 @@ def _body(message: dict[str, Any]) -> _Body:
     return _Body(_encode_json(body), is_decoded=True, is_remade=True)  # of aiohttp vcrpy saves the value
 
 
-def _typed_body(kind: str, content: Any) -> _Body:
+def _typed_body(kind: str, content: object) -> _Body:
     """As cassetter holds it, with its content coding undone."""
     if kind == "json":
         return _Body(_encode_json(content), is_decoded=True, is_remade=True)
@@ -566,18 +566,18 @@ def _typed_body(kind: str, content: Any) -> _Body:
     return _Body(_bytes(content), is_decoded=True)
 
 
-def _encode_json(value: Any) -> bytes:
+def _encode_json(value: object) -> bytes:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
 
 
-def _from_base64(text: Any) -> bytes:
+def _from_base64(text: object) -> bytes:
     try:
         return base64.b64decode(_bytes(text), validate=False)
     except (binascii.Error, ValueError) as error:
         raise Unfit(f"a body is not base64: {error}") from None
 
 
-def _bytes(body: Any) -> bytes:
+def _bytes(body: object) -> bytes:
     if body is None:
         return b""
     if isinstance(body, bytes | bytearray):
@@ -591,7 +591,7 @@ def _bytes(body: Any) -> bytes:
     return _encode_json(body)
 
 
-def _time_ms(value: Any) -> float | None:
+def _time_ms(value: object) -> float | None:
     if isinstance(value, str):
         try:
             value = datetime.fromisoformat(value)

@@ -66,7 +66,7 @@ class TaskOrder:
             self._ending_lane = None
             self._ending.release()
 
-    def watch(self, lane: Lane, coro: Any, describe: DescribeEnd) -> object:
+    def watch(self, lane: Lane, coro: object, describe: DescribeEnd) -> object:
         """*coro*, which a new task runs, such that its end is noted."""
         self.running.add(lane)
         if not lane.has_order:
@@ -113,7 +113,7 @@ class _Motion:
             self._at_rest()
 
 
-class _Watched(Coroutine[Any, Any, Any]):
+class _Watched(Coroutine[object, object, object]):
     """A task's coroutine whose end is told at once; it passes everything on."""
 
     def __init__(self, coro: Any, ended: Callable[[object, BaseException | None], None]) -> None:
@@ -126,7 +126,7 @@ class _Watched(Coroutine[Any, Any, Any]):
     def __await__(self) -> Generator[object, object, object]:
         raise NotImplementedError("only a task runs it")
 
-    def send(self, value: Any) -> object:
+    def send(self, value: object) -> object:
         try:
             return self._coro.send(value)
         except StopIteration as end:
@@ -136,7 +136,7 @@ class _Watched(Coroutine[Any, Any, Any]):
             self._ended(None, error)
             raise
 
-    def throw(self, *error: Any) -> object:
+    def throw(self, *error: object) -> object:
         try:
             return self._coro.throw(*error)
         except StopIteration as end:

@@ -401,7 +401,7 @@ def _announce(method: Callable[..., object], event: str) -> Callable[..., object
 
 def _announce_spawn(fork_exec: Callable[..., int]) -> Callable[..., int]:
     @wraps(fork_exec)
-    def announced(argv: Any, executables: Any, *rest: object) -> int:
+    def announced(argv: object, executables: Any, *rest: object) -> int:
         sys.audit(WORKER, executables[0], argv, None, None)
         return fork_exec(argv, executables, *rest)
 

@@ -141,10 +141,10 @@ class ReplayStep:
             self.call_id = recorded.call_id or ""
             if engine.files is not None:
                 engine.compare_files(recorded, lane)
-        self.answer: Any = None
-        self.exact: Any = None
+        self.answer: object = None
+        self.exact: object = None
         self.facts: dict[str, object] = {}
-        self._data: dict[str, Any] = {}
+        self._data: dict[str, object] = {}
         self._pieces: list[object] | None = None
         """Where they have names of this run's; the recorded ones otherwise."""
 
@@ -194,12 +194,12 @@ class ReplayStep:
     def give_up(self, error: Exception) -> None:
         """There is nothing to give up."""
 
-    def pieces(self) -> Iterator[Any]:
+    def pieces(self) -> Iterator[object]:
         for piece in self._recorded_pieces():
             yield self._rename_piece(piece)
         self._end_of_pieces()
 
-    async def async_pieces(self) -> AsyncIterator[Any]:
+    async def async_pieces(self) -> AsyncIterator[object]:
         for piece in self._recorded_pieces():
             if not self._recorded.inline:
                 await give_way()

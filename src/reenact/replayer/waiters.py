@@ -94,7 +94,7 @@ _STATE: Final = ("cr_await", "cr_frame", "cr_running", "cr_suspended")
 """What of a coroutine says whether it runs, waits or is over."""
 
 
-class EndingInTurn(Coroutine[Any, Any, Any]):
+class EndingInTurn(Coroutine[object, object, object]):
     """A task's coroutine, which is over only when its turn to end has come.
 
     It passes everything on to the original, so that a task which never starts leaves nothing behind. While it
