@@ -15,9 +15,7 @@ words = st.sets(st.text("ab ", min_size=publishing.MIN_WORD_CHARS, max_size=12),
 def test_both_ways_to_find_words_find_the_same(words, text):
     """The first word, and of several that begin there the longest."""
     if words:
-        assert [*publishing._found_by_beginning(words)(text)] == [
-            *publishing._found_by_automaton(words)(text)
-        ]
+        assert [*publishing._finder_by_prefix(words)(text)] == [*publishing._finder_by_automaton(words)(text)]
 
 
 def test_capitals_hide_no_word():

@@ -90,7 +90,7 @@ def check_artifact(
     processes: int = 1,
     progress: Progress | None = None,
 ) -> VerifyReport:
-    """Everything that can be told from *path* alone, whichever artifact it holds."""
+    """Check the artifact in *path* by itself, whichever it is."""
     kind = kind_of(path)
     if kind == "capture":
         return check_capture(path, processes=processes, progress=progress)
@@ -111,7 +111,7 @@ def with_receipt(report: VerifyReport, receipt_path: Path) -> VerifyReport:
     kind = kind_of(receipt_path)
     if (report.what, kind) == ("capture", "replay receipt"):
         receipt = read_replay_receipt(receipt_path.read_bytes(), file=str(receipt_path))
-        return _with_findings(report, _of_replay(report, receipt, receipt_path))
+        return _with_findings(report, _check_replay_receipt(report, receipt, receipt_path))
     if (report.what, kind) != ("replay log", "receipt"):
         raise UsageError(
             f"{receipt_path}: a {kind} is not the receipt of a {report.what}; "
@@ -156,7 +156,7 @@ def _lines(path: Path) -> Iterator[tuple[Line, Event]]:
         yield from read_replay_log(stream, file=path.name, on_error=lambda _: None)
 
 
-def _of_replay(report: VerifyReport, receipt: ReplayReceipt, path: Path) -> list[Finding]:
+def _check_replay_receipt(report: VerifyReport, receipt: ReplayReceipt, path: Path) -> list[Finding]:
     found = {
         "captureId": _capture_id(Path(report.path)) or receipt.capture.captureId,
         "eventsHash": report.facts.get("eventsHash"),

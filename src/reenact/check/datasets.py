@@ -62,7 +62,7 @@ class PairProvenance(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     reasoning: str
     export_redaction: str
     test: str
-    """Digest of the test that both were held against; empty where there was none."""
+    """Digest of the test that judged both; empty where there was none."""
 
 
 class ParquetProvenance(RowSource, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -92,12 +92,12 @@ def check_dataset(path: Path, *, runs: Path | None = None, progress: Progress | 
         for name in written.keys() - {file.name for file in files}:
             reason = f"the file {name} is missing; {written[name].rows} rows were written to it"
             checking.findings.append(Finding("rows_missing", reason, path.name))
-    facts: dict[str, object] = {
+    facts: dict[str, JsonValue] = {
         "rows": sum(checking.rows.values()),
-        "kinds": sorted(checking.rows),
+        "kinds": [*sorted(checking.rows)],
         "runs": len(checking.captures),
         "sealed": sum(checking.captures.values()),
-        "redaction": sorted(checking.redactions),
+        "redaction": [*sorted(checking.redactions)],
     }
     if path.is_dir():
         facts["files"] = [file.name for file in files]
@@ -152,10 +152,10 @@ def _rows(file: Path, findings: list[Finding]) -> Iterator[tuple[int, _Row]]:
     count = 0
     with file.open("rb") as stream:
 
-        def tell(error: FormatError) -> None:
+        def report(error: FormatError) -> None:
             findings.append(Finding.of("row_unreadable", error, file=file.name))
 
-        for line in read_lines(stream, file=file.name, on_error=tell):
+        for line in read_lines(stream, file=file.name, on_error=report):
             count += 1
             try:
                 value = msgspec.json.decode(line.text)
@@ -283,7 +283,7 @@ class _Checking:
         _refuse_others(row, ("prompt", "chosen", "rejected", "tools", "verdicts", "provenance"))
 
     def _check_verdict(self, folder: Path, row: dict[str, JsonValue], name: str, source: RowSource) -> None:
-        """What tests said is not judged anew: a test may need code of the project."""
+        """Verdicts of tests are not checked again: a test may need code of the project."""
         place = f"$.verdicts.{name}"
         verdicts = row.get("verdicts")
         try:

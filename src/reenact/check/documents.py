@@ -32,7 +32,7 @@ _Checked = tuple[list[Finding], dict[str, Any]]
 
 
 def check_document(kind: ArtifactKind, path: Path) -> VerifyReport:
-    """Everything that can be told from the file alone; *kind* says what it holds."""
+    """Check a file by itself; *kind* says what it holds."""
     with path.open("rb") as stream:
         findings, facts = _CHECKS[kind](stream, path.name)
     return VerifyReport(kind, str(path), findings, facts)

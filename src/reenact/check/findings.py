@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 import msgspec
 
+from reenact.canonical import JsonValue
 from reenact.errors import FormatError
 from reenact.formats.record import Record, unknown_members
 
@@ -49,7 +50,7 @@ class VerifyReport(msgspec.Struct, frozen=True):
     """The kind of artifact: ``capture``, ``replay log``, …"""
     path: str
     findings: list[Finding]
-    facts: dict[str, Any]
+    facts: dict[str, JsonValue]
     """What a summary says: counts, digests, states."""
 
     @property
@@ -57,9 +58,9 @@ class VerifyReport(msgspec.Struct, frozen=True):
         """Whether nothing worse than a warning was found."""
         return all(finding.severity == "warning" for finding in self.findings)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, JsonValue]:
         """The report as plain JSON, with its verdict."""
-        value: dict[str, object] = msgspec.to_builtins(self)
+        value: dict[str, JsonValue] = msgspec.to_builtins(self)
         return value | {"good": self.is_good}
 
 
@@ -67,4 +68,4 @@ class SealCheck(NamedTuple):
     """What the comparison with a seal found, and what a summary says of it."""
 
     findings: list[Finding]
-    facts: dict[str, Any]
+    facts: dict[str, JsonValue]

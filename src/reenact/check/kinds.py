@@ -1,4 +1,4 @@
-"""Which artifact a path holds, told from its first bytes, how large it is, and which runs a folder holds."""
+"""Which artifact a path holds, by its first bytes; how large it is; which runs a folder holds."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def kind_of(path: Path) -> ArtifactKind:
 
 
 def kind_or_events(path: Path) -> ArtifactKind | Literal["events"]:
-    """The same for readers that can do with the events of a capture alone.
+    """As :func:`kind_of`, for readers that need no more of a capture than its events.
 
     A file of lines is what its first good line is; one with none is taken for a damaged log.
     """
@@ -99,23 +99,23 @@ def kind_or_events(path: Path) -> ArtifactKind | Literal["events"]:
         head = stream.readline(MAX_LINE_BYTES + 2)
         if head.startswith(PARQUET_MAGIC):
             return "dataset"
-        value = _value(head)
+        value = _find_value(head)
         has_lines = value is not None and bool(stream.read(1))
         if value is None and path.suffix in _LINE_SUFFIXES:
             return "replay log"
         if value is None:
-            value = _whole(head + stream.read(), str(path))
+            value = _read_value(head + stream.read(), str(path))
     return _kind(value, has_lines=has_lines, file=str(path))
 
 
-def _value(text: bytes) -> Any:
+def _find_value(text: bytes) -> Any:
     try:
         return read_json(text, "jcs")
     except FormatError:
         return None
 
 
-def _whole(text: bytes, file: str) -> object:
+def _read_value(text: bytes, file: str) -> object:
     try:
         return read_json(text, "jcs")
     except FormatError as error:
@@ -186,7 +186,7 @@ def _unknown(file: str) -> FormatError:
 
 
 def find_kind(file: Path) -> ArtifactKind | Literal["events"] | None:
-    """``None`` where it cannot be told."""
+    """The artifact in *file*, or the events of a capture; ``None`` where it is none that we know."""
     try:
         return kind_or_events(file)
     except FormatError:

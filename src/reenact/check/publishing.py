@@ -114,21 +114,21 @@ def make_wording(policy: PolicyName, key: bytes, cleaner: Cleaner, masked: Calla
         return masked(cleaner.text(text))
 
     kept: Wording = {
-        MemberKind.PLAIN: _same,
-        MemberKind.NUMBER: _same,
+        MemberKind.PLAIN: _keep,
+        MemberKind.NUMBER: _keep,
         MemberKind.NAME: cleaner.name,
         MemberKind.HASH: cleaner.name,
     }
     if policy == "open":
         return {**kept, MemberKind.TEXT: clean_text, MemberKind.DETAIL: clean_text}
-    hidden: Wording = {MemberKind.TEXT: _withheld, MemberKind.DETAIL: _drop}
+    hidden: Wording = {MemberKind.TEXT: _withhold, MemberKind.DETAIL: _drop}
     if policy == "private":
         return {**kept, **hidden}
     blinded: Wording = {
         MemberKind.NAME: _blinder(key, "name-", 16),
         MemberKind.HASH: _blinder(key, f"{BLINDED}sha256:", 64),
     }
-    return {MemberKind.PLAIN: _same, MemberKind.NUMBER: _drop, **blinded, **hidden}
+    return {MemberKind.PLAIN: _keep, MemberKind.NUMBER: _drop, **blinded, **hidden}
 
 
 def publish_event(event: Event, line: Mapping[str, JsonValue], words: Wording) -> dict[str, JsonValue] | None:
@@ -165,11 +165,11 @@ def _apply_word(value: object, word: Word) -> object:
     return ABSENT if word is _drop else value
 
 
-def _same(text: str) -> str:
+def _keep(text: str) -> str:
     return text
 
 
-def _withheld(_: str) -> str:
+def _withhold(_: str) -> str:
     return WITHHELD
 
 
@@ -178,10 +178,10 @@ def _drop(_: str) -> Absent:
 
 
 def _blinder(key: bytes, prefix: str, digits: int) -> Callable[[str], str]:
-    def blinded(text: str) -> str:
+    def blind(text: str) -> str:
         return prefix + hmac.digest(key, (prefix + text).encode(), "sha256").hex()[:digits]
 
-    return blinded
+    return blind
 
 
 def fields_of(value: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
@@ -232,16 +232,16 @@ def masker(words: Iterable[str], names: Iterable[str]) -> Callable[[str], str]:
     patterns = set(map(_lower, words)).difference(map(_lower, names))
     if not patterns:
         return lambda text: text
-    find = _found_by_beginning(patterns) if len(patterns) > MANY_WORDS else _found_by_automaton(patterns)
+    find = _finder_by_prefix(patterns) if len(patterns) > MANY_WORDS else _finder_by_automaton(patterns)
 
-    def masked(text: str) -> str:
+    def mask(text: str) -> str:
         pieces, done = [], 0
         for start, end in find(_lower(text)):
             pieces += [text[done:start], MASK]
             done = end
         return "".join([*pieces, text[done:]])
 
-    return masked
+    return mask
 
 
 def _lower(text: str) -> str:
@@ -253,17 +253,17 @@ def _lower(text: str) -> str:
 
 
 _Find: TypeAlias = Callable[[str], Iterable[tuple[int, int]]]
-"""Where words stand in a text, one behind the other: the first one, and of several there the longest."""
+"""Gives the places of words in a text, from left to right; of several at one place the longest."""
 
 
-def _found_by_automaton(words: set[str]) -> _Find:
+def _finder_by_automaton(words: set[str]) -> _Find:
     from ahocorasick_rs import AhoCorasick, MatchKind
 
     matcher = AhoCorasick(sorted(words), matchkind=MatchKind.LeftmostLongest)
     return lambda text: ((start, end) for _, start, end in matcher.find_matches_as_indexes(text))
 
 
-def _found_by_beginning(words: set[str]) -> _Find:
+def _finder_by_prefix(words: set[str]) -> _Find:
     """The same by the characters that every word has: an automaton of many words takes minutes to make."""
     beginnings: dict[str, set[int]] = {}
     for word in words:

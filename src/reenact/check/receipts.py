@@ -176,7 +176,7 @@ def _error(error: object) -> object:
 AnyReceipt: TypeAlias = Receipt | LegacyReceipt
 
 SAME_TIME: Final = timedelta(seconds=1)
-"""Emitters read the clock anew for log and receipt."""
+"""Emitters read the clock once for the log and once for the receipt."""
 MADE_WITHIN: Final = timedelta(minutes=1)
 """How long after its session's end a receipt is made."""
 
@@ -334,7 +334,7 @@ _VERIFIED: Final = ("command", "exit_code", "cwd", "duration_ms", "verification_
 
 
 class _ReceiptCalls:
-    """The calls that a receipt lists, held against those of the log."""
+    """The calls that a receipt lists, compared with those of the log."""
 
     def __init__(self, receipt: AnyReceipt, file: str, log_file: str) -> None:
         self._receipt = receipt

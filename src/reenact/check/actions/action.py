@@ -260,7 +260,7 @@ def action_from_exchange(
     occurred_at_unix_ms: int,
     provider: str | None = None,
     context: object = None,
-) -> dict[str, Any] | None:
+) -> dict[str, object] | None:
     """The action of *request* and *response*, always accepted; ``None`` where there was none.
 
     There is none where the model was asked nothing, or answered neither with text nor with a tool call.

@@ -207,7 +207,7 @@ def _find_argument(arguments: object, name: str) -> Iterator[object]:
 
 
 _UNREADABLE: Final = object()
-"""A leaf of which nothing can be told: something other than an object stands where members are named."""
+"""A leaf that cannot be decided: where it names members, the value is no object."""
 
 
 def _leaves(value: JsonValue) -> Iterator[JsonValue]:

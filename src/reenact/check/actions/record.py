@@ -59,7 +59,7 @@ class RecordReport(msgspec.Struct, frozen=True, kw_only=True):
         return all(check.ok for check in self.checks)
 
     def findings(self, file: str, line: int | None = None) -> list[Finding]:
-        """The failed checks of a record that stands in *file*, each under its name; a remark is a warning."""
+        """The failed checks of a record in *file*, each under its name; a remark is a warning."""
         return [
             Finding(check.name, check.reason, file, "warning" if check.ok else "error", line=line)
             for check in self.checks
@@ -68,7 +68,7 @@ class RecordReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def check_record(value: JsonValue) -> RecordReport:
-    """Every claim of a record, checked anew; takes any JSON value whatever."""
+    """Check every claim of a record again; any JSON value is accepted."""
     record = _object(value)
     subject, receipt = record.get("subject"), _object(record.get("receipt"))
     result = ACTION.execute(subject)

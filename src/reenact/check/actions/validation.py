@@ -152,9 +152,9 @@ class ValidationTally:
         if judged.decision is not None:
             self.verdicts[judged.decision.verdict] += 1
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, JsonValue]:
         """All counts, the largest first; verdicts only where a policy was asked."""
-        counts: dict[str, object] = {
+        counts: dict[str, JsonValue] = {
             "count": self.count,
             "accepted": self.accepted,
             "rejected": self.rejected,

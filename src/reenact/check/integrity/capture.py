@@ -94,7 +94,7 @@ def _twin_field(field: msgspec.structs.FieldInfo) -> tuple[str, object] | tuple[
 
 
 BACKWARDS_TOLERANCE_MS: Final = 1000
-"""Clocks are set back by small steps; more than this in one step is worth a word."""
+"""Clocks are corrected by small steps back; a larger one is a finding."""
 
 _BLOB: Final = b'"$blob"'
 _TREE: Final = b'"workspace"'
@@ -130,7 +130,7 @@ class CaptureEventBlock(NamedTuple):
 
     numbers: Sequence[int]
     events: Sequence[Any]
-    """Of the types of :mod:`reenact.formats.capture`, or those that stand for them at a glance."""
+    """Of the types of :mod:`reenact.formats.capture`, or of their twins without unknown fields."""
     text: bytes
 
 
@@ -153,7 +153,7 @@ def read_event_blocks(
 
 
 def scan_segment(file: str, block: TextBlock) -> EventSegment:
-    """What one segment of the log *file* shows by itself."""
+    """Check one segment of the log *file* by itself."""
     segment = EventSegment()
 
     def report(error: FormatError) -> None:
@@ -174,12 +174,12 @@ def scan_segment(file: str, block: TextBlock) -> EventSegment:
 
 
 def _check_events(segment: EventSegment, numbers: Sequence[int], events: Sequence[Any], file: str) -> None:
-    """Whether each event is the one of its line, in its run, and where its time and its call belong."""
+    """Check the number, the time, the run and the call of each event."""
     findings, links, runs = segment.findings, segment.links, segment.runs
     before_ms = events[0].ts if segment.last_time_ms is None else segment.last_time_ms
     for number, event in zip(numbers, events, strict=True):
         if event.ts < before_ms:
-            findings += went_back(before_ms, (number, event.ts), file)
+            findings += check_time_order(before_ms, (number, event.ts), file)
         before_ms = event.ts
         run = event.captureId, event.runId
         if run not in runs:
@@ -212,7 +212,7 @@ _IS_CALL: Final = {"ToolCall": True, "LlmRequest": True, "ToolResult": False, "L
 
 
 def link_of(event: Any) -> tuple[bool, str] | None:
-    """Whether *event* is a call, and its id; ``None`` for one that stands by itself."""
+    """Whether *event* is a call, and its id; ``None`` for one that is neither a call nor an outcome."""
     name = type(event).__name__
     is_call = _IS_CALL.get(name)
     if is_call is not None:
@@ -222,8 +222,8 @@ def link_of(event: Any) -> tuple[bool, str] | None:
     return None
 
 
-def went_back(before_ms: float, placed: tuple[int, float], file: str) -> list[Finding]:
-    """The finding on a time that is earlier than the one *before*, if it is."""
+def check_time_order(before_ms: float, placed: tuple[int, float], file: str) -> list[Finding]:
+    """A finding if the time at a line is earlier than the one before it, beyond what clocks are corrected."""
     line, time_ms = placed
     back_ms = before_ms - time_ms
     if back_ms <= BACKWARDS_TOLERANCE_MS:
@@ -246,29 +246,29 @@ def check_capture(
     progress: Progress | None = None,
     segment_bytes: int = SEGMENT_BYTES,
 ) -> VerifyReport:
-    """Everything that can be told from the directory alone, in constant memory.
+    """Check all that the directory itself can show, in constant memory.
 
-    Raises :class:`~reenact.errors.StoreError` where there is no capture to look at.
+    Raises :class:`~reenact.errors.StoreError` where there is no capture.
     """
     run = RunDir(Path(path))
     state = run.state
     check = _CaptureCheck(run)
     if state in (RunState.OPEN, RunState.INTERRUPTED):
-        check.find("unfinished", f"the run is {state.value}; there is no manifest to check against", MANIFEST)
+        check.add("unfinished", f"the run is {state.value}; there is no manifest to check against", MANIFEST)
         return VerifyReport("capture", str(path), check.findings, {"state": state.value})
     manifest = check.read_manifest()
     try:
         check.read_events(processes, segment_bytes, progress)
     except DigestMismatch as error:  # of what a fork shares with its parent
-        check.find("parent_changed", error.reason, MANIFEST)
+        check.add("parent_changed", error.reason, MANIFEST)
         return VerifyReport("capture", str(path), check.findings, {"state": state.value})
     if manifest is not None:
-        check.compare(manifest)
+        check.compare_with_manifest(manifest)
         if manifest.fork is not ABSENT:
-            check.compare_parent(manifest.fork)
-    check.read_blobs()
-    check.read_transcript()
-    check.look_around(manifest, is_recovered=state is RunState.RECOVERED)
+            check.compare_with_parent(manifest.fork)
+    check.check_blobs()
+    check.check_transcript()
+    check.check_other_files(manifest, is_recovered=state is RunState.RECOVERED)
     facts = {"events": check.count, "blobs": len(check.blobs), "eventsHash": check.digest}
     return VerifyReport("capture", str(path), check.findings, {"state": state.value} | facts)
 
@@ -288,7 +288,7 @@ class _CaptureCheck:
         self._end: int | None = None
         self._behind_end: int | None = None
 
-    def find(
+    def add(
         self,
         code: str,
         message: str,
@@ -312,7 +312,7 @@ class _CaptureCheck:
         return None
 
     def read_events(self, processes: int, segment_bytes: int, progress: Progress | None) -> None:
-        """Scan the log, and judge what only the whole of it shows."""
+        """Scan the log, segment by segment, and then check what spans segments."""
         with self._run.open_events() as stream:
             digest = sha256()
             while chunk := stream.read(SEGMENT_BYTES):
@@ -328,24 +328,24 @@ class _CaptureCheck:
         own = min(self._runs, key=self._runs.__getitem__, default=None)
         for run, line in self._runs.items():
             if own is not None and run != own:
-                self.find("foreign_event", f"belongs to run {run[1]}, not {own[1]}", self._file, line=line)
+                self.add("foreign_event", f"belongs to run {run[1]}, not {own[1]}", self._file, line=line)
         if self._behind_end is not None:
-            self.find("after_end", "stands behind run_end", self._file, line=self._behind_end)
+            self.add("after_end", "stands behind run_end", self._file, line=self._behind_end)
         for fault in self._links.find_faults(self._events_of):
             # A run that was killed has calls without an outcome; one that ended has none.
             if fault.fault != "no_outcome" or self._end is not None:
                 code, severity, message = _LINK_FINDINGS[fault.fault]
                 text = message.format(key=fault.key)
-                self.find(code, text, self._file, line=fault.line, severity=severity)
+                self.add(code, text, self._file, line=fault.line, severity=severity)
         self.findings.sort(key=lambda finding: (finding.file != MANIFEST, finding.line or 0, finding.code))
 
     def _join(self, segment: EventSegment) -> None:
-        """Take the next segment."""
+        """Add the next segment, in order."""
         self.findings += segment.findings
         if segment.first_event is not None and not self._runs and not segment.starts_run:
-            self.find("no_start", "the first event is not run_start", self._file, line=segment.first_event)
+            self.add("no_start", "the first event is not run_start", self._file, line=segment.first_event)
         if self._last_time_ms is not None and segment.first_time is not None:
-            self.findings += went_back(self._last_time_ms, segment.first_time, self._file)
+            self.findings += check_time_order(self._last_time_ms, segment.first_time, self._file)
         self._last_time_ms = self._last_time_ms if segment.last_time_ms is None else segment.last_time_ms
         if self._behind_end is None:
             self._behind_end = segment.behind_end if self._end is None else segment.first_event
@@ -366,32 +366,32 @@ class _CaptureCheck:
                         if link is not None and link[1] in suspects:
                             yield number, *link
 
-    def compare(self, manifest: CaptureManifest) -> None:
+    def compare_with_manifest(self, manifest: CaptureManifest) -> None:
         if manifest.integrity.manifestHash is ABSENT:
-            self.find("manifest_hash", "integrity.manifestHash is missing: anybody may change it", MANIFEST)
+            self.add("manifest_hash", "integrity.manifestHash is missing: anybody may change it", MANIFEST)
         if manifest.integrity.eventsHash != self.digest:
             reason = f"are not those that were recorded: expected {manifest.integrity.eventsHash}"
             changed = f"the events {reason}, found {self.digest}"
             ends = self._digest_with_plain_ends() == manifest.integrity.eventsHash
-            self.find("events_changed", CHANGED_LINE_ENDS if ends else changed, self._file)
+            self.add("events_changed", CHANGED_LINE_ENDS if ends else changed, self._file)
         if manifest.eventCount != self.count:
             reason = f"the manifest counts {manifest.eventCount}, found {self.count}"
-            self.find("event_count", reason, self._file)
+            self.add("event_count", reason, self._file)
         if self._runs and (manifest.captureId, manifest.runId) not in self._runs:
-            self.find("foreign_manifest", "manifest and events belong to different runs", MANIFEST)
+            self.add("foreign_manifest", "manifest and events belong to different runs", MANIFEST)
         for warning in (manifest.error or "", *(manifest.warnings or ())):
             if warning.startswith(RECORDING_FAILED):
-                self.find("recording_failed", f"not all of the run is here: {warning}", MANIFEST)
+                self.add("recording_failed", f"not all of the run is here: {warning}", MANIFEST)
                 break
         if isinstance(manifest.workspaceEnd, str):
             self._trees.setdefault(manifest.workspaceEnd, self._end or self.count)
         if manifest.status == "ok" and self._end is None:
-            self.find("no_end", "the run ended well, but has no run_end", self._file)
+            self.add("no_end", "the run ended well, but has no run_end", self._file)
 
-    def compare_parent(self, fork: Fork) -> None:
-        """Hold the parent against what it was when it was forked.
+    def compare_with_parent(self, fork: Fork) -> None:
+        """Compare the parent with what it was when it was forked.
 
-        What they share is held by the fork's own digest; what comes behind it the fork does not need.
+        The fork's own digest covers what they share; the fork does not need what the parent has behind that.
         """
         known = fork.parent
         try:
@@ -409,17 +409,17 @@ class _CaptureCheck:
                         shared.update(line)
                         last = line
         except (StoreError, FormatError) as error:
-            self.find("parent_differs", f"{changed}: {error}", MANIFEST, severity="warning")
+            self.add("parent_differs", f"{changed}: {error}", MANIFEST, severity="warning")
             return
         if f"sha256:{shared.hexdigest()}" != known.eventsHash:
             reason = f"{changed}, before they part; the fork has all of its events itself"
-            self.find("parent_differs", reason, MANIFEST, severity="warning")
+            self.add("parent_differs", reason, MANIFEST, severity="warning")
         elif digest_of_bytes(last.rstrip(b"\n")) != known.eventHash:
             reason = f"fork.parent.eventHash is not that of the parent's event {known.events}"
-            self.find("parent_event", reason, MANIFEST)
+            self.add("parent_event", reason, MANIFEST)
         elif known.logHash not in (ABSENT, f"sha256:{whole.hexdigest()}"):
             reason = f"{changed}, behind event {known.events}; the fork does not use that part"
-            self.find("parent_differs", reason, MANIFEST, severity="warning")
+            self.add("parent_differs", reason, MANIFEST, severity="warning")
 
     def _digest_with_plain_ends(self) -> str:
         digest = sha256()
@@ -428,8 +428,8 @@ class _CaptureCheck:
                 digest.update(line[:-2] + b"\n" if line.endswith(b"\r\n") else line)
         return f"sha256:{digest.hexdigest()}"
 
-    def read_transcript(self) -> None:
-        """Hold what a reader sees against the events, where it is there and they are whole."""
+    def check_transcript(self) -> None:
+        """Compare ``transcript.md`` with one made from the events, if nothing is wrong with them."""
         if self.findings or not inside(self._run.path, TRANSCRIPT).exists():
             return
         with open_inside(self._run.path, TRANSCRIPT) as stream:
@@ -437,10 +437,10 @@ class _CaptureCheck:
         if not is_transcript_of(EventReader(self._run), found.replace(b"\r\n", b"\n")):
             remedy = f"write it again with: reenact recover {shlex.quote(str(self._run.path))}"
             reason = f"is not what the events say; {remedy}"
-            self.find("transcript", reason, TRANSCRIPT)
+            self.add("transcript", reason, TRANSCRIPT)
 
-    def read_blobs(self) -> None:
-        """Hold the blobs that are there against those that the events name."""
+    def check_blobs(self) -> None:
+        """Compare the blobs that are there with those that the events name."""
         blobs = self._run.blobs
         kept, gone = {*blobs}, set[str]()
         if inside(self._run.path, PRUNED).exists():
@@ -449,18 +449,18 @@ class _CaptureCheck:
             except FormatError as error:
                 self.findings.append(Finding.of("pruned_mark", error, file=PRUNED))
         if self._trees:
-            self._read_trees(blobs, gone)
+            self._follow_trees(blobs, gone)
         if pruned := gone & self.blobs.keys():
             gone_of_all = f"{len(pruned)} of {len(self.blobs)}"
             reason = f"{gone_of_all} payloads in blobs were pruned; the run cannot be replayed"
-            self.find("pruned", reason, PRUNED, severity="warning")
+            self.add("pruned", reason, PRUNED, severity="warning")
         for digest, line in self.blobs.items():
             if digest not in gone:
                 self._check_blob(blobs, digest, line)
         for digest in sorted(kept - self.blobs.keys()):
-            self.find("blob_unused", f"{digest} is in no event", "blobs", severity="warning")
+            self.add("blob_unused", f"{digest} is in no event", "blobs", severity="warning")
 
-    def _read_trees(self, blobs: BlobStore, gone: set[str]) -> None:
+    def _follow_trees(self, blobs: BlobStore, gone: set[str]) -> None:
         """Follow the trees of files; what is below one is a blob of the event that names it."""
         seen: set[str] = set()
         for tree, line in self._trees.items():
@@ -471,24 +471,24 @@ class _CaptureCheck:
             except (StoreError, DigestMismatch):
                 pass  # it is found with the other blobs
             except FormatError as error:
-                self.find("tree_unreadable", str(error), self._file, line=line)
+                self.add("tree_unreadable", str(error), self._file, line=line)
 
-    def look_around(self, manifest: CaptureManifest | None, *, is_recovered: bool) -> None:
-        """What else stands in the directory."""
+    def check_other_files(self, manifest: CaptureManifest | None, *, is_recovered: bool) -> None:
+        """Report files that do not belong into a capture."""
         if is_recovered and manifest is not None and manifest.error != INTERRUPTED:
-            self.find("recovered_mark", "the run was not interrupted, so it was never recovered", RECOVERED)
+            self.add("recovered_mark", "the run was not interrupted, so it was never recovered", RECOVERED)
         for name in self._run.names():
             if name == PARTS:
-                self.find("parts_left", "not all of the run is joined; run: reenact recover", PARTS)
+                self.add("parts_left", "not all of the run is joined; run: reenact recover", PARTS)
             elif name not in (MANIFEST, RECOVERED, PRUNED, BLOBS, TRANSCRIPT, self._file):
-                self.find("extra_file", "belongs to no capture", name, severity="warning")
+                self.add("extra_file", "belongs to no capture", name, severity="warning")
         for name in self._run.blobs.find_foreign_names():
-            self.find("extra_file", "is no blob", f"{BLOBS}/{name}", severity="warning")
+            self.add("extra_file", "is no blob", f"{BLOBS}/{name}", severity="warning")
 
     def _check_blob(self, blobs: BlobStore, digest: str, line: int) -> None:
         try:
             blobs.check(digest)
         except DigestMismatch:
-            self.find("blob_damaged", f"the bytes of {digest} have another digest", self._file, line=line)
+            self.add("blob_damaged", f"the bytes of {digest} have another digest", self._file, line=line)
         except (FormatError, StoreError) as error:
-            self.find("blob_missing", str(error), self._file, line=line)
+            self.add("blob_missing", str(error), self._file, line=line)

@@ -128,13 +128,13 @@ class _Scan:
                 yield LogEventBlock(range(part.number, part.number + len(events)), events)
 
     def _read_each(self, part: TextBlock) -> Iterator[LogEventBlock]:
-        for line in lines_of(part, file=self._file, report=self._unreadable):
+        for line in lines_of(part, file=self._file, report=self._add_unreadable):
             try:
                 event = self._event(line.text)
             except UnknownVersion as error:
                 raise error.at(file=self._file, line=line.number) from None
             except FormatError as error:
-                self._unreadable(error.at(file=self._file, line=line.number))
+                self._add_unreadable(error.at(file=self._file, line=line.number))
             else:
                 if self.segment.cut_at is None:
                     yield LogEventBlock((line.number,), (event,))
@@ -146,14 +146,14 @@ class _Scan:
         except FormatError:
             return self._dialect.from_bytes(text)  # which says exactly what is wrong
 
-    def _unreadable(self, error: FormatError) -> None:
+    def _add_unreadable(self, error: FormatError) -> None:
         self.segment.unreadable.append(Finding.of("line_unreadable", error, file=self._file))
         if not self._lenient and self.segment.cut_at is None:
             self.segment.cut_at = error.line
 
     # Checking
 
-    def find(self, code: str, message: str, line: int, severity: FindingSeverity = "error") -> None:
+    def add(self, code: str, message: str, line: int, severity: FindingSeverity = "error") -> None:
         self.segment.findings.append(Finding(code, message, self._file, severity, line))
 
     def take(self, block: LogEventBlock) -> None:
@@ -188,11 +188,11 @@ class _Scan:
             self._check_form("params_hash", event, line)
             if not self._is_published:
                 message = f"the call of {event.tool!r:.80} has no params, and the log is not a published one"
-                self.find("no_params", message, line)
+                self.add("no_params", message, line)
             return
         found = "sha256:" + sha256(encode_clean(event.params)).hexdigest()
         if found != event.params_hash:
-            self.find("params_hash", f"params have {found}, the line says {event.params_hash}", line)
+            self.add("params_hash", f"params have {found}, the line says {event.params_hash}", line)
 
     def _check_outputs(self, block: LogEventBlock) -> None:
         events: Sequence[Any] = block.events
@@ -205,7 +205,7 @@ class _Scan:
     def _check_form(self, field: str, event: object, line: int) -> None:
         stated = getattr(event, field)
         if not is_digest(stated.removeprefix(BLINDED)):
-            self.find(field, f"{stated!r:.80} is not sha256: and 64 lowercase hex digits", line)
+            self.add(field, f"{stated!r:.80} is not sha256: and 64 lowercase hex digits", line)
 
     def _check_other(self, event: Any, line: int) -> None:
         kind = type(event)
@@ -219,7 +219,7 @@ class _Scan:
             self._check_form("plan_hash", event, line)
         elif kind is legacy.Verification and len(event.commands) != len(event.exit_codes):
             counts = f"{len(event.commands)} commands, {len(event.exit_codes)} exit codes"
-            self.find("exit_codes", f"each command has one exit code; found {counts}", line)
+            self.add("exit_codes", f"each command has one exit code; found {counts}", line)
 
     def _note_sessions(self, block: LogEventBlock) -> None:
         known = self.segment.sessions
@@ -241,7 +241,7 @@ class _Scan:
         before = segment.last_time or times[0]
         if not _in_order([before, *times]):
             for number, time in zip(numbers, times, strict=True):
-                segment.findings += went_back(before, (number, time), self._file)
+                segment.findings += check_time_order(before, (number, time), self._file)
                 before = time
         segment.last_time = times[-1]
 
@@ -263,8 +263,8 @@ def _parts(block: TextBlock) -> Iterator[TextBlock]:
     yield from split_block(block)
 
 
-def went_back(before: str, placed: tuple[int, str], file: str) -> list[Finding]:
-    """The finding on a time that is earlier than the one *before*, if it is."""
+def check_time_order(before: str, placed: tuple[int, str], file: str) -> list[Finding]:
+    """A finding if the time at a line is earlier than the one before it, beyond what clocks are corrected."""
     line, time = placed
     back = moment(before) - moment(time)
     if back <= BACKWARDS_TOLERANCE:
@@ -300,7 +300,7 @@ def check_replay_log(
     progress: Progress | None = None,
     segment_bytes: int = SEGMENT_BYTES,
 ) -> VerifyReport:
-    """Everything that can be told from the log alone, in constant memory.
+    """Check all that the log itself can show, in constant memory.
 
     Every line that cannot be read is reported. What the lines mean is checked up to the first of them;
     with *lenient*, as if they were not there. With *published*, the log is taken for a published one even if
@@ -369,7 +369,7 @@ class _LogCheck:
             "totalLatencyMs": self._latency_ms,
         }
 
-    def find(self, code: str, message: str, line: int, severity: FindingSeverity = "error") -> None:
+    def add(self, code: str, message: str, line: int, severity: FindingSeverity = "error") -> None:
         self.findings.append(Finding(code, message, self.file, severity, line))
 
     def join(self, segment: LogSegment) -> None:
@@ -391,7 +391,7 @@ class _LogCheck:
 
     def _join_order(self, segment: LogSegment) -> None:
         if self._last_time is not None and segment.first_time is not None:
-            self.findings += went_back(self._last_time, segment.first_time, self.file)
+            self.findings += check_time_order(self._last_time, segment.first_time, self.file)
         self._last_time = segment.last_time or self._last_time
         if self._behind_end is None:
             self._behind_end = segment.behind_end if self._end is None else segment.first_event
@@ -407,32 +407,32 @@ class _LogCheck:
             self._add_fault(fault)
         if self._cut_at is not None:
             reason = "links, times and totals after this line were not checked; --lenient checks them"
-            self.find("not_checked", reason, self._cut_at, "warning")
+            self.add("not_checked", reason, self._cut_at, "warning")
             return
         if self._end is None:
-            self.find("no_end", "the log has no SessionEnd", self._last_event, "warning")
+            self.add("no_end", "the log has no SessionEnd", self._last_event, "warning")
         else:
             self._check_totals(self._end)
 
     def _check_frame(self) -> None:
         first = self._first_event
         if first is not None and first not in self._headers:
-            self.find("no_header", "the first event is not a ReplayHeader", first)
+            self.add("no_header", "the first event is not a ReplayHeader", first)
         for line in self._headers:
             if line != first:
-                self.find("second_header", "a second ReplayHeader; a log has one, on its first line", line)
+                self.add("second_header", "a second ReplayHeader; a log has one, on its first line", line)
         # A line that could not be read may have been the start.
         is_whole = not any(finding.code == "line_unreadable" for finding in self.findings)
         if not self._starts and is_whole and not self._is_published:
-            self.find("no_start", "the log has no SessionStart", first or 1)
+            self.add("no_start", "the log has no SessionStart", first or 1)
         for line in self._starts[1:]:
-            self.find("second_start", "a second SessionStart; a log is of one session", line)
+            self.add("second_start", "a second SessionStart; a log is of one session", line)
         for session, line in [*self._sessions.items()]:
             if line != min(self._sessions.values()):
                 own = min(self._sessions, key=lambda name: self._sessions[name])
-                self.find("foreign_event", f"belongs to session {session!r}, not {own!r}", line)
+                self.add("foreign_event", f"belongs to session {session!r}, not {own!r}", line)
         if self._behind_end is not None:
-            self.find(
+            self.add(
                 "after_end", "comes after SessionEnd, which must be the last event of a log", self._behind_end
             )
 
@@ -443,12 +443,12 @@ class _LogCheck:
         if fault.fault == "no_outcome" and (self._end is None or self._is_published):
             # The session broke off before the result came, or the line with it is withheld.
             severity = "warning"
-        self.find(code, message.format(key=fault.key), fault.line, severity)
+        self.add(code, message.format(key=fault.key), fault.line, severity)
 
     def _check_totals(self, end: End) -> None:
         if end.total_tool_calls is not ABSENT and end.total_tool_calls != self._calls:
-            self.find("total_tool_calls", f"{end.total_tool_calls} stated, {self._calls} found", end.line)
+            self.add("total_tool_calls", f"{end.total_tool_calls} stated, {self._calls} found", end.line)
         stated, found = end.total_latency_ms, self._latency_ms
-        # Whoever added fractions in another order came to another last digit.
+        # Adding fractions in another order gives another last digit.
         if stated is not ABSENT and not math.isclose(stated, found, rel_tol=1e-9):
-            self.find("total_latency_ms", f"{stated} stated, {found} found", end.line)
+            self.add("total_latency_ms", f"{stated} stated, {found} found", end.line)

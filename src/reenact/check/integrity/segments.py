@@ -83,7 +83,7 @@ class SegmentLinks(msgspec.Struct):
     """Keys with more to them than that."""
 
     def add(self, is_call: bool, key: str, line: int) -> None:
-        """Take note of a call, or of an outcome."""
+        """Add the call, or the outcome, at *line*."""
         noted = line if is_call else -line
         place = self.places.setdefault(key, noted)
         if place > 0 and not is_call:
@@ -102,7 +102,7 @@ class Links:
         self._suspects: set[str] = set()
 
     def join(self, segment: SegmentLinks) -> None:
-        """Take the next segment."""
+        """Add the next segment, in order."""
         self._suspects |= segment.odd
         called = dict(segment.places)
         for key, place in segment.places.items() if any(called.values()) else ():

@@ -38,7 +38,7 @@ from reenact.formats.seal import (
 from reenact.progress import Progress
 
 WITHHELD_EVENT: Final = "Withheld"
-"""The event that stands for a line of which nothing is shown."""
+"""The placeholder for a line of which nothing is shown."""
 
 _LEAVES_PER_LINE: Final = 4096
 
@@ -193,7 +193,7 @@ def check_published_log(
     processes: int = 1,
     progress: Progress | None = None,
 ) -> SealCheck:
-    """Hold a published log against *seal*; memory for one byte per line, as long as all are in order."""
+    """Compare a published log with *seal*; memory for one byte per line, as long as all are in order."""
     tag_field = DIALECTS[seal.log.dialect].tag_field
     problem = _leaves_problem(open_stream, seal, file, tag_field)
     if problem is not None:
@@ -271,8 +271,8 @@ class _PublishedCheck:
         self._withheld: list[int] = []
         self.findings: list[Finding] = []
 
-    def facts(self) -> dict[str, object]:
-        return {"sealedLines": self._count, "withheldLines": self._withheld}
+    def facts(self) -> dict[str, JsonValue]:
+        return {"sealedLines": self._count, "withheldLines": [*self._withheld]}
 
     def take(self, line: ProvedLine) -> None:
         position = self._position(line.leaf)

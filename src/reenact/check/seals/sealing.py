@@ -94,7 +94,7 @@ def sign_seal(seal: Seal, key: Ed25519PrivateKey) -> bytes:
 
 
 def prove(leaves: Sequence[bytes], tree: TreeName, position: int) -> Disclosure:
-    """That an event stands at *position*, 1-based; nothing is told about it."""
+    """Proof that an event is at *position*, 1-based; nothing of its content is disclosed."""
     path = [node.hex() for node in path_of(leaves, position - 1)]
     return Disclosure(
         disclosure=DISCLOSURE_VERSION,
@@ -114,7 +114,7 @@ def disclose(
     seed: bytes,
     names: Collection[str],
 ) -> Disclosure:
-    """The same, and the values of the fields *names*; a name stands for all below it too."""
+    """The same with the values of the fields *names*; a name includes all fields below it."""
     chosen = {field for name in names for field in _match_fields(fields, name)}
     salts = Salts(seed, tree, position)
     entries: list[str | tuple[str, str, JsonValue]] = [

@@ -95,7 +95,7 @@ def check_sealed_log(trajectory: str, seal: Seal, *, file: str) -> SealCheck:
 
 
 def check_disclosure(disclosure: Disclosure, seal: Seal, *, file: str) -> SealCheck:
-    """Whether a disclosed event stands in the sealed run, at its place, with the values it shows."""
+    """Check that a disclosed event is in the sealed run, at its place, with the values it shows."""
     tree = seal.log.lines
     if disclosure.tree == "events":
         if seal.capture is ABSENT:
@@ -108,7 +108,7 @@ def check_disclosure(disclosure: Disclosure, seal: Seal, *, file: str) -> SealCh
     except FormatError as error:
         raise error.at(file=file) from None
     root = root_by_path(leaf, disclosure.position - 1, tree.count, path)
-    facts = {"tree": disclosure.tree, "position": disclosure.position, "of": tree.count}
+    facts: dict[str, JsonValue] = {"tree": disclosure.tree, "position": disclosure.position, "of": tree.count}
     if root is None or root.hex() != tree.root:
         message = f"does not lead to the sealed root from position {disclosure.position} of {tree.count}"
         return SealCheck([Finding("seal_disclosure", message, file)], facts)
@@ -186,7 +186,7 @@ def _check(report: VerifyReport, seal: Seal, processes: int, progress: Progress 
         return check_disclosure(read_disclosure(path.read_bytes(), file=str(path)), seal, file=path.name)
     if report.what == "capture":
         manifest = RunDir(path).read_manifest()
-        return check_sealed_capture(manifest, report.facts.get("eventsHash", ""), seal, file=MANIFEST)
+        return check_sealed_capture(manifest, str(report.facts.get("eventsHash", "")), seal, file=MANIFEST)
     if is_published(lambda: path.open("rb"), file=path.name, under_seal=True):
         return check_published_log(
             lambda: path.open("rb"), seal, file=path.name, processes=processes, progress=progress
