@@ -132,7 +132,7 @@ class Artifact:
     def index(self, seconds: float | None = None) -> bool:
         """Read on, for about so long or to the end; whether everything has been read.
 
-        A complete index of a growing file is asked for more by calling this again.
+        Call it again to read what a growing file has gained since.
         """
         deadline = math.inf if seconds is None else time.monotonic() + seconds
         with self._lock:
@@ -196,7 +196,7 @@ class Artifact:
             return content_of(self.source, self.rows, place)
 
     def event(self, seq: int) -> Any:
-        """The event *seq* as it stands in the artifact, payloads in their place."""
+        """The event *seq* as in the artifact, payloads in their place."""
         with self._lock, self._relabel_errors():
             found = self.source.find_directly(seq)
             if found is not None:
@@ -233,7 +233,7 @@ class Artifact:
             )
 
     def close(self) -> None:
-        """Let go of the file; nothing can be asked any more."""
+        """Close the file, and remove the copy of a run from elsewhere."""
         self.source.close()
         if self._copy is not None:
             self._copy.stack.close()
@@ -245,12 +245,12 @@ class Artifact:
         self.close()
 
     def verify(self) -> None:
-        """Hold the whole artifact against the digests it carries; raises where they do not fit."""
+        """Compare the whole artifact with the digests it carries; raises where they differ."""
         with self._relabel_errors():
             self.source.verify()
 
     def _read_on(self) -> bool:
-        """Take up the next block; whether there was one."""
+        """Add the next block of events to the index; whether there was one."""
         if self.problem is not None:
             self._is_complete = True
             return False

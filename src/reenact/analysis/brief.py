@@ -15,7 +15,7 @@ _LIMIT: Final = 300
 
 
 def brief(value: object, limit: int = _LIMIT) -> str:
-    """*value*, as it stands in an event, in at most *limit* characters; what is stored elsewhere is named."""
+    """*value*, as an event stores it, in at most *limit* characters; what is stored elsewhere is named."""
     text = ""
     for piece in _pieces(value, limit):
         text += piece
@@ -80,7 +80,7 @@ def _enclose(
 
 
 def _describe_tagged(value: dict[str, Any], limit: int) -> Iterator[str] | None:
-    """What the ``$`` members stand for; ``None`` where there are none."""
+    """What the ``$`` members of *value* mean; ``None`` where there are none."""
     if "$blob" in value:
         size_bytes = value.get("bytes", 0)
         return iter([f"‹{size(size_bytes)}›" if isinstance(size_bytes, int) else "‹?›"])

@@ -1,14 +1,14 @@
 """Two runs compared: every step of both beside its counterpart, and what is different about each.
 
     comparison = Comparison(open_artifact("runs/a"), open_artifact("runs/b"))
-    comparison.is_equal, comparison.first        # bool; the place of the first difference, or None
+    comparison.first                             # the place of the first difference, or None
     comparison.counts                            # {"same": 40, "changed": 2, "added": 1, "removed": 0}
     comparison.rows(0, 100)                      # list[DiffRow]: mark, left and right RunStep
     comparison.change(7)                         # Change: row 7 with the paths at which it differs
     comparison.changes()                         # all that differ, one after the other
     comparison.totals(), comparison.outcome()    # tokens, time, cost side by side; what the runs came to
 
-Values drawn from clocks and chance are expected to differ and are not compared, unless *strict* is asked for.
+Values drawn from clocks and chance are expected to differ and are not compared, unless *strict* is set.
 Artifacts of different kinds are compared by what both can say; *left_out* counts the steps of which one of
 them can say nothing.
 """
@@ -153,7 +153,7 @@ class Comparison:
     def __init__(
         self, left: Artifact, right: Artifact, *, strict: bool = False, watch: StepWatch = lambda _: None
     ) -> None:
-        """*watch* is told of every step that is read."""
+        """*watch* is called with 1 for every step that is read."""
         left.source.borrow_blobs(right.source)
         right.source.borrow_blobs(left.source)
         self.left, self.right = left, right
@@ -191,11 +191,6 @@ class Comparison:
     def first(self) -> int | None:
         """The first row that is not the same."""
         return self._differing[0] if self._differing else None
-
-    @property
-    def is_equal(self) -> bool:
-        """Whether the runs did the same and came to the same."""
-        return self.first is None and not self.outcome()
 
     def rows(self, start: int = 0, count: int = 100) -> list[DiffRow]:
         """A page of rows."""

@@ -54,7 +54,7 @@ class _Reading:
         request = self._first(began, _ASKED.get(began.type, ("request",)))
         outcome = ended.data if ended else {}
         response = self._first(ended, _CAME.get(ended.type, ("value",))) if ended else None
-        pieces = self._whole(outcome.get("pieces"))
+        pieces = self._resolve(outcome.get("pieces"))
         failure = outcome.get("modelError") if ended is None or ended.failure is None else ended.failure
         conversation = _conversation(began, request, outcome, response, pieces)
         if conversation is not None and not has_wire:
@@ -64,26 +64,26 @@ class _Reading:
         return StepPayloads(
             request=self._change(began) if began.type == "state_mutation" else plain(request),
             response=plain(response),
-            error=plain(self._whole(failure)),
+            error=plain(self._resolve(failure)),
             pieces=plain(pieces) if isinstance(pieces, list) else None,
             conversation=conversation,
         )
 
-    def events(self, step: RunStep) -> Iterator[Any]:
+    def events(self, step: RunStep) -> Iterator[JsonValue]:
         for seq in sorted({step.seq, step.outcome_seq or step.seq}):
             raw = self._source.raw(seq)
-            yield raw | {"data": self._whole(raw["data"])} if "data" in raw else raw
+            yield raw | {"data": self._resolve(raw["data"])} if "data" in raw else raw
 
     def _change(self, event: RunEvent) -> dict[str, JsonValue]:
-        return {name: plain(self._whole(event.data[name])) for name in _CHANGE if name in event.data}
+        return {name: plain(self._resolve(event.data[name])) for name in _CHANGE if name in event.data}
 
     def _first(self, event: RunEvent, names: tuple[str, ...]) -> object:
         for name in names:
             if event.data.get(name) is not None:
-                return self._whole(event.data[name])
+                return self._resolve(event.data[name])
         return None
 
-    def _whole(self, value: object) -> object:
+    def _resolve(self, value: object) -> object:
         try:
             return self._source.resolve(value)
         except (FormatError, StoreError) as error:

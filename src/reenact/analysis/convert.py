@@ -193,10 +193,10 @@ def _trace(source: ConversionInput) -> Trace:
         return read_trace(source.path.read_bytes(), str(source.path))
     if source.kind == "bundle":
         return _normalize(source)
-    return _of_capture(source) if source.kind == "capture" else _of_log(source)
+    return _trace_of_capture(source) if source.kind == "capture" else _trace_of_log(source)
 
 
-def _of_capture(source: ConversionInput) -> Trace:
+def _trace_of_capture(source: ConversionInput) -> Trace:
     reader = CaptureReader(source.path)
     trace = trace_of_run(read_capture(reader), trace_id=reader.manifest.captureId, test_run_id=_TEST_RUN_ID)
     names = ((event.seq, str(type(event).__struct_config__.tag)) for event in reader.events())
@@ -204,7 +204,7 @@ def _of_capture(source: ConversionInput) -> Trace:
     return trace
 
 
-def _of_log(source: ConversionInput) -> Trace:
+def _trace_of_log(source: ConversionInput) -> Trace:
     read: list[tuple[Line, Event]] = [*source.log()]
     trace = trace_of_run(read_log(read), trace_id=source.path.stem, test_run_id=_TEST_RUN_ID)
     _lose_missing(source, trace, ((line.number, type(event).__name__) for line, event in read))

@@ -1,4 +1,4 @@
-"""Where the steps of a run are, what can be told of each without reading it, and choosing steps by that.
+"""An index of the steps of a run: where they are, what is known of each without reading it, filters on that.
 
 A million steps take some 75 MB, whatever their size. Rows are only ever added; the row of a call is completed
 when its outcome comes.
@@ -144,7 +144,7 @@ class StepIndex:
         return next((each for each in before if self.outcome_seq[each] == seq), None)
 
     def add(self, head: EventHead) -> None:
-        """Take up the next event."""
+        """Add the next event."""
         if self.start_ms is None:
             self.start_ms = head.ts
         self.end_ms = max(self.end_ms, head.ts - self.start_ms)

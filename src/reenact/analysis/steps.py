@@ -92,7 +92,7 @@ class Detail(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, kw
     step: RunStep
     payloads: StepPayloads
     events: list[Any]
-    """The events of the step as they stand in the artifact, payloads in their place."""
+    """The events of the step as in the artifact, payloads in their place."""
     problems: list[str] = []
     """Why a payload is shown as it is stored: what it refers to is not there."""
 
@@ -103,7 +103,7 @@ _CONTENT: Final = ("then", "content", "parts", "text", "output")
 """Where a conversation, a message or a part keeps what it says; ``then`` follows what was sent before."""
 
 
-def _describe_answer(data: dict[str, Any]) -> str:
+def _describe_answer(data: dict[str, JsonValue]) -> str:
     """The text and the tool calls of an ``llm_response``; how it ended where there is neither."""
     if "modelError" in data:
         return brief(data["modelError"])
@@ -116,11 +116,11 @@ def _describe_answer(data: dict[str, Any]) -> str:
             calls.append(f"{part.name}({brief_arguments(part.arguments)})")
     if text or calls:
         return ", ".join([brief(text), *calls] if text else calls)
-    return _account(response) or str(data.get("stopReason") or "")
+    return _describe_neutral_answer(response) or str(data.get("stopReason") or "")
 
 
-def _account(response: object) -> str:
-    """An answer that the agent itself told of."""
+def _describe_neutral_answer(response: object) -> str:
+    """An answer in the neutral form, which has no bytes of a provider."""
     if not isinstance(response, dict) or not {"text", "tool_calls"} & response.keys():
         return ""
     listed = [call for call in response.get("tool_calls") or () if isinstance(call, dict)]
@@ -202,7 +202,7 @@ def _describe_value(event: RunEvent) -> str:
 
 
 def _count_changed_lines(diff: JsonValue) -> str:
-    """How many lines of files a diff adds and takes away; what else it says stands in the call."""
+    """How many lines of files a diff adds and removes; the names of the files are in the call."""
     lines = [line[:1] for line in diff if isinstance(line, str)] if isinstance(diff, list) else []
     added, removed = lines.count("+"), lines.count("-")
     return f"+{added} -{removed}" if added or removed else ""
@@ -238,11 +238,11 @@ def read_step(source: RunSource, index: StepIndex, place: int, prices: Mapping[s
         column=index.column[place],
         beside=tuple(bit for bit in range(mask.bit_length()) if mask >> bit & 1) if mask else (),
         at_ms=tidy_number(index.at_ms[place]),
-        took_ms=_known(index.took_ms[place]),
+        took_ms=_number_or_none(index.took_ms[place]),
         state=STATES[index.state[place]],
         tokens=tokens if has_tokens else None,
         cost=cost_of(name, tokens, prices) if has_tokens and prices else None,
-        utility=_known(index.utility[place]),
+        utility=_number_or_none(index.utility[place]),
         asked=describe_request(began),
         came=describe_outcome(_event_with_blobs(source, outcome_seq)) if outcome_seq else "",
     )
@@ -260,5 +260,5 @@ def _event_with_blobs(source: RunSource, seq: int) -> RunEvent:
     return event
 
 
-def _known(number: float) -> int | float | None:
+def _number_or_none(number: float) -> int | float | None:
     return None if math.isnan(number) else tidy_number(number)

@@ -18,7 +18,7 @@ from reenact.canonical import JsonValue
 from reenact.cli.record import first_line
 from reenact.cli.terminal import DIFFERS, printable, say
 from reenact.commands.doctor import DoctorProof, DoctorReport, doctor_command
-from reenact.comparing.differences import shown
+from reenact.comparing.differences import show_value
 from reenact.formats.capture import RedactionProfile
 from reenact.formats.volatile import rule_codec
 from reenact.gateway.upstreams import upstreams_of
@@ -92,8 +92,8 @@ def _source(source: Source) -> Iterator[str]:
     yield f"  {source.call} {source.path}"
     yield f"    seen    in {len(source.seqs)} of {plural(source.of, 'call')}, first in event {source.seqs[0]}"
     one, other = source.examples
-    yield f"    either  {shown(one, other)}"
-    yield f"    or      {shown(other, one)}"
+    yield f"    either  {show_value(one, other)}"
+    yield f"    or      {show_value(other, one)}"
     if source.covered_by == "rule":
         yield from (f"    rule    {rule}" for rule in source.rules or ["is in force already"])
 

@@ -46,23 +46,23 @@ class _Change(NamedTuple):
     ours: range
     theirs: range
 
-    def told(self, left: Sequence[str], right: Sequence[str]) -> list[str]:
+    def lines(self, left: Sequence[str], right: Sequence[str]) -> list[str]:
         return [f"-{left[each]}" for each in self.ours] + [f"+{right[each]}" for each in self.theirs]
 
 
 def unified_diff(left: Sequence[str], right: Sequence[str], context: int = 3) -> Iterator[str]:
     """As that of :mod:`difflib`, without the names of files, and soon also where many lines are alike.
 
-    *context* is how many equal lines are told around a change.
+    *context* is how many equal lines are shown around a change.
     """
     hunk: list[_Change] = []
     for change in _changes(left, right):
         if hunk and change.ours.start - hunk[-1].ours.stop > 2 * context:
-            yield from _tell_hunk(hunk, left, right, context)
+            yield from _hunk_lines(hunk, left, right, context)
             hunk = []
         hunk.append(change)
     if hunk:
-        yield from _tell_hunk(hunk, left, right, context)
+        yield from _hunk_lines(hunk, left, right, context)
 
 
 def _changes(left: Sequence[str], right: Sequence[str]) -> Iterator[_Change]:
@@ -75,7 +75,7 @@ def _changes(left: Sequence[str], right: Sequence[str]) -> Iterator[_Change]:
         x, y = one + 1, other + 1
 
 
-def _tell_hunk(
+def _hunk_lines(
     changes: Sequence[_Change], left: Sequence[str], right: Sequence[str], context: int
 ) -> Iterator[str]:
     first, last = changes[0], changes[-1]
@@ -83,16 +83,16 @@ def _tell_hunk(
     behind = min(context, len(left) - last.ours.stop)
     ours = range(first.ours.start - before, last.ours.stop + behind)
     theirs = range(first.theirs.start - before, last.theirs.stop + behind)
-    yield f"@@ -{_extent(ours)} +{_extent(theirs)} @@"
+    yield f"@@ -{_line_range(ours)} +{_line_range(theirs)} @@"
     x = ours.start
     for change in changes:
         yield from (f" {left[each]}" for each in range(x, change.ours.start))
-        yield from change.told(left, right)
+        yield from change.lines(left, right)
         x = change.ours.stop
     yield from (f" {left[each]}" for each in range(x, ours.stop))
 
 
-def _extent(lines: range) -> str:
+def _line_range(lines: range) -> str:
     """As ``diff -u`` writes it: where there is no line, the one before it counts."""
     if len(lines) == 1:
         return str(lines.start + 1)
@@ -156,13 +156,13 @@ def _between_anchors(left: Sequence[Hashable], right: Sequence[Hashable]) -> Pai
     found: Pairs = []
     one = other = 0
     for x, y in [*anchors, (len(left), len(right))] if anchors else []:
-        found += _near(left, right, range(one, x), range(other, y))
+        found += _pair_nearby(left, right, range(one, x), range(other, y))
         found.append((x, y))
         one, other = x + 1, y + 1
     return found[:-1]
 
 
-def _near(left: Sequence[Hashable], right: Sequence[Hashable], ours: range, theirs: range) -> Pairs:
+def _pair_nearby(left: Sequence[Hashable], right: Sequence[Hashable], ours: range, theirs: range) -> Pairs:
     inner = _shortest_edit([left[each] for each in ours], [right[each] for each in theirs])
     return [(ours[one], theirs[other]) for one, other in inner or []]
 
@@ -329,7 +329,7 @@ class _Alignment:
         )
         one = other = 0
         for x, y in [*equal, (len(lefts), len(rights))]:
-            yield from self._gap(lefts[one:x], rights[other:y], self._most_similar)
+            yield from self._pair_gap(lefts[one:x], rights[other:y], self._pair_in_order)
             if x < len(lefts) and y < len(rights):
                 yield lefts[x], rights[y]
             one, other = x + 1, y + 1
@@ -345,22 +345,22 @@ class _Alignment:
                 yield each, equal[self._left_trees[each]].pop()
             else:
                 changed.append(each)
-        yield from self._gap(changed, sorted(chain(*equal.values())), self._likest)
+        yield from self._pair_gap(changed, sorted(chain(*equal.values())), self._pair_most_alike)
 
-    def _gap(self, lefts: list[int], rights: list[int], paired: Paired) -> Iterator[Pair]:
+    def _pair_gap(self, lefts: list[int], rights: list[int], paired: Paired) -> Iterator[Pair]:
         if len(lefts) * len(rights) > _MAX_CELLS:
-            paired = self._of_like_kind
+            paired = self._pair_by_kind
         pairs = {lefts[one]: rights[other] for one, other in paired(lefts, rights)}
         taken = set(pairs.values())
         yield from ((each, pairs.get(each)) for each in lefts)
         yield from ((None, each) for each in rights if each not in taken)
 
-    def _of_like_kind(self, lefts: list[int], rights: list[int]) -> Pairs:
+    def _pair_by_kind(self, lefts: list[int], rights: list[int]) -> Pairs:
         return common_subsequence(
             [self._left[each].like for each in lefts], [self._right[each].like for each in rights]
         )
 
-    def _likest(self, lefts: list[int], rights: list[int]) -> Pairs:
+    def _pair_most_alike(self, lefts: list[int], rights: list[int]) -> Pairs:
         """In any order, those that have most in common first."""
         scored = sorted(
             (-score, x, y)
@@ -376,7 +376,7 @@ class _Alignment:
                 taken.add(y)
         return list(found.items())
 
-    def _most_similar(self, lefts: list[int], rights: list[int]) -> Pairs:
+    def _pair_in_order(self, lefts: list[int], rights: list[int]) -> Pairs:
         """Of all ways to pair what is alike in order, one with the most in common."""
         scores = [[0.0] * (len(rights) + 1) for _ in range(len(lefts) + 1)]
         for x in range(len(lefts) - 1, -1, -1):

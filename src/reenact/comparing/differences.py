@@ -31,10 +31,13 @@ class Difference(msgspec.Struct, frozen=True):
     def describe(self) -> str:
         """``$.a[0]: expected 1, observed 2``, on one line."""
         if self.observed is _ABSENT:
-            return f"{self.path}: expected {shown(self.expected)}, observed nothing"
+            return f"{self.path}: expected {show_value(self.expected)}, observed nothing"
         if self.expected is _ABSENT:
-            return f"{self.path}: observed {shown(self.observed)}, expected nothing"
-        expected, observed = shown(self.expected, self.observed), shown(self.observed, self.expected)
+            return f"{self.path}: observed {show_value(self.observed)}, expected nothing"
+        expected, observed = (
+            show_value(self.expected, self.observed),
+            show_value(self.observed, self.expected),
+        )
         return f"{self.path}: expected {expected}, observed {observed}"
 
 
@@ -87,7 +90,7 @@ _BEFORE_CHARACTERS: Final = 30
 """How much of what two long texts have in common is shown before the place where they part."""
 
 
-def shown(value: object, beside: object = None) -> str:
+def show_value(value: object, beside: object = None) -> str:
     """*value* as JSON on one line; of a long text the part where it leaves the one *beside* it."""
     skipped = 0
     if isinstance(value, str) and isinstance(beside, str) and len(value) > _SHOWN_CHARACTERS:

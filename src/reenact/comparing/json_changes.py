@@ -126,7 +126,7 @@ def _walk(left: object, right: object, path: str) -> Iterator[JsonChange]:
         yield JsonChange(path, left, right)
 
 
-def _items(left: list[Any], right: list[Any], path: str) -> Iterator[JsonChange]:
+def _items(left: list[JsonValue], right: list[JsonValue], path: str) -> Iterator[JsonChange]:
     equal = common_subsequence([*map(_key, left)], [*map(_key, right)])
     one = other = 0
     for x, y in [*equal, (len(left), len(right))]:

@@ -139,10 +139,10 @@ class FinishedCapture:
         return RunDir(Path(self.folder)).blobs.get(digest)
 
     def _find_call(self, call_id: str) -> tuple[int, bytes]:
-        return self._asked[call_id]
+        return self._request_lines[call_id]
 
     @cached_property
-    def _asked(self) -> dict[str, tuple[int, bytes]]:
+    def _request_lines(self) -> dict[str, tuple[int, bytes]]:
         """By call, the number and the line of the event that made it."""
         found: dict[str, tuple[int, bytes]] = {}
         for number, line in enumerate(self.text.split(b"\n")[:-1], 1):

@@ -285,7 +285,7 @@ class _Named:
         self.has_function = False
         """Whether there is a table that a function makes, which may be asked in a text."""
 
-    def walk(self, value: Any) -> None:
+    def walk(self, value: object) -> None:
         if isinstance(value, dict):
             self._look_at(value)
             for child in value.values():

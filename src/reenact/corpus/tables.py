@@ -190,7 +190,7 @@ class TableRows:
         needed = self.needed.get(table, ())
         return any(column in needed for column in columns) if columns else bool(needed)
 
-    def add(self, table: str, *values: Any) -> None:
+    def add(self, table: str, *values: object) -> None:
         """One row, its values in the order of the columns."""
         self.extend(table, [values])
 
@@ -207,7 +207,7 @@ class TableRows:
         self.text_bytes += len(text)
         return text
 
-    def add_json(self, value: Any) -> str | None:
+    def add_json(self, value: object) -> str | None:
         """A payload for a row, as JSON."""
         if value is None:
             return None

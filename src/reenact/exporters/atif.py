@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from reenact._version import __version__
+from reenact.canonical import JsonValue
 from reenact.formats import capture
 from reenact.formats.capture import CaptureEvent
 from reenact.formats.dialects.turn import Loss
@@ -28,7 +29,7 @@ _USAGE: Final = {
 }
 
 
-def document_of(reader: CaptureReader, lose: Callable[[Loss], None]) -> dict[str, Any]:
+def document_of(reader: CaptureReader, lose: Callable[[Loss], None]) -> dict[str, object]:
     """The trajectory; its ``extra`` names the capture that it was made of."""
     manifest = reader.manifest
     writing = _Writing(reader, lose)
@@ -60,7 +61,7 @@ class _Writing:
     def __init__(self, reader: CaptureReader, lose: Callable[[Loss], None]) -> None:
         self._reader = reader
         self._lose = lose
-        self.steps: list[dict[str, Any]] = []
+        self.steps: list[dict[str, JsonValue]] = []
         self._said: dict[str, list[tuple[str, str]]] = {}
         """By lane: what the model was told so far."""
         self._answers: dict[str, dict[str, Any]] = {}
@@ -84,7 +85,7 @@ class _Writing:
             self._lose(Loss(event.seq, tag, None, "a trajectory has no place for it"))
 
     def _step(self, event: CaptureEvent, source: str, message: str, lane: str) -> dict[str, Any]:
-        step: dict[str, Any] = {
+        step: dict[str, JsonValue] = {
             "step_id": len(self.steps) + 1,
             "timestamp": datetime.fromtimestamp(event.ts / 1000, UTC).isoformat(),
             "source": source,

@@ -18,6 +18,7 @@ import msgspec
 import yaml
 
 from reenact._version import __version__
+from reenact.canonical import JsonValue
 from reenact.check.datasets import PairProvenance, ParquetProvenance, SftProvenance
 from reenact.check.kinds import DATASET_SCHEMA
 from reenact.errors import ReenactError, UsageError
@@ -569,7 +570,7 @@ def _parquet_writer(stream: BinaryIO, written: RowsDigest) -> Iterator[Callable[
 
     source = pyarrow.struct(fields_of(ParquetProvenance))
     schema = pyarrow.schema([*fields_of(CallRow), ("provenance", source)])
-    held: list[dict[str, Any]] = []
+    held: list[dict[str, JsonValue]] = []
     with parquet.ParquetWriter(stream, schema, compression="zstd") as file:
 
         def flush() -> None:
@@ -611,7 +612,7 @@ def dataset_card(
 ) -> str:
     """What stands beside the splits, for Hugging Face and people: files, types, and which rows were taken."""
     chats = ["messages"] if plan.to == "sft" else ["prompt", "chosen", "rejected"]
-    features: list[dict[str, Any]] = [{"name": name, "list": "json"} for name in [*chats, "tools"]]
+    features: list[dict[str, object]] = [{"name": name, "list": "json"} for name in [*chats, "tools"]]
     if plan.to == "preference":
         verdicts = [{"name": name, "struct": _card_fields(RunVerdict)} for name in ("chosen", "rejected")]
         features.append({"name": "verdicts", "struct": verdicts})
@@ -648,5 +649,5 @@ def _card_fields(struct: type[msgspec.Struct]) -> list[dict[str, str]]:
     ]
 
 
-def _plain_type(annotation: Any) -> str:
+def _plain_type(annotation: object) -> str:
     return next((name for name in ("bool", "int", "float") if name in str(annotation)), "str")

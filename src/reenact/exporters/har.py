@@ -11,6 +11,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 import msgspec
 
 from reenact._version import __version__
+from reenact.canonical import JsonValue
 from reenact.formats import capture
 from reenact.formats.dialects.turn import Loss
 from reenact.formats.record import ABSENT
@@ -21,7 +22,7 @@ _TIMINGS: Final = {"send": 0, "wait": 0, "receive": 0}
 _Asked = capture.LlmRequest | capture.Nondeterministic
 
 
-def document_of(reader: CaptureReader, lose: Callable[[Loss], None]) -> dict[str, Any]:
+def document_of(reader: CaptureReader, lose: Callable[[Loss], None]) -> dict[str, object]:
     """The archive; its comment names the capture that it was made of."""
     manifest = reader.manifest
     waiting: dict[str, _Asked] = {}
@@ -66,7 +67,7 @@ def _entry_of(
     asked: _Asked,
     came: capture.LlmResponse | capture.Nondeterministic,
     lose: Callable[[Loss], None],
-) -> dict[str, Any] | None:
+) -> dict[str, JsonValue] | None:
     kind = str(type(asked).__struct_config__.tag)
     request = None if asked.data.request is ABSENT else from_json(reader.resolve(asked.data.request))
     stored = came.data.response if isinstance(came, capture.LlmResponse) else came.data.value
@@ -116,7 +117,7 @@ def _query_of(url: str) -> list[dict[str, str]]:
     ]
 
 
-def _post_of(request: dict[str, Any], content_type: str) -> dict[str, Any] | None:
+def _post_of(request: dict[str, Any], content_type: str) -> dict[str, JsonValue] | None:
     if "body" in request:
         text = msgspec.json.encode(request["body"]).decode()
     elif "form" in request:
@@ -131,7 +132,7 @@ def _post_of(request: dict[str, Any], content_type: str) -> dict[str, Any] | Non
     return {"mimeType": content_type, "text": text}
 
 
-def _body_of(answer: dict[str, Any], pieces: Any) -> bytes:
+def _body_of(answer: dict[str, JsonValue], pieces: object) -> bytes:
     parts = pieces if isinstance(pieces, list) else [answer.get("body", "")]
     return b"".join(
         part if isinstance(part, bytes) else str(part).encode("utf-8", "surrogateescape") for part in parts
@@ -154,11 +155,11 @@ def _cookies_in(headers: list[dict[str, str]], name: str) -> list[dict[str, str]
     return cookies
 
 
-def _response_of(answer: dict[str, Any], body: bytes) -> dict[str, Any]:
+def _response_of(answer: dict[str, Any], body: bytes) -> dict[str, JsonValue]:
     headers = [
         {"name": name, "value": value} for header in answer["headers"] for name, value in header.items()
     ]
-    content: dict[str, Any] = {"size": len(body), "mimeType": _value_of(headers, "content-type")}
+    content: dict[str, JsonValue] = {"size": len(body), "mimeType": _value_of(headers, "content-type")}
     try:
         content["text"] = body.decode()
     except UnicodeDecodeError:

@@ -16,6 +16,7 @@ from urllib.parse import unquote
 import msgspec
 
 from reenact._version import __version__
+from reenact.canonical import JsonValue
 from reenact.errors import StoreError
 from reenact.formats import capture
 from reenact.formats.dialects.turn import Loss
@@ -64,7 +65,7 @@ _USAGE: Final = {
 _PARAMS: Final = ("temperature", "top_p", "top_k", "max_tokens", "seed")
 
 
-def document_of(reader: CaptureReader, lose: Callable[[Loss], None]) -> dict[str, Any]:
+def document_of(reader: CaptureReader, lose: Callable[[Loss], None]) -> dict[str, object]:
     """One request to a collector; the span of the run names the capture that it was made of."""
     writing = _Writing(reader, lose)
     derived = DerivedEvents(reader)
@@ -131,11 +132,11 @@ def _hex_id(text: str, size_bytes: int) -> str:
     return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[: 2 * size_bytes]
 
 
-def _attributes(values: dict[str, Any]) -> list[dict[str, Any]]:
+def _attributes(values: dict[str, object]) -> list[dict[str, JsonValue]]:
     return [{"key": key, "value": _any_value(value)} for key, value in values.items() if value is not None]
 
 
-def _any_value(value: Any) -> dict[str, Any]:
+def _any_value(value: Any) -> dict[str, JsonValue]:
     if isinstance(value, bool):
         return {"boolValue": value}
     if isinstance(value, int):
@@ -153,7 +154,7 @@ class _Writing:
         self._lose = lose
         self._trace = _hex_id(reader.manifest.captureId, 16)
         self._root = _hex_id(f"{reader.manifest.captureId} run", 8)
-        self._spans: list[dict[str, Any]] = []
+        self._spans: list[dict[str, JsonValue]] = []
         self._open: dict[str, tuple[capture.CaptureEvent, dict[str, Any]]] = {}
         """By call id: the event that asked, and its span."""
         self._first_ms: float | None = None
@@ -175,7 +176,7 @@ class _Writing:
             tag = str(type(event).__struct_config__.tag)
             self._lose(Loss(event.seq, tag, None, "the conventions have no span for it"))
 
-    def _begin(self, event: Any, attributes: dict[str, Any], name: str, kind: int) -> None:
+    def _begin(self, event: Any, attributes: dict[str, JsonValue], name: str, kind: int) -> None:
         data = event.data
         lane = None if data.lane is ABSENT else data.lane
         known = attributes | {"reenact.event": event.seq, "reenact.lane": lane}
@@ -197,7 +198,7 @@ class _Writing:
             return
         asked, span = begun
         failure = None if event.data.error is ABSENT else plain(self._reader.resolve(event.data.error))
-        attributes: dict[str, Any] = {"reenact.outcome_event": event.seq}
+        attributes: dict[str, object] = {"reenact.outcome_event": event.seq}
         if isinstance(event, capture.LlmResponse):
             if failure is None and event.data.modelError is not ABSENT:
                 failure = event.data.modelError
@@ -240,8 +241,8 @@ class _Writing:
             return known
         return known | _request_attributes(request)
 
-    def _response_span(self, event: capture.LlmResponse) -> dict[str, Any]:
-        attributes: dict[str, Any] = {"gen_ai.response.model": event.data.model}
+    def _response_span(self, event: capture.LlmResponse) -> dict[str, JsonValue]:
+        attributes: dict[str, JsonValue] = {"gen_ai.response.model": event.data.model}
         if event.data.stopReason is not None:
             attributes["gen_ai.response.finish_reasons"] = [event.data.stopReason]
         for name, count in (usage_of(event.data.usage) or {}).items():
@@ -254,7 +255,7 @@ class _Writing:
             else attributes | _response_attributes(response, event.data.stopReason)
         )
 
-    def _tool_span(self, event: capture.ToolCall) -> dict[str, Any]:
+    def _tool_span(self, event: capture.ToolCall) -> dict[str, JsonValue]:
         return {
             "gen_ai.operation.name": "execute_tool",
             "gen_ai.tool.name": event.data.tool,
@@ -263,7 +264,7 @@ class _Writing:
             "gen_ai.tool.call.arguments": _json(plain(self._reader.resolve(event.data.args))),
         }
 
-    def finish(self) -> list[dict[str, Any]]:
+    def finish(self) -> list[dict[str, JsonValue]]:
         """All spans, that of the run first."""
         for asked, span in self._open.values():
             tag = str(type(asked).__struct_config__.tag)
@@ -295,8 +296,8 @@ class _Writing:
         return [root, *self._spans]
 
 
-def _request_attributes(request: ModelRequest) -> dict[str, Any]:
-    attributes: dict[str, Any] = {
+def _request_attributes(request: ModelRequest) -> dict[str, JsonValue]:
+    attributes: dict[str, JsonValue] = {
         f"gen_ai.request.{name}": request.params[name]
         for name in _PARAMS
         if isinstance(request.params.get(name), int | float)
@@ -319,16 +320,16 @@ def _request_attributes(request: ModelRequest) -> dict[str, Any]:
     return attributes
 
 
-def _response_attributes(response: ModelResponse, stop_reason: str | None) -> dict[str, Any]:
+def _response_attributes(response: ModelResponse, stop_reason: str | None) -> dict[str, JsonValue]:
     message = {"role": "assistant", "parts": _parts(response.parts), "finish_reason": stop_reason or ""}
     return {"gen_ai.response.id": response.id, "gen_ai.output.messages": _json([message])}
 
 
-def _parts(parts: Iterable[Part]) -> list[dict[str, Any]]:
+def _parts(parts: Iterable[Part]) -> list[dict[str, JsonValue]]:
     return [_part(part) for part in parts]
 
 
-def _part(part: Part) -> dict[str, Any]:
+def _part(part: Part) -> dict[str, JsonValue]:
     if isinstance(part, Text | Refusal):
         return {"type": "text", "content": part.text}
     if isinstance(part, Thinking):
@@ -347,7 +348,7 @@ def _part(part: Part) -> dict[str, Any]:
     return {"type": part.type, **{key: value for key, value in part.value.items() if key != "type"}}
 
 
-def _json(value: Any) -> str:
+def _json(value: object) -> str:
     return msgspec.json.encode(value).decode()
 
 

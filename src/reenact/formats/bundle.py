@@ -231,7 +231,7 @@ def _check_keys(value: dict[str, JsonValue]) -> Iterator[FormatProblem]:
         yield FormatProblem(code="unknown_version", json_path="$.schema_version", message=error.reason)
 
 
-def _check_scenario(value: dict[str, Any]) -> Iterator[FormatProblem]:
+def _check_scenario(value: dict[str, JsonValue]) -> Iterator[FormatProblem]:
     scenario = value.get("scenario", {"trigger": "user_message"})
     if not isinstance(scenario, dict):
         yield _wrong_type("$.scenario", "an object", scenario)

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
-from reenact.canonical import digest_of_bytes, encode_clean
+from reenact.canonical import JsonValue, digest_of_bytes, encode_clean
 from reenact.formats.record import Codec, Count, Record
 
 DATASET_MANIFEST_SCHEMA: Final = "reenact.dataset-manifest.v1"
@@ -51,7 +51,7 @@ class RowsDigest:
         self.count = 0
         self._hash = sha256()
 
-    def add(self, row: dict[str, Any]) -> None:
+    def add(self, row: dict[str, JsonValue]) -> None:
         self.count += 1
         self._hash.update(digest_of_bytes(encode_clean(row)).encode() + b"\n")
 

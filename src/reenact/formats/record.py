@@ -44,7 +44,13 @@ class Record(
 
 
 R = TypeVar("R")
+V = TypeVar("V")
 Upgrade = Callable[[dict[str, Any]], dict[str, Any]]
+
+
+def or_none(value: V | Absent) -> V | None:
+    """*value*, or ``None`` where the record does not have it."""
+    return None if isinstance(value, Absent) else value
 
 
 def _may_name_extra(text: bytes) -> bool:

@@ -155,7 +155,7 @@ _LISTS: Final = {
 }
 
 
-def _plain_forms(value: object) -> Any:
+def _plain_forms(value: object) -> object:
     """*value* with a list wherever one value stands for a list of one, and names and version as text."""
     if not isinstance(value, dict):
         return value

@@ -232,7 +232,7 @@ class Pack:
         ):
             raise self._broken_pack("its footer leads nowhere")
         self._latest: dict[int, tuple[int, list[PackedRun]]] = {}
-        """By level, where the page begins that was read last, and what it says: neighbours are asked for."""
+        """By level, where the page begins that was read last, and its content: reads come close together."""
         self._root_text = tail[start - tail_at : start - tail_at + length] if start >= tail_at else None
 
     def find(self, name: str) -> PackedRun | None:

@@ -114,7 +114,7 @@ class PruneReport(msgspec.Struct, frozen=True):
     """Runs that would go, but for their seal."""
     recording: list[Path]
     changed: list[Path]
-    """Runs that were recorded anew, or taken up, since the plan was made; they are left alone."""
+    """Runs that were recorded again, or are in use, since the plan was made; they are kept."""
     failed: list[Unreadable]
     """What could not be read, or not removed."""
 
@@ -402,7 +402,7 @@ def _remove(run: FoundRun) -> bool:
         if not _is_still(run.path, run):
             return False
         os.rename(run.path, aside)
-        # Whoever put another run there in between has not waited for us: it is given back.
+        # Another process put another run there in between: it is put back.
         if not _is_still(aside, run):
             os.rename(aside, run.path)
             return False

@@ -104,7 +104,7 @@ class References:
         return _append_items(found, [value])
 
     def _value_at(self, place: _Place) -> _Sized:
-        """What stands in an earlier request; a chat of N turns is a chain of N references."""
+        """The value at a place of an earlier request; a chat of N turns is a chain of N references."""
         chain: list[dict[str, JsonValue]] = []
         size_bytes, latest = 0, sys.maxsize
         while (known := self._values.get(place)) is None:
@@ -241,11 +241,11 @@ class EventReader:
         return self._bytes[self._starts[seq - 1] : self._starts[seq] - 1]
 
     def text(self, first: int, last: int) -> bytes:
-        """The lines of these events and of all between them, as they stand in the log."""
+        """The lines of these events and of all between them, as in the log."""
         return self._bytes[self._starts[first - 1] : self._starts[last]]
 
     def view(self, last: int) -> memoryview:
-        """The lines of all events up to *last* as they stand in the log, not copied."""
+        """The lines of all events up to *last* as in the log, not copied."""
         return memoryview(self._bytes)[: self._starts[last]]
 
     def lines(self) -> Iterator[bytes]:

@@ -181,7 +181,7 @@ def _open_stored_pack(address: str) -> Pack:
 
 
 def _fetch_parents(folder: Path, name: str, fetch: Callable[[str, Path], bool]) -> None:
-    """Fetch what a fork shares with others; what is not there is told by whoever reads the fork."""
+    """Fetch what a fork shares with others; reading the fork reports what is missing."""
     for _ in range(MAX_GENERATIONS):
         fork = RunDir(folder / name).event_log().fork
         if fork is None or not fork.is_part:

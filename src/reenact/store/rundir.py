@@ -296,7 +296,7 @@ class RunDir:
         return run
 
     def names(self) -> list[str]:
-        """What stands in the directory, but for what is half-written."""
+        """The names in the directory, but for those of half-written files."""
         return sorted(name for name in listdir(self.path) if not name.startswith(TEMP_PREFIX))
 
     @property

@@ -156,7 +156,7 @@ def _find_mismatches(args: Any, match: ArgsMatch, searcher: Searcher) -> Iterato
             yield f"{key} should match {quote(pattern)}, is {_is(args, key)}"
 
 
-def _values(args: Any, path: str) -> list[Any]:
+def _values(args: Any, path: str) -> list[JsonValue]:
     """What a path that may be dotted leads to, but for null, and for false that is not a member itself."""
     if isinstance(args, dict) and path in args:
         return [] if args[path] is None else [args[path]]

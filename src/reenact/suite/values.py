@@ -232,13 +232,13 @@ def matcher_problem(values: list[JsonValue], given: JsonValue, path: str, search
         return f"should not be there, is {shorten(values[0])}" if values else None
     if not values:
         return "is missing"
-    found = [[*_unmet(value, matcher, searcher)] for value in values]
+    found = [[*_find_unmet(value, matcher, searcher)] for value in values]
     if not all(found):
         return None
     return f"should {found[0][0]}, is {' and '.join(shorten(value) for value in values)}"
 
 
-def _unmet(value: JsonValue, matcher: Matcher, searcher: Searcher) -> Iterator[str]:
+def _find_unmet(value: JsonValue, matcher: Matcher, searcher: Searcher) -> Iterator[str]:
     if matcher.equals is not msgspec.UNSET and not same(value, matcher.equals):
         yield f"be {shorten(matcher.equals)}"
     if matcher.one_of is not None and not any(same(value, option) for option in matcher.one_of):

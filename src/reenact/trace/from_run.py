@@ -252,7 +252,7 @@ class _Projection:
             yield TraceEntry("final_output", {"role": "assistant", "content": as_text(output)})
 
     def _call_of(self, outcome: RunEvent) -> _Call:
-        """The call that *outcome* ends, or what stands for one that is not there."""
+        """The call that *outcome* ends, or a placeholder for one that is missing."""
         return self._calls.get(outcome.data["callId"], _Call("", "unknown", outcome.ts))
 
 

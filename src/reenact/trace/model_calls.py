@@ -211,14 +211,14 @@ class DerivedEvents:
         if isinstance(event, LlmRequest) and self._tools is not None and self._tools.has_waiting:
             request = request_of(self._reader, event)
             for data in self._tools.derive_results(request) if request else ():
-                yield _beside(event, "tool_result", data)
+                yield _derived_event(event, "tool_result", data)
         yield event
         if isinstance(event, LlmResponse) and self._tools is not None:
             response = response_of(self._reader, event)
             for data in self._tools.derive_calls(response, event.data.callId) if response else ():
-                yield _beside(event, "tool_call", data)
+                yield _derived_event(event, "tool_call", data)
 
 
-def _beside(event: CaptureEvent, kind: str, data: dict[str, JsonValue]) -> CaptureEvent:
+def _derived_event(event: CaptureEvent, kind: str, data: dict[str, JsonValue]) -> CaptureEvent:
     envelope = {name: getattr(event, name) for name in ("version", "captureId", "runId", "seq", "ts")}
     return event_codec.from_json({**envelope, "type": kind, "data": tag(data)})

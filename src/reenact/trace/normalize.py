@@ -94,17 +94,17 @@ def scenario_of(own: Scenario, case: TestCase | None) -> TraceScenario:
     planned_task = (planned.scheduler_context or {}).get("task_id")
     return TraceScenario(
         trigger=own.trigger,
-        group_id=_first_given(own.group_id, planned.group_id),
-        session_id=_first_given(own.session_id, planned.session_id),
-        task_id=_first_given(
+        group_id=_first_present(own.group_id, planned.group_id),
+        session_id=_first_present(own.session_id, planned.session_id),
+        task_id=_first_present(
             own.task_id, planned.task_id, planned_task if isinstance(planned_task, str) else None
         ),
-        scheduler_context=_first_given(own.scheduler_context, planned.scheduler_context),
+        scheduler_context=_first_present(own.scheduler_context, planned.scheduler_context),
         extra=own.extra,
     )
 
 
-def _first_given(*values: T | Absent | None) -> T | None:
+def _first_present(*values: T | Absent | None) -> T | None:
     """The first value that is neither absent nor null."""
     for value in values:
         if value is not None and value is not ABSENT:
@@ -130,7 +130,7 @@ def _times(script: list[AnyStep], started_at: datetime) -> list[str]:
     given; before the first that is given they count back from it. Where none is given, they count from the
     start of the run.
     """
-    given = [_first_given(step.ts) for step in script]
+    given = [_first_present(step.ts) for step in script]
     moments = [None if ts is None else _moment(ts) for ts in given]
     nexts = list(moments)
     for index in reversed(range(len(nexts) - 1)):
@@ -163,17 +163,17 @@ def _moment(ts: str) -> datetime | None:
 def _event(index: int, step: AnyStep, scenario: Scenario, ts: str, calls: Mapping[str, str]) -> TraceEvent:
     """One event; *calls* has the latest event of each call before it."""
     kind = str(step.__struct_config__.tag)
-    answered = _first_given(step.call_id) if isinstance(step, ToolResult | Failure) else None
+    answered = _first_present(step.call_id) if isinstance(step, ToolResult | Failure) else None
     return TraceEvent(
         event_id=event_id(index + 1, step.event_id),
         seq=index + 1,
         ts=ts,
         type=kind,
         actor=ACTORS[kind],
-        group_id=_first_given(step.group_id, scenario.group_id),
-        session_id=_first_given(step.session_id, scenario.session_id),
-        task_id=_first_given(step.task_id, scenario.task_id),
-        agent_id=_first_given(step.agent_id) or DEFAULT_AGENT_ID,
+        group_id=_first_present(step.group_id, scenario.group_id),
+        session_id=_first_present(step.session_id, scenario.session_id),
+        task_id=_first_present(step.task_id, scenario.task_id),
+        agent_id=_first_present(step.agent_id) or DEFAULT_AGENT_ID,
         parent_event_id=None if answered is None else calls.get(answered),
         data=_data(step),
     )
@@ -199,6 +199,6 @@ def _metrics(bundle: Bundle) -> TraceMetrics:
         timing_ms_total=metrics.timing_ms_total,
         tool_call_count=sum(isinstance(step, ToolCall) for step in bundle.script),
         retry_count=metrics.retry_count or 0,
-        token_usage=_first_given(metrics.token_usage),
+        token_usage=_first_present(metrics.token_usage),
         extra={key: value for key, value in metrics.extra.items() if key != "tool_call_count"},
     )

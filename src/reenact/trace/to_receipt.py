@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from reenact.errors import FormatError
 from reenact.formats.dialects import DIALECTS, Event, current, legacy
@@ -18,7 +18,7 @@ from reenact.formats.receipt import (
     ToolReceipt,
     VerificationReceipt,
 )
-from reenact.formats.record import ABSENT, Absent
+from reenact.formats.record import ABSENT, or_none
 from reenact.formats.session import Session, ToolUse, call_key, side_effects_of, time_of
 
 _Lose: TypeAlias = Callable[[Loss], None]
@@ -125,10 +125,10 @@ def _legacy_receipt(session: Session, uses: list[ToolUse], file: str, on_loss: _
     if started_at is ABSENT:
         raise FormatError("SessionStart has no time, which the older receipt needs", file=file)
     return LegacyReceipt(
-        completed_at=_or_none(time_of(end)),
+        completed_at=or_none(time_of(end)),
         final_confidence=end.confidence,
-        issue_number=_or_none(session.issue_number),
-        plan_hash=_or_none(session.plan_hash),
+        issue_number=or_none(session.issue_number),
+        plan_hash=or_none(session.plan_hash),
         policy_bundle_id=session.policy or "",
         session_id=start.session_id,
         signature=None,
@@ -158,8 +158,3 @@ def _legacy_tool_receipt(use: ToolUse, on_loss: _Lose) -> LegacyToolReceipt:
         step_utility=utility,
         tool=use.call.tool,
     )
-
-
-def _or_none(value: object | Absent) -> Any:
-    """The older shape writes null for what is not known."""
-    return None if value is ABSENT else value

@@ -121,7 +121,7 @@ def redactor_of(reader: CaptureReader, profile: RedactionProfile) -> Redactor:
     return Redactor(profile, secrets=(), salt=known)
 
 
-def redacted(reader: CaptureReader, options: RowOptions, value: object) -> Any:
+def redact_payload(reader: CaptureReader, options: RowOptions, value: object) -> Any:
     """*value*, of a row, without what *options* hide."""
     if options.redact == "none":
         return value
@@ -186,7 +186,7 @@ def conversations(reader: CaptureReader, options: RowOptions, lose: Callable[[Lo
         reading.event(event)
     found = []
     for exchange in sorted(reading.leaves(), key=lambda each: each.last_event):
-        messages, tools = redacted(reader, options, [exchange.messages, exchange.tools])
+        messages, tools = redact_payload(reader, options, [exchange.messages, exchange.tools])
         if options.reasoning == "drop":
             messages = [_without_reasoning(message) for message in messages]
         found.append(Chat(messages, tools, exchange.first_event, exchange.last_event))
@@ -242,13 +242,13 @@ class _Reading:
         self._first: dict[str, int] = {}
         """By call id: where its conversation began."""
         self._expected: dict[str, list[ToolCallPart]] = {}
-        """By lane: calls that the latest told answer asks for and that were not made yet."""
+        """By lane: calls that the latest reported answer requests and that were not made yet."""
         self._latest: dict[str, str] = {}
-        """By lane: the latest told call."""
+        """By lane: the latest reported call."""
         self._unfit: set[str] = set()
-        """Told calls whose conversation cannot be a row; nor can what goes on with it."""
+        """Reported calls whose conversation cannot be a row, nor can what continues it."""
         self._waiting: dict[str, tuple[str, ToolCallPart]] = {}
-        """By id of a told tool call: the model call that asked for it, and what it is there."""
+        """By id of a reported tool call: the model call that requested it, and the request."""
 
     def leaves(self) -> Iterator[Chat]:
         return (found for digest, found in self._by_digest.items() if digest not in self._continued)
@@ -386,7 +386,7 @@ def _chat_message(message: ModelMessage) -> Iterator[ChatMessage]:
         elif isinstance(part, Text):
             texts.append(part.text)
         else:
-            raise _unfit(part)
+            raise _unfit_error(part)
     if texts:
         role = "system" if message.role in ("system", "developer") else "user"
         yield {"role": role, "content": "\n".join(texts)}
@@ -408,7 +408,7 @@ def _assistant(parts: tuple[Part, ...]) -> ChatMessage | None:
             }
             calls.append({"id": part.id or "", "type": "function", "function": function})
         else:
-            raise _unfit(part)
+            raise _unfit_error(part)
     message: ChatMessage = {"role": "assistant", "content": "".join(texts)}
     if thought := "\n".join(filter(None, thoughts)):
         message["reasoning_content"] = thought
@@ -417,7 +417,7 @@ def _assistant(parts: tuple[Part, ...]) -> ChatMessage | None:
     return message if message["content"] or calls or thoughts else None
 
 
-def _unfit(part: Part) -> _Unfit:
+def _unfit_error(part: Part) -> _Unfit:
     if isinstance(part, Media):
         return _Unfit("it holds an image, a sound or a document, whose bytes chat messages do not carry")
     kind = part.type if isinstance(part, Other) else type(part).__name__
@@ -505,7 +505,7 @@ def _call_row(
     reader: CaptureReader, options: RowOptions, asked: capture.CaptureEvent, came: capture.CaptureEvent | None
 ) -> CallRow:
     given, result, error = _stored_payloads(asked, came)
-    given, result, error = redacted(
+    given, result, error = redact_payload(
         reader, options, [plain(reader.resolve(each)) for each in (given, result, error)]
     )
     usage = usage_of(came.data.usage) if isinstance(came, LlmResponse) else None
@@ -565,7 +565,7 @@ def _stored_payloads(
     else:
         given = data.args if isinstance(asked, capture.ToolCall) else data.request
     outcome: Any = None if came is None else came.data
-    result: Any = ABSENT
+    result: object = ABSENT
     if isinstance(came, LlmResponse):
         result = outcome.pieces if outcome.pieces is not ABSENT else outcome.response
     elif isinstance(came, capture.ToolResult):

@@ -187,7 +187,7 @@ class Api:
         if question == "shadow":
             return self.shadow(query)
         if question in self._of_two_runs:
-            return self._of_the_two(question, query)
+            return self._answer_on_two_runs(question, query)
         if question not in self._of_a_run:
             raise UsageError(f"{question!r} is not a question")
         with self._shelf.open(query.get("run", "")) as artifact:
@@ -340,7 +340,7 @@ class Api:
         answer: ApiAnswer = Bounded()(msgspec.to_builtins(change) | {"texts": texts, "words": words})
         return answer
 
-    def _of_the_two(self, question: str, query: Query) -> ApiAnswer:
+    def _answer_on_two_runs(self, question: str, query: Query) -> ApiAnswer:
         paths = self._shelf.path(query.get("a", "")), self._shelf.path(query.get("b", ""))
         with self._comparisons.open(*paths) as asked:
             if asked.comparison is None:

@@ -67,12 +67,12 @@ class _Reading:
             return
         detail = self._artifact.detail(rows.seq[place])
         if detail.payloads.conversation is not None:
-            yield from _of_model(detail, self._before(place))
+            yield from _model_turns(detail, self._before(place))
             self._said[rows.lane[place]] = detail.payloads.conversation
         elif kind == "tool":
-            yield from _of_tool(detail)
+            yield from _tool_turns(detail)
         else:
-            yield _of_message(detail)
+            yield _message_turn(detail)
 
     def _before(self, place: int) -> ConversationView | None:
         """The conversation that the model call at *place* may go on with: the last one of its lane."""
@@ -85,7 +85,7 @@ class _Reading:
         return None if found is None else self._artifact.detail(rows.seq[found]).payloads.conversation
 
 
-def _of_model(detail: Detail, before: ConversationView | None) -> Iterator[ConversationTurn]:
+def _model_turns(detail: Detail, before: ConversationView | None) -> Iterator[ConversationTurn]:
     conversation, error, step = detail.payloads.conversation, detail.payloads.error, detail.step
     assert conversation is not None
     if conversation.system and (before is None or before.system != conversation.system):
@@ -115,7 +115,7 @@ def _role(message: dict[str, Any]) -> str:
     return "tool" if kinds == {"tool_result"} else str(message["role"])
 
 
-def _of_tool(detail: Detail) -> Iterator[ConversationTurn]:
+def _tool_turns(detail: Detail) -> Iterator[ConversationTurn]:
     step, payloads = detail.step, detail.payloads
     call = {"kind": "tool_call", "name": step.name, "arguments": payloads.request}
     yield _turn(detail, "assistant", [call])
@@ -126,7 +126,7 @@ def _of_tool(detail: Detail) -> Iterator[ConversationTurn]:
         yield _turn(detail, "tool", [result], seq=step.outcome_seq)
 
 
-def _of_message(detail: Detail) -> ConversationTurn:
+def _message_turn(detail: Detail) -> ConversationTurn:
     payloads = detail.payloads
     value = payloads.response if payloads.response is not None else payloads.request
     part = {"kind": "text", "text": value} if isinstance(value, str) else {"kind": "data", "value": value}

@@ -152,7 +152,7 @@ class ShadowReports:
             return f"step by step: the same tools in {report.tools}"
         return report.verdict
 
-    def report(self, name: str, runs: Mapping[str, Path]) -> dict[str, Any]:
+    def report(self, name: str, runs: Mapping[str, Path]) -> dict[str, object]:
         """A report, with the names under which its runs and candidates can be looked at, where they can."""
         report = self._read(name)
         view: dict[str, object] = msgspec.to_builtins(report)

@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import lru_cache
 from pathlib import Path
 from threading import Lock
-from typing import Any, Final
+from typing import Final
 from weakref import finalize
 
 import msgspec
@@ -300,7 +300,7 @@ def _read_state(reader: EventReader, seq: int, details: bytes, outcomes: dict[st
     return TreeState(since, seq, state.tree, state.before, state.after, state.open > 0, state.unreadable)
 
 
-def tree_in_event(event: Any) -> str | None:
+def tree_in_event(event: object) -> str | None:
     """The tree that an event says there is, decoded from its line."""
     data = event.get("data") if isinstance(event, dict) else None
     if not isinstance(data, dict):

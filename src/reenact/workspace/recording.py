@@ -14,6 +14,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 
+from reenact.canonical import JsonValue
 from reenact.errors import ReenactError, UsageError
 from reenact.formats.workspace import WORKSPACE
 from reenact.redaction import Redactor
@@ -238,7 +239,7 @@ class WorkspaceRecorder:
         self,
         scanner: Scanner,
         tree: str,
-        write: Callable[[dict[str, Any]], None],
+        write: Callable[[dict[str, JsonValue]], None],
         warn: Callable[[str], None],
         find_recorded: Callable[[str], str] = str,
         shared: LatestTree | None = None,

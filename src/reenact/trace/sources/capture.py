@@ -16,7 +16,7 @@ from reenact.canonical import JsonValue, is_digest
 from reenact.errors import FormatError, StoreError
 from reenact.formats.capture import CaptureManifest, event_codec, read_manifest, read_seed
 from reenact.formats.event import EventHead, RunEvent, read_event, read_head
-from reenact.formats.record import ABSENT
+from reenact.formats.record import ABSENT, or_none
 from reenact.formats.workspace import WORKSPACE, Tree, TreeEntry, read_tree
 from reenact.store.line_file import LineFile
 from reenact.store.reader import CaptureReader, References, verify_events
@@ -49,7 +49,7 @@ class _Ends(NamedTuple):
 
 
 class _EventSource(LineFile, ABC):
-    """What both have in common: a file of events."""
+    """A file of events, with or without the rest of its capture."""
 
     kind: RunKind
 
@@ -69,7 +69,7 @@ class _EventSource(LineFile, ABC):
                 self._asked_at.setdefault(call_id, number)
             yield head
 
-    def find_directly(self, seq: int) -> Any:
+    def find_directly(self, seq: int) -> JsonValue:
         found = self._find_line(seq) if seq > 0 else None
         if found is None:
             return None
@@ -90,14 +90,14 @@ class _EventSource(LineFile, ABC):
             found = None
         return found or self.find(seq)
 
-    def raw(self, seq: int) -> Any:
+    def raw(self, seq: int) -> object:
         return self._decode_line(msgspec.json.decode, self.line(seq), seq)
 
     def event(self, seq: int, *, has_changes: bool = True) -> RunEvent:
-        """With *has_changes*, the event of a tree of files says how they changed, where that can be told."""
+        """With *has_changes*, the event of a tree of files says how they changed, where that is known."""
         event: RunEvent = self._decode_line(read_event, self.line(seq), seq)
         if has_changes and event.type == "state_mutation" and event.data.get("type") == WORKSPACE:
-            with suppress(FormatError, StoreError):  # whoever asks for the files is told why
+            with suppress(FormatError, StoreError):  # reading the files raises it again
                 return self._with_changed_files(event)
         return event
 
@@ -132,7 +132,7 @@ class _EventSource(LineFile, ABC):
         end = last.data if last and last.type == "run_end" else {}
         output = None
         if end.get("finalOutput") is not None:
-            with suppress(FormatError, StoreError):  # whoever asks for the event is told why
+            with suppress(FormatError, StoreError):  # reading the event raises it again
                 output = plain(self.resolve(end["finalOutput"]))
         return _Ends(first, last, command, end, output)
 
@@ -175,7 +175,7 @@ class CaptureSource(_EventSource):
     def header(self) -> Header:
         state = self._run.state
         if state in (RunState.OPEN, RunState.INTERRUPTED):
-            return self._of_seed(state)
+            return self._seed_header(state)
         manifest = read_manifest(self._run.read_manifest(), file=str(self._run.path / "manifest.json"))
         ends = self._read_ends()
         has_files = ends.first is not None and "workspace" in ends.first.data
@@ -183,7 +183,7 @@ class CaptureSource(_EventSource):
             self.path, manifest, state, ends.command, ends.final_output, has_files=has_files
         )
 
-    def _of_seed(self, state: RunState) -> Header:
+    def _seed_header(self, state: RunState) -> Header:
         seed = read_seed(self._run.read_manifest(), file=str(self._run.path / "manifest.open.json"))
         return Header(
             path=self.path,
@@ -195,7 +195,7 @@ class CaptureSource(_EventSource):
             provider=seed.model.provider,
             model=seed.model.model,
             redaction=seed.redaction.profile,
-            producer=_or_none(seed.producer),
+            producer=or_none(seed.producer),
             command=self._read_ends().command,
         )
 
@@ -257,14 +257,14 @@ def capture_header(
         capture_id=manifest.captureId,
         run_id=manifest.runId,
         created_at_ms=manifest.createdAt,
-        completed_at_ms=_or_none(manifest.completedAt),
+        completed_at_ms=or_none(manifest.completedAt),
         provider=manifest.model.provider,
         model=manifest.model.model,
         redaction=manifest.redaction.profile,
-        producer=_or_none(manifest.producer),
+        producer=or_none(manifest.producer),
         command=command,
-        error=_or_none(manifest.error),
-        exit_status=_or_none(manifest.exitStatus),
+        error=or_none(manifest.error),
+        exit_status=or_none(manifest.exitStatus),
         final_output=final_output,
         warnings=tuple(manifest.warnings or ()),
         has_files=has_files,
@@ -339,7 +339,3 @@ def _read_with_derived(reader: CaptureReader) -> Iterator[tuple[str, RunEvent]]:
                 value = event_codec.to_json(event)
                 tool_event = RunEvent(event.seq, event.ts, value["type"], value["data"])
                 yield f"{event_id}.tool{next(numbers)}", tool_event
-
-
-def _or_none(value: object) -> Any:
-    return None if value is ABSENT else value

@@ -16,7 +16,7 @@ from reenact.formats.dialects import DIALECTS, Event, current, dialect_of, legac
 from reenact.formats.dialects.common import HEADER, UnknownEvent
 from reenact.formats.event import EventHead, RunEvent
 from reenact.formats.lines import Line
-from reenact.formats.record import ABSENT
+from reenact.formats.record import ABSENT, or_none
 from reenact.formats.replay_log import LEAVES, ReplayHeader, ToolCall, ToolResult
 from reenact.store.line_file import LineFile
 from reenact.trace.sources.source import Header, RecordedRun, RunKind, WithoutBlobs
@@ -96,7 +96,7 @@ class ReplayLogSource(LineFile, WithoutBlobs):
         self._read(seq, found[1])
         return read_json(found[1])
 
-    def raw(self, seq: int) -> Any:
+    def raw(self, seq: int) -> object:
         text = self.line(seq)
         self._read(seq, text)
         return read_json(text)
@@ -194,7 +194,7 @@ def _translate(line: Event, tag_field: str) -> tuple[str, dict[str, JsonValue]]:
 
 def _translate_result(line: ToolResult) -> dict[str, JsonValue]:
     data: dict[str, Any] = {"callId": call_id(line), "resultHash": line.output_hash}
-    data["latencyMs"], data["utility"] = line.latency_ms, _or_none(line.step_utility)
+    data["latencyMs"], data["utility"] = line.latency_ms, or_none(line.step_utility)
     if isinstance(line, current.ToolResult):
         data["ok"], exit_code = line.ok, line.extra.get("exit_code")
         if line.side_effects:
@@ -208,11 +208,11 @@ def _translate_result(line: ToolResult) -> dict[str, JsonValue]:
 
 def _translate_verification(line: Verification) -> dict[str, JsonValue]:
     if isinstance(line, current.Verification):
-        commands, codes, took_ms = [line.command], [line.exit_code], _or_none(line.duration_ms)
+        commands, codes, took_ms = [line.command], [line.exit_code], or_none(line.duration_ms)
     else:
         commands, codes, took_ms = line.commands, line.exit_codes, None
-    delta = _or_none(line.verification_delta)
-    facts = {"commands": commands, "exitCodes": codes, "delta": delta}
+    delta = or_none(line.verification_delta)
+    facts: dict[str, JsonValue] = {"commands": [*commands], "exitCodes": [*codes], "delta": delta}
     data: dict[str, JsonValue] = {"name": "; ".join(commands), "value": facts, "latencyMs": took_ms}
     if any(codes):
         data["error"] = {"type": "exit_code", "message": ", ".join(map(str, codes))}
@@ -235,10 +235,6 @@ def _other_facts(value: dict[str, JsonValue]) -> dict[str, JsonValue]:
 def call_id(line: ToolCall | ToolResult) -> str:
     """What ties a call and its result."""
     return line.step_id if isinstance(line, current.ToolCall | current.ToolResult) else line.id
-
-
-def _or_none(value: object) -> Any:
-    return None if value is ABSENT else value
 
 
 def _milliseconds(time: JsonValue) -> float | None:

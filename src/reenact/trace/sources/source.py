@@ -1,4 +1,4 @@
-"""What every kind of artifact can be asked: its header, and its events in the words of a capture."""
+"""What every kind of artifact gives its readers: a header, and its events in the words of a capture."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class RecordedRun(NamedTuple):
 
 
 class WithoutBlobs:
-    """What the artifacts answer whose payloads are all in one file."""
+    """The methods of an artifact whose payloads are all in one file."""
 
     file: str
 
@@ -79,7 +79,7 @@ class WithoutBlobs:
         return value
 
     def find_directly(self, seq: int) -> None:
-        """Whoever wants an event reads up to it."""
+        """Nothing is found like that; an event is read after those before it."""
 
     def borrow_blobs(self, other: RunSource) -> None:
         """There is nothing to look for."""
@@ -119,17 +119,17 @@ class RunSource(Protocol):
     def read_on(self) -> Iterator[EventHead]:
         """The heads of the next block of events; none where there are no more for now."""
 
-    def find_directly(self, seq: int) -> Any:
+    def find_directly(self, seq: int) -> JsonValue:
         """An event with its payloads in their place, found without reading all that is before it; ``None``
         where it cannot be found like that."""
 
     def raw(self, seq: int) -> Any:
-        """An event that has been read, as it stands in the file."""
+        """An event that has been read, exactly as in the file."""
 
     def event(self, seq: int) -> RunEvent | None:
         """The same in common words; ``None`` for a line that is no event."""
 
-    def resolve(self, value: Any) -> Any:
+    def resolve(self, value: Any) -> JsonValue:
         """A payload of an event, put together from where its parts are stored."""
 
     def borrow_blobs(self, other: RunSource) -> None:
@@ -139,7 +139,7 @@ class RunSource(Protocol):
         """The bytes of a payload; :class:`~reenact.errors.StoreError` where they are not here."""
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
 
     def verify(self) -> None:
         """Raise :class:`~reenact.errors.FormatError` where the artifact is not valid."""

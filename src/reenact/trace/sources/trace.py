@@ -34,7 +34,7 @@ class TraceSource(WithoutBlobs):
         self.kind = kind
         data = file.read_bytes()
         self.size_bytes = len(data)
-        self._trace = read_trace(data, self.file) if kind == "trace" else _of_bundle(data, self.file)
+        self._trace = read_trace(data, self.file) if kind == "trace" else _trace_of_bundle(data, self.file)
         self._events = [*_events(self._trace)]
         self.count = 0
 
@@ -84,7 +84,7 @@ class TraceSource(WithoutBlobs):
         """It was read whole, and says nothing else about itself."""
 
 
-def _of_bundle(data: bytes, file: str) -> Trace:
+def _trace_of_bundle(data: bytes, file: str) -> Trace:
     bundle = read_bundle(data, file)
     # Steps without a time get one counted from here.
     first_ms = next((_milliseconds(step.ts) for step in bundle.script if isinstance(step.ts, str)), None)
