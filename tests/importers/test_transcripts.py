@@ -229,6 +229,20 @@ def test_results_that_come_between_the_parts_of_an_answer_belong_to_it(tmp_path)
     assert (counted(run), run.losses) == ((2, 2, 2), [])
 
 
+def test_a_result_that_is_told_in_another_lane_finds_its_call(tmp_path):
+    """A subagent's stands in the main conversation, or behind a compaction, which begins the tree anew."""
+    run = imported(
+        tmp_path,
+        claude("1", None, "user", "go"),
+        claude("2", "1", "assistant", use("t1")),
+        claude("3", None, "user", "side", isSidechain=True),
+        claude("4", "3", "assistant", use("t2"), isSidechain=True),
+        claude("5", "2", "user", given("t2")),
+        claude("6", "4", "user", given("t1"), isSidechain=True),
+    )
+    assert (counted(run), run.losses) == ((2, 2, 2), [])
+
+
 def test_what_is_missing_or_broken_is_told_with_its_line(tmp_path):
     """A parent that is not there, a result without its call, a second result, a line that is cut off."""
     path = tmp_path / "it.jsonl"

@@ -56,6 +56,10 @@ class _Answer(msgspec.Struct):
         if error:
             self.error = error
 
+    def asks_for(self, own_id: str) -> bool:
+        """Whether a tool call of that id is one of its own."""
+        return any(tool.id == own_id for tool in self.tools)
+
 
 class _Said(msgspec.Struct):
     """What was said in one lane and not answered yet."""
@@ -140,12 +144,21 @@ class TranscriptTurns:
         """A tool gave something."""
         said = self._lanes.get(lane)
         told = _Result(own_id, result, is_error, time_ms, line)
-        if said is not None and said.answer is not None:
-            said.answer.results.append(told)
+        answer = self._find_answer(own_id, said)
+        if answer is not None:
+            answer.results.append(told)
             return
         self._emit_result(told)
         if said is not None and time_ms is not None:
             said.time_ms = time_ms
+
+    def _find_answer(self, own_id: str, said: _Said | None) -> _Answer | None:
+        """The answer under way that asked for the call, in whatever lane; else the one of the lane."""
+        own = said.answer if said is not None else None
+        if len(self._lanes) > 1 and not (own is not None and own.asks_for(own_id)):
+            answers = (other.answer for other in self._lanes.values())
+            return next((each for each in answers if each is not None and each.asks_for(own_id)), own)
+        return own
 
     def usage(self, usage: JsonObject | None, lane: str = "0") -> None:
         """What the latest answer took, where that is told later."""
