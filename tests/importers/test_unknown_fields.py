@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -158,3 +161,26 @@ def test_a_picture_in_a_rollout_of_codex_is_kept(tmp_path):
     report = reenact.import_runs(tmp_path / source.name, tmp_path / "runs")
     assert report.verdict == "whole"
     assert "data:image/x" in "".join(text_of_captures(tmp_path / "runs"))
+
+
+def test_of_very_many_the_same_ones_are_named_each_time(tmp_path):
+    """Whatever order the sets of a process have: the capture is the same, byte for byte."""
+    names = {f"odd{number}": number for number in range(1500)}
+    entry = {"type": "user", "uuid": "1", "parentUuid": None, "sessionId": "s", "isSidechain": False}
+    entry |= {"timestamp": "2026-01-01T00:00:00Z", "message": {"role": "user", "content": "go"}} | names
+    source = tmp_path / "it.jsonl"
+    source.write_text(json.dumps(entry) + "\n")
+    made = []
+    for seed in "12":
+        words = [sys.executable, "-m", "reenact", "import", str(source), "-o", str(tmp_path / seed), "--json"]
+        done = subprocess.run(
+            words, env=os.environ | {"PYTHONHASHSEED": seed}, check=False, capture_output=True
+        )
+        made.append(
+            (
+                done.stdout.replace(str(tmp_path / seed).encode(), b""),
+                (tmp_path / seed / "manifest.json").read_bytes(),
+            )
+        )
+    assert made[0] == made[1]
+    assert b'"entry.odd0"' in made[0][1]

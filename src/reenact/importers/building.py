@@ -263,7 +263,7 @@ class RunBuilder:
         found = expect_object(place or "the document", value)
         if found.keys() <= (known.plain if isinstance(known, KnownFields) else known):
             return found
-        self.unknown(place, found.keys() - known)
+        self.unknown(place, (name for name in found if name not in known))
         if isinstance(known, KnownFields):
             for inner_place, inner, inner_known in known.inner_objects(place, found):
                 if inner_known is None:
