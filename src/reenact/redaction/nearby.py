@@ -18,44 +18,13 @@ _MAX_CHARS: Final = 1000
 _MIN_MIXED: Final = 8
 _MAX_LINKS: Final = 6
 _LINKS: Final = (
-    *("a", "actual", "an", "answer", "are", "as", "be", "body", "byte", "bytes", "changed", "char", "code"),
-    *("confirm", "const", "content", "current", "data", "default", "description", "equals", "field", "fill"),
-    *(
-        "input",
-        "is",
-        "label",
-        "must",
-        "my",
-        "new",
-        "now",
-        "of",
-        "password",
-        "payload",
-        "q",
-        "ref",
-        "response",
-    ),
-    *(
-        "result",
-        "s",
-        "send",
-        "send_keys",
-        "set",
-        "should",
-        "str",
-        "string",
-        "test",
-        "text",
-        "the",
-        "to",
-        "type",
-    ),
-    *("use", "used", "using", "val", "value", "was", "will", "with", "your"),
+    r"a|actual|an|answer|are|as|be|body|byte|bytes|changed|char|code|confirm|const|content|"
+    r"current|data|default|description|equals|field|fill|input|is|label|must|my|new|now|of|"
+    r"password|payload|q|ref|response|result|s|send|send_keys|set|should|str|string|test|text|the|"
+    r"to|type|use|used|using|val|value|was|will|with|your"
 )
 """Words between a name and its value: of sentences, of types, of members that hold the value."""
-_LINK: Final = (
-    rf"(?:(?:{'|'.join(_LINKS)}|\d{{1,4}})(?![\w.\-]|\((?![\"'\d]))|for[ \t]+[\w.@\-]{{1,40}}(?=:))"
-)
+_LINK: Final = rf"(?:(?:{_LINKS}|\d{{1,4}})(?![\w.\-]|\((?![\"'\d]))|for[ \t]+[\w.@\-]{{1,40}}(?=:))"
 _SIGN: Final = (
     r"(?:</?(?:h[1-6]|[a-z]{1,10})(?:[\s/](?:(?!value)[^<>\n]){0,200}+)?>"  # a tag
     r"|&[a-z]\w{0,20}+(?=[ \t])|\[(?:[^\[\]\n\d]{0,40}+|\w{1,20}=[^\[\]\n]{0,40}+)\]|[^\w\n\\]"

@@ -92,51 +92,12 @@ _LIKELY_VALUES: Final = frozenset({"text", "raw", "current", "content", "data", 
 """The same, where it looks like one."""
 _NAMING_TOOLS: Final = frozenset({"name", "tool", "function", "method"})
 """What these name may be done to a secret, as ``reset_password`` is."""
-_IDENTITIES: Final = frozenset(
-    (
-        *(
-            "id",
-            "ids",
-            "type",
-            "kind",
-            "url",
-            "uri",
-            "href",
-            "model",
-            "version",
-            "date",
-            "time",
-            "timestamp",
-            "at",
-        ),
-        *(
-            "hash",
-            "digest",
-            "sha",
-            "etag",
-            "name",
-            "role",
-            "ref",
-            "path",
-            "file",
-            "created",
-            "updated",
-            "object",
-        ),
-        *(
-            "uuid",
-            "selector",
-            "target",
-            "element",
-            "locator",
-            "pattern",
-            "format",
-            "class",
-            "color",
-            "encoding",
-        ),
-    )
-)
+_IDENTITIES: Final = frozenset({
+    "id", "ids", "type", "kind", "url", "uri", "href", "model", "version", "date", "time",
+    "timestamp", "at", "hash", "digest", "sha", "etag", "name", "role", "ref", "path",
+    "file", "created", "updated", "object", "uuid", "selector", "target", "element",
+    "locator", "pattern", "format", "class", "color", "encoding",
+})  # fmt: skip
 """Members that tell something else than a value of a thing that has a name."""
 _ASKED_END: Final = re.compile(r"(?:\s+(?:field|input|box|textbox|here))?[\s:?.*]*\Z")
 _MAX_ASKED: Final = 60
