@@ -30,6 +30,7 @@ from reenact.seams import stdlib
 from reenact.seams.stdlib.chosen import Source
 from reenact.store.durable import Durability
 from reenact.store.place import discard, put_in_place, staging_folder
+from reenact.volatile.places import working_folder
 from reenact.workspace.recording import Base, WorkspaceOrder
 from reenact.workspace.scan import LIMIT_BYTES
 
@@ -164,7 +165,7 @@ def replay(
     what answered calls did to them is done again, and files that differ before a call or at the end are
     divergences.
     """
-    policy = choose_policy(policy, Path.cwd())
+    policy = choose_policy(policy, Path(working_folder()))
     return ReplayRun(
         path,
         policy=policy,

@@ -45,7 +45,7 @@ from reenact.seams.stdlib import process
 from reenact.seams.stdlib.places import workspace_known
 from reenact.seams.stdlib.written import Written, watched_by
 from reenact.values.objects import message_of
-from reenact.volatile.places import mark_places, own_places
+from reenact.volatile.places import mark_places, own_places, working_folder
 from reenact.workspace.recording import WorkspaceOrder
 
 _NS_PER_MS: Final = 1_000_000
@@ -55,7 +55,7 @@ SURROUNDINGS_VARIABLE: Final = "REENACT_SURROUNDINGS"
 
 def without_places(words: Sequence[str]) -> list[str]:
     """A command line as it would be on another machine: no path of this one's, but for what is asked for."""
-    here, home = f"{Path.cwd()}{os.sep}", f"{Path.home()}{os.sep}"
+    here, home = f"{working_folder()}{os.sep}", f"{Path.home()}{os.sep}"
     first = [os.path.basename(word) if os.path.isabs(word) else word for word in words[:1]]
     return first + [word.replace(here, "").replace(home, f"~{os.sep}") for word in words[1:]]
 
@@ -194,7 +194,7 @@ class CaptureRun(Run):
     def attachments(self) -> Iterable[AbstractContextManager[object]]:
         """What is put into this process so that its calls come to us."""
         yield seams.attached()
-        yield telemetry.beside_hosts(project_beside(Path.cwd()))
+        yield telemetry.beside_hosts(project_beside(Path(working_folder())))
         yield stdlib.attached(self._stand_ins, self._context)
         yield workspace_known(self._workspace.root if self._workspace is not None else None)
         yield watched_by(self._written)
@@ -243,7 +243,7 @@ class CaptureRun(Run):
         facts = {"python": sys.version.split()[0], **self.where()}
         argv = self._redactor.redact_arguments(sys.orig_argv)
         if os.environ.get(SURROUNDINGS_VARIABLE):
-            return {"argv": argv, "cwd": str(Path.cwd())} | facts
+            return {"argv": argv, "cwd": working_folder()} | facts
         return {"argv": without_places(argv)} | facts if self.tells_command else facts
 
     def where(self) -> dict[str, object]:

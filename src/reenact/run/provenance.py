@@ -14,6 +14,8 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
+from reenact.volatile.places import working_folder
+
 POLICY_VARIABLE: Final = "REENACT_POLICY_BUNDLE_ID"
 ISSUE_VARIABLE: Final = "REENACT_ISSUE_NUMBER"
 
@@ -50,7 +52,7 @@ def origin_of_run(
     issue = _issue_number(environ) if issue_number is None else issue_number
     if issue is not None:
         origin["issueNumber"] = issue
-    repo = {**_repo_of_folder(folder or Path.cwd()), **_repo_of_environment(environ)}
+    repo = {**_repo_of_folder(folder or Path(working_folder())), **_repo_of_environment(environ)}
     if repo:
         origin["repo"] = repo
     return origin

@@ -55,7 +55,7 @@ from reenact.seams.stdlib.draws import Draws, watched_by
 from reenact.seams.stdlib.places import workspace_known
 from reenact.store.outfile import write_output
 from reenact.volatile.beside import NAMED
-from reenact.volatile.places import own_places
+from reenact.volatile.places import own_places, working_folder
 from reenact.workspace.history import WorkspaceHistory
 from reenact.workspace.replaying import WorkspaceReplay
 
@@ -68,7 +68,7 @@ def open_source(
     path: str | Path, is_ours: LaneTest = every_lane, root: str = ROOT, *, runs_programs: bool = False
 ) -> ReplaySource:
     """The capture in *path* with what the project says of it; for one run, which takes its calls."""
-    return ReplaySource(path, is_ours, root, project_beside(Path.cwd()), runs_programs)
+    return ReplaySource(path, is_ours, root, project_beside(Path(working_folder())), runs_programs)
 
 
 class ReplayRun(Run):
@@ -131,7 +131,7 @@ class ReplayRun(Run):
             policy=policy,
             on_unmatched=on_unmatched,
             passthrough=passthrough,
-            volatile=[*project_rules(Path.cwd()), *volatile],
+            volatile=[*project_rules(Path(working_folder())), *volatile],
             stall_s=stall_s,
             is_causal=is_causal,
             on_divergence=on_divergence,
@@ -214,7 +214,7 @@ class ReplayRun(Run):
         """What is put into this process so that its calls come to us and none gets past."""
         yield self._guard  # below the seams, which answer some of what it would refuse
         yield seams.attached()
-        yield telemetry.beside_hosts(project_beside(Path.cwd()))
+        yield telemetry.beside_hosts(project_beside(Path(working_folder())))
         yield stdlib.attached(self._stand_ins, self._engine)
         yield workspace_known(self._engine.files.root if self._engine.files is not None else None)
         if self._evidence.draws is not None:

@@ -45,7 +45,7 @@ from reenact.seams.stdlib.places import workspace_known
 from reenact.seams.stdlib.written import Written, watched_by
 from reenact.store.blobs import BlobStore
 from reenact.values.objects import message_of
-from reenact.volatile.places import own_places
+from reenact.volatile.places import own_places, working_folder
 from reenact.workspace.history import WorkspaceHistory
 from reenact.workspace.replaying import WorkspaceReplay
 
@@ -422,7 +422,7 @@ class UpdateRun(Run):
         self._part = part
         root = ROOT if part is None else part.root
         is_ours = (lambda lane: not is_below(lane)) if part is None else part.is_ours
-        source = ReplaySource(path, is_ours, root, project_beside(Path.cwd()))
+        source = ReplaySource(path, is_ours, root, project_beside(Path(working_folder())))
         if part is None and any(LaneName(call.lane).process != ROOT for call in source.calls):
             raise UsageError(
                 f"{path}: several programs were recorded in it; use: reenact update {path} -- COMMAND"
@@ -446,7 +446,7 @@ class UpdateRun(Run):
         self._engine = self.make_engine(
             source,
             redactor,
-            [*project_rules(Path.cwd()), *volatile],
+            [*project_rules(Path(working_folder())), *volatile],
             seed_again(before),
             self._evidence,
             blobs,
@@ -499,7 +499,7 @@ class UpdateRun(Run):
     def attachments(self) -> Iterable[AbstractContextManager[object]]:
         """What is put into this process so that its calls come to us."""
         yield seams.attached()
-        yield telemetry.beside_hosts(project_beside(Path.cwd()))
+        yield telemetry.beside_hosts(project_beside(Path(working_folder())))
         yield stdlib.attached(self._stand_ins, self._engine)
         yield workspace_known(self._engine.files.root if self._engine.files is not None else None)
         yield probes.asked_by(self._engine, lambda host, port: True)  # noqa: ARG005

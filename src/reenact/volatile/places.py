@@ -25,12 +25,16 @@ _MAY_NAME: Final = re.compile("/|%2[Ff]")
 _STAND_IN: Final = "\ue000"
 
 
-def working_folder() -> str:
-    """Where this process works; where that folder is gone, a place below which nothing is."""
+_getcwd: Final = os.getcwd
+"""The real one: a test may put its fake in the place of it."""
+
+
+def working_folder(gone: str = os.devnull) -> str:
+    """Where this process works, or *gone* if that folder was removed; nothing is below the default."""
     try:
-        return os.getcwd()
-    except FileNotFoundError:
-        return os.devnull
+        return _getcwd()
+    except OSError:
+        return gone
 
 
 def own_places(workspace: str | None = None, given: str = "") -> dict[str, str]:

@@ -93,7 +93,7 @@ def test_a_recorded_value_comes_back_without_the_fake(name: str, tmp_path: Path)
         assert SOURCES[name]() == "fixed"
 
 
-OURS = ["time.time_ns", "time.monotonic", "time.perf_counter", "os.getpid", "os.listdir"]
+OURS = ["time.time_ns", "time.monotonic", "time.perf_counter", "os.getpid", "os.listdir", "os.getcwd"]
 """Beside the sources of the agent, what a run itself asks when it begins and ends."""
 
 

@@ -12,6 +12,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 from reenact.boundary import Context, Instant, Lane, current_lane
 from reenact.values.codec import from_text, to_ordered_text
 from reenact.values.objects import type_name
+from reenact.volatile.places import working_folder
 
 Source: TypeAlias = Literal["time", "random", "uuid", "secrets", "subprocess", "files", "cwd", "environ"]
 
@@ -40,16 +41,9 @@ def choose(
     """From now on *context* gets what *sources* yield."""
     _sources[context] = sources
     _everywhere[context] = everywhere
-    _starts[context] = _working_folder()
+    _starts[context] = working_folder(gone=os.sep)
     if variables is not None:
         _variables[context] = variables
-
-
-def _working_folder() -> str:
-    try:
-        return os.getcwd()
-    except OSError:  # it was removed
-        return os.sep
 
 
 def forget(context: Context) -> None:
