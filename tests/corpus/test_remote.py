@@ -434,8 +434,14 @@ def test_pytest_records_to_an_address_and_replays_from_it(team, s3, monkeypatch)
 def kill_when_it_uploads(words, what):
     """Start *words*, and kill them when they send *what*."""
     BadLine.stop_at, BadLine.stopped, BadLine.released = what, Event(), Event()
+    left_behind = Path("temporary").absolute()
+    left_behind.mkdir(exist_ok=True)
     process = subprocess.Popen(
-        words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True
+        words,
+        env=os.environ | {"TMPDIR": str(left_behind)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
     )
     try:
         assert BadLine.stopped.wait(60), process.communicate(timeout=5)
