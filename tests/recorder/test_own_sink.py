@@ -105,7 +105,7 @@ def test_a_run_needs_somewhere_to_go() -> None:
     """A replay reads a directory; a capture needs one or a sink."""
     with pytest.raises(reenact.UsageError, match="needs a path, or a sink"):
         reenact.capture()
-    with pytest.raises(reenact.UsageError, match="give its path beside the sink"):
+    with pytest.raises(reenact.UsageError, match="give its path as well as the sink"):
         reenact.capture(sink=InMemory(), mode="replay")
 
 

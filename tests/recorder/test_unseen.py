@@ -83,7 +83,7 @@ def test_a_connection_past_python_is_a_warning(
         assert libc.connect(sock, address + socket.inet_aton("127.0.0.1") + bytes(8), 16) == 0
     libc.close(sock)
     [warning] = run.warnings
-    assert f"a connection to 127.0.0.1:{port} was made past Python" in warning
+    assert f"a connection to 127.0.0.1:{port} was made by a C library, outside Python" in warning
 
 
 def test_nothing_is_said_of_what_is_outside_the_run(tmp_path: Path, port: int) -> None:
