@@ -6,8 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import reenact
 from reenact.analysis.artifact import open_artifact
-from reenact.viewer.api import LIST_ITEMS, TEXT_CHARACTERS, Bounded, StepSearch, Wanted
+from reenact.analysis.compare import Comparison
+from reenact.viewer.api import LIST_ITEMS, TEXT_CHARACTERS, Api, Bounded, StepSearch, Wanted
 from reenact.viewer.conversation import read_turns
 from reenact.viewer.shelf import Shelf
 from reenact.viewer.static import static_files
@@ -22,6 +24,26 @@ def test_the_how_to_lists_the_keys():
     cells = re.findall(r"^\| (`.*?) \|", page, re.MULTILINE)
     listed = [" ".join(re.findall(r"`(.*?)`", cell)) for cell in cells]
     assert listed == [" ".join(key.split()) for key in keys]
+
+
+# Comparing
+
+
+def test_words_that_differ_are_marked_in_short_texts_too(tmp_path):
+    """Where there are several words to find them among."""
+
+    @reenact.tool
+    def say(text):
+        return text
+
+    for name, text in (("a", "the quick fox"), ("b", "the slow fox")):
+        with reenact.capture(tmp_path / name):
+            say(text)
+    with open_artifact(tmp_path / "a") as left, open_artifact(tmp_path / "b") as right:
+        answer = Api(Shelf([tmp_path])).diff_change(Comparison(left, right), {"place": "0"})
+    assert [tuple(piece) for piece in answer["words"]["$.asked.arguments.text"]] == [
+        (" ", "the "), ("-", "quick"), ("+", "slow"), (" ", " fox"),
+    ]  # fmt: skip
 
 
 # The shelf

@@ -336,7 +336,7 @@ class Api:
             raise UsageError(f"there is no row {place}")
         change = comparison.change(place)
         texts = {one.path: one.text_diff() for one in change.changes if one.text_diff()}
-        words = {one.path: one.word_diff() for one in change.changes if _is_long(one)}
+        words = {one.path: one.word_diff() for one in change.changes if _needs_marks(one)}
         answer: ApiAnswer = Bounded()(msgspec.to_builtins(change) | {"texts": texts, "words": words})
         return answer
 
@@ -378,7 +378,9 @@ def _number(query: Query, name: str, otherwise: int) -> int:
     return int(text)
 
 
-def _is_long(change: JsonChange) -> bool:
-    """Whether two texts are too long for the eye to find what differs."""
-    sides = change.left, change.right
-    return all(isinstance(side, str) for side in sides) and max(map(len, sides)) > _LONG_TEXT
+def _needs_marks(change: JsonChange) -> bool:
+    """Whether the words that differ are to be marked: in texts of several words, and in long ones."""
+    left, right = change.left, change.right
+    if not (isinstance(left, str) and isinstance(right, str)):
+        return False
+    return max(len(left), len(right)) > _LONG_TEXT or min(len(left.split()), len(right.split())) > 1
