@@ -110,7 +110,7 @@ def test_a_shadow_run_is_reported_everywhere(shop):
     assert done.returncode == 1, done.stderr
     text, _, xml = done.stdout.partition("<?xml")
     assert "other tools   runs/3" in text
-    assert text.splitlines()[-1] == "no difference can be shown with this many runs"
+    assert text.splitlines()[-1] == "no difference can be told from this many runs"
     document = ET.fromstring("<?xml" + xml)
     check_junit(document)
     cases = document.findall(".//testcase")

@@ -122,7 +122,7 @@ def test_without_a_test_nothing_is_worse_that_ends_well(shop: Shop) -> None:
     before = sorted(shop.runs.iterdir())
     report = shadow(before[:4], shop.agent, change={"system": "Be brief."}, on_miss="live")
     assert report.counts["tools"] == 2
-    assert report.verdict == "no difference can be shown with this many runs"
+    assert report.verdict == "no difference can be told from this many runs"
     assert sorted(shop.runs.iterdir()) == before
 
 

@@ -69,7 +69,7 @@ def test_an_interval_holds_the_difference() -> None:
 
 
 def test_few_runs_tell_nothing() -> None:
-    assert str(compare_pairs(pairs(3, 2))) == "no difference can be shown with this many runs"
+    assert str(compare_pairs(pairs(3, 2))) == "no difference can be told from this many runs"
 
 
 def test_pass_power_k() -> None:
@@ -101,7 +101,7 @@ def test_experiments_without_a_change_report_few_regressions(samples: int) -> No
         assert report.counts["words"] > 0
         told += report.comparison.is_conclusive
         worse += report.comparison.is_worse
-        assert (report.verdict == "no difference can be shown with this many runs") is not (
+        assert (report.verdict == "no difference can be told from this many runs") is not (
             report.comparison.is_conclusive
         )
     assert told <= 50

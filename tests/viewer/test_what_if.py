@@ -153,7 +153,7 @@ def test_a_run_without_forks_says_how(page, served):
 def test_a_shadow_report_is_shown(page, served):
     """From the list of runs to the report, from there to a run and to what differs."""
     opened(page, served.url)
-    expect(page.get_by_text("no difference can be shown with this many runs")).to_be_visible()
+    expect(page.get_by_text("no difference can be told from this many runs")).to_be_visible()
     page.get_by_role("link", name="shadow.json").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("shadow.json")
     expect(page.get_by_text("2 other tools, 2 the same")).to_be_visible()

@@ -84,7 +84,7 @@ class PairedComparison(msgspec.Struct, frozen=True, rename="camel"):
 
     def __str__(self) -> str:
         if not self.is_conclusive:
-            return "no difference can be shown with this many runs"
+            return "no difference can be told from this many runs"
         word, way = ("worse", "lower") if self.difference < 0 else ("better", "higher")
         points = f"{abs(100 * self.difference):.0f} points {way}"
         return (
