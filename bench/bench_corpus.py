@@ -40,9 +40,9 @@ def figures() -> Iterator[Figure]:
             return
         run = _record(root / "one")
         runs = _copy(run, root / "runs", RUNS)
-        started_s = perf_counter()
-        reenact.index(runs, out=root / "corpus", jobs=0)
-        full_s = perf_counter() - started_s
+        started_s = process_time()  # of one process, as that of the update
+        reenact.index(runs, out=root / "corpus", jobs=1)
+        full_s = process_time() - started_s
         yield _query_by_index(root / "corpus")
         yield _update(runs, root / "corpus", full_s)
         yield _query_without_index(runs)
@@ -97,9 +97,9 @@ def _query_by_index(corpus: Path) -> Figure:
 
 def _update(runs: Path, corpus: Path, full_s: float) -> Figure:
     new = _copy(runs / "000" / "000000", runs / "new", RUNS // 100)
-    started_s = perf_counter()
-    report = reenact.index(out=corpus, jobs=0)
-    ours_s = perf_counter() - started_s
+    started_s = process_time()
+    report = reenact.index(out=corpus, jobs=1)
+    ours_s = process_time() - started_s
     assert report.added == RUNS // 100, report
     shutil.rmtree(new)
     return Figure("index 1 % new runs", ours_s, "all of them", full_s, TimesAsLong(0.05))

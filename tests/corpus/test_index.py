@@ -16,6 +16,7 @@ import pytest
 import reenact
 from reenact.corpus import index as indexing
 from reenact.corpus import parts, sources
+from reenact.corpus.query import indexed_runs
 from reenact.corpus.tables import TABLES
 from reenact.errors import FormatError, StoreError, UnknownVersion, UsageError
 from tests.analysis.recordings import ask, order, record, search
@@ -77,7 +78,7 @@ def test_a_second_index_reads_nothing(runs, monkeypatch):
     """What has not changed is not opened."""
     reenact.index("runs", out="corpus")
     manifest = (runs.parent / "corpus" / "corpus.json").read_bytes()
-    monkeypatch.setattr(parts, "read_source", None)
+    monkeypatch.setattr(parts, "read_sources", None)
     assert counts(reenact.index("runs", out="corpus")) == (0, 0, 0, 3)
     assert (runs.parent / "corpus" / "corpus.json").read_bytes() == manifest
 
@@ -433,3 +434,25 @@ def test_sources_wait_in_a_file_by_the_time_they_were_written():
         ["huge"],
     ]
     assert batches[1] == [huge]
+
+
+def test_the_name_of_a_run_need_not_be_utf8(runs):
+    """It is told with the numbers of the bytes, and found again by that."""
+    for name in (b"bad\xff", b"bad\xfe", b"\\udcff"):
+        shutil.copytree(b"runs/lamp", b"runs/" + name)
+    reenact.index("runs", out="corpus")
+    told = [
+        "runs/\\udcff",
+        "runs/bad\\udcfe",
+        "runs/bad\\udcff",
+        "runs/chat",
+        "runs/deeper/chair",
+        "runs/lamp",
+    ]
+    assert sorted(names("corpus")) == sorted(names("runs")) == told
+    assert counts(reenact.index("runs", out="corpus")) == (0, 0, 0, 6)
+    assert sorted(os.path.relpath(run.path) for run in indexed_runs("corpus")) == sorted(
+        [os.fsdecode(b"runs/bad\xfe"), os.fsdecode(b"runs/bad\xff"), *told[:1], *told[3:]]
+    )
+    with pytest.raises(UsageError, match="is not UTF-8"):
+        reenact.index(os.fsdecode(b"runs/bad\xff"), out="other")

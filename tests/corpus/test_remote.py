@@ -1,5 +1,6 @@
 """Every verb that reads a run takes it at an address and in a pack, and names it as it was given."""
 
+import itertools
 import json
 import os
 import shutil
@@ -20,6 +21,8 @@ from reenact.store.pack import LocalFile, Pack, PackWriter
 from reenact.viewer.shelf import Shelf
 from tests.analysis.recordings import ask, search
 from tests.corpus.test_objects import BadLine, bucket, line  # noqa: F401 — fixtures
+from tests.hard import rounds
+from tests.kills import killed_at
 
 AGENT = "import reenact\n@reenact.tool\ndef find(what):\n    return what.upper()\nprint(find('lamp'))\n"
 
@@ -261,6 +264,41 @@ def test_packs_are_written_whole_and_never_over_another(team, capsys, monkeypatc
     capsys.readouterr()
     text = said(capsys, "pack", "runs", "-o", "b.pack", status=2)
     assert "runs/torn: is interrupted; only finished runs are packed" in text
+
+
+def test_a_pack_that_is_killed_is_whole_or_not_there(team):
+    """At any of the moments at which it changes something on the disk; the next call makes it."""
+    reenact.pack("runs", out="whole.pack")
+    expected = reenact.list_runs("whole.pack")
+    for moment in itertools.count(1, rounds(7, 1)):
+        shutil.rmtree("packs", ignore_errors=True)
+        was_killed = killed_at(moment, lambda: reenact.pack("runs", out="packs/all.pack"))
+        if not Path("packs/all.pack").exists():
+            reenact.pack("runs", out="packs/all.pack")
+        assert [run.name for run in reenact.list_runs("packs/all.pack")] == [run.name for run in expected]
+        assert Path("packs/all.pack").read_bytes() == Path("whole.pack").read_bytes()
+        if not was_killed:
+            break
+    assert moment > 10
+
+
+def test_a_pull_that_is_killed_leaves_whole_runs(team):
+    """Likewise; the next call brings the others."""
+    reenact.pack("runs", out="all.pack")
+    count = len(reenact.list_runs("all.pack"))
+    for moment in itertools.count(1, rounds(29, 1)):
+        shutil.rmtree("back", ignore_errors=True)
+        was_killed = killed_at(moment, lambda: reenact.pull("all.pack", "back"))
+        files = Path("back").rglob("manifest.json")
+        here = [file.parent for file in files if "/." not in str(file)]
+        assert all(reenact.verify(run).is_good for run in here)
+        report = reenact.pull("all.pack", "back")
+        assert not report.problems
+        assert len(report.pulled) + len(report.already_here) == count
+        assert reenact.verify_runs("back").is_good
+        if not was_killed:
+            break
+    assert moment > 20
 
 
 def test_a_pack_becomes_folders_again(team):

@@ -1,1 +1,1 @@
-"""Many runs at once: their tables, an index of them, and SQL over either."""
+"""Many runs at once: tables of them, an index, and SQL over both."""

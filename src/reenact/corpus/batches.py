@@ -1,4 +1,4 @@
-"""Many runs counted or verified, by this process or by others; counted also out of an index of them."""
+"""Statistics and verification of many runs, in one or several processes; statistics also from an index."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ from reenact.workers import map_batches, worker_count
 
 _BATCH: Final = 64
 _RAY_WORKERS: Final = 16
-"""How many a cluster has at least, as far as the size of batches goes."""
+"""The number of workers that is assumed for a cluster when batches are made."""
 
 
 class StatsReport(msgspec.Struct, frozen=True, rename="camel"):
-    """What was counted over runs."""
+    """The result of :func:`stats`."""
 
     stats: Stats
     latencies_ms: list[float]
-    """How long each call took that took time."""
+    """The duration of each call that has one."""
     unreadable: list[str]
-    """What could not be read, and why; everything else is counted."""
+    """What could not be read, and why; all else is counted."""
 
 
 def stats(
@@ -51,13 +51,13 @@ def stats(
     on: str | None = None,
     progress_bar: ProgressBar = no_progress_bar,
 ) -> StatsReport:
-    """Count over one run, all runs in folders, or the corpus that :func:`reenact.index` made of them.
+    """Statistics over one run, all runs in folders, or a corpus that :func:`reenact.index` made.
 
-    *prices* turns tokens into money; *plot* is a ``.png`` or ``.svg`` that charts are written to. *jobs*
-    processes share the work (0: one per core), or *on* ``ray`` its tasks.
+    *prices* turns tokens into money; charts are written to *plot*, a ``.png`` or ``.svg`` file. *jobs*
+    processes share the work (0: one per core), or the tasks of Ray if *on* is ``ray``.
     """
     if plot is not None:
-        plot_format(Path(plot))  # what is wrong with it is said before anything is read
+        plot_format(Path(plot))  # raises before anything is read
     counting = Counting(prices)
     unreadable = _count_runs([*map(str, paths)], counting, jobs=jobs, on=on, progress_bar=progress_bar)
     if plot is not None:
@@ -68,7 +68,7 @@ def stats(
 def _count_runs(
     paths: Sequence[str], counting: Counting, *, jobs: int, on: str | None, progress_bar: ProgressBar
 ) -> list[str]:
-    """Take up all runs in *paths*, or in the one corpus that they name; what could not be read, and why."""
+    """Count all runs in *paths*, or in one corpus; returns what could not be read, and why."""
     corpora = [path for path in paths if is_corpus(path)]
     if corpora:
         if len(paths) > 1:
@@ -91,14 +91,14 @@ def _count_runs(
 
 
 def _make_batches(runs: list[str], workers: int, on: str | None) -> list[list[str]]:
-    """Few runs, which may be long, are shared too: there are some batches for every worker."""
+    """Make several batches per worker even for few runs, since these may be long."""
     shares = 4 * (workers if on is None else max(workers, _RAY_WORKERS))
     size = max(1, min(_BATCH, len(runs) // shares))
     return [runs[start : start + size] for start in range(0, len(runs), size)]
 
 
 def count_batch(runs: Iterable[str], prices: Mapping[str, Price]) -> tuple[list[RunCount], list[str]]:
-    """What is counted in each of *runs*, and what could not be read."""
+    """Count each of *runs*; also returns what could not be read."""
     counts: list[RunCount] = []
     problems: list[str] = []
     for run in runs:
@@ -169,10 +169,10 @@ def _count_rows(
 
 
 class VerifyRunsReport(msgspec.Struct, frozen=True, rename="camel"):
-    """What verifying many runs found."""
+    """The result of :func:`verify_runs`."""
 
     reports: list[VerifyReport]
-    """In path order, of all that could be read."""
+    """The reports on all readable runs, sorted by path."""
     unreadable: list[str]
 
     @property
@@ -189,8 +189,8 @@ def verify_runs(
 ) -> VerifyRunsReport:
     """Check that every run in *paths*, runs and folders of runs, is valid.
 
-    *jobs* processes (0: one per core) share the runs, or *on* the tasks of Ray (``ray``, ``ray=ADDRESS``). A
-    run that cannot be read is told of and keeps none of the others from being verified.
+    *jobs* processes (0: one per core) share the runs, or tasks of Ray with *on* (``ray``, ``ray=ADDRESS``). A
+    run that cannot be read is reported, and the others are verified all the same.
     """
     runs = name_runs(paths)
     workers = worker_count(jobs, is_much=True)
@@ -207,7 +207,7 @@ def verify_runs(
 
 
 def verify_batch(runs: Iterable[str]) -> tuple[list[VerifyReport], list[str]]:
-    """The report on each of *runs*, and what could not be read."""
+    """Verify each of *runs*; also returns what could not be read."""
     reports: list[VerifyReport] = []
     problems: list[str] = []
     for run in runs:
@@ -219,7 +219,7 @@ def verify_batch(runs: Iterable[str]) -> tuple[list[VerifyReport], list[str]]:
 
 
 def _artifact_in(run: str) -> str:
-    """*run*, or the log, bundle or trace that a folder holds which is no capture."""
+    """*run* itself, or the log, bundle or trace in a folder that is no capture."""
     folder = Path(run)
     if is_remote(run) or not folder.is_dir() or RunDir(folder).is_capture:
         return run

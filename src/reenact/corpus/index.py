@@ -1,4 +1,4 @@
-"""An index of runs: the tables of a corpus, brought up to date; it is the old one until it is the new one."""
+"""Creates and updates a corpus, the index of runs; the new version replaces the old one atomically."""
 
 from __future__ import annotations
 
@@ -38,6 +38,7 @@ from reenact.corpus.sources import (
     KnownSource,
     SourceList,
     find_sources,
+    is_utf8,
     root_of,
 )
 from reenact.corpus.stored import MANIFEST, StoredCorpus, corpus_address
@@ -50,28 +51,28 @@ from reenact.workers import map_batches, worker_count
 
 PART_SOURCES: Final = 8 * BATCH_SOURCES
 PART_BYTES: Final = 512 * 1024 * 1024
-"""Parts are merged until they have so much: Parquet is read fastest in few, large files."""
+"""Parts are merged up to this size: few large Parquet files are read fastest."""
 SMALL_PARTS: Final = 16
-"""So many parts may be smaller than half of that."""
+"""At most this many parts may be smaller than half of that."""
 
 
 class IndexReport(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
-    """What :func:`index` did."""
+    """The result of :func:`index`."""
 
     path: str
     runs: int
-    """How many the corpus has now; those that cannot be read included."""
+    """How many the corpus has now, including those that cannot be read."""
     receipts: int
     results: int
     added: int
     changed: int
     removed: int
     unchanged: int
-    """Of runs, receipts and results together."""
+    """Counts runs, receipts and results, like the three numbers before it."""
     rows: dict[str, int]
     size_bytes: int
     problems: list[str]
-    """Runs that could not be read, or not to their end; what could be read of them is there."""
+    """Runs that could not be read, or not completely; their readable part is in the corpus."""
 
 
 def index(
@@ -82,15 +83,15 @@ def index(
     on: str | None = None,
     progress_bar: ProgressBar = no_progress_bar,
 ) -> IndexReport:
-    """Make *out* the index of *runs*, runs and folders of runs; without any, of those it was made of before.
+    """Create or update the index *out* of *runs*, runs and folders of runs; by default those of last time.
 
-    Only what is new or has changed is read, or everything with *full*; by *jobs* processes (0: one per core)
-    or *on* Ray (``ray``, ``ray=ADDRESS``), with the same files as result. The corpus is the old one until it
-    is the new one. Raises :class:`StoreError` where another process is writing it. *out* may be an address.
+    Reads only new and changed runs, or all with *full*, in *jobs* processes (0: one per core) or *on* Ray
+    (``ray``, ``ray=ADDRESS``); the resulting files are the same. The new version replaces the old one
+    atomically. Raises :class:`StoreError` if another process is writing it. *out* may be an address.
     """
     require_arrow()
     address = corpus_address(out)
-    work = _Work(worker_count(jobs, is_much=True), on, progress_bar)
+    work = _WorkOptions(worker_count(jobs, is_much=True), on, progress_bar)
     if address is not None:
         return _index_at(address, runs, work, full=full)
     folder = Path(local_path(out))
@@ -99,8 +100,8 @@ def index(
         return _update(folder, before, runs, work, full=full)[0]
 
 
-class _Work(NamedTuple):
-    """Who does the work, and who is told of it."""
+class _WorkOptions(NamedTuple):
+    """Where the work is done, and how progress is shown."""
 
     jobs: int
     on: str | None
@@ -111,7 +112,7 @@ def _update(
     folder: Path,
     before: CorpusManifest | None,
     runs: Sequence[str | Path],
-    work: _Work,
+    work: _WorkOptions,
     *,
     full: bool,
     stored: StoredCorpus | None = None,
@@ -120,15 +121,18 @@ def _update(
     roots = [root_of(run) for run in runs] or (before.roots if before else [])
     if not roots:
         raise UsageError(f"{where}: is not an index yet; name the runs to index")
+    for root in roots:
+        if not is_utf8(root.path):
+            raise UsageError(f"{root.name}: its path is not UTF-8; name a folder above it")
     with closing(SourceList()) as fresh:
         with without_garbage_collection():
             known = {} if before is None or full else read_known(folder, before, stored)
             changes = _compare(find_sources(roots, known), known, fresh)
-        return _Indexing(folder, before, known, stored).run(roots, changes, work)
+        return _IndexUpdate(folder, before, known, stored).run(roots, changes, work)
 
 
-def _index_at(address: str, runs: Sequence[str | Path], work: _Work, *, full: bool) -> IndexReport:
-    """The same at an address: what was read of each run is copied here, new files go there."""
+def _index_at(address: str, runs: Sequence[str | Path], work: _WorkOptions, *, full: bool) -> IndexReport:
+    """Update a corpus at an address: download what is needed, upload the new files."""
     stored = StoredCorpus(address, is_written=True)
     with TemporaryDirectory(prefix="reenact-index-") as temp, relabel_errors(temp, address):
         folder = Path(temp)
@@ -146,12 +150,12 @@ def _index_at(address: str, runs: Sequence[str | Path], work: _Work, *, full: bo
 
 
 class _Changes(NamedTuple):
-    """What there is now, beside what is known."""
+    """The difference between the sources found now and the known ones."""
 
     fresh: SourceList
-    """Sources that are new or have changed."""
+    """New and changed sources."""
     kinds: Counter[str]
-    """How many sources of each kind there are."""
+    """The number of sources by kind."""
     changed: list[str]
     removed: list[str]
 
@@ -175,7 +179,7 @@ def _compare(
     return _Changes(fresh, kinds, changed, [*missing])
 
 
-class _Indexing:
+class _IndexUpdate:
     """One update of a corpus."""
 
     def __init__(
@@ -193,7 +197,7 @@ class _Indexing:
         self.problems: list[str] = []
 
     def run(
-        self, roots: list[CorpusRoot], changes: _Changes, work: _Work
+        self, roots: list[CorpusRoot], changes: _Changes, work: _WorkOptions
     ) -> tuple[IndexReport, CorpusManifest]:
         fresh = changes.fresh
         parts = [*self._kept_parts([*changes.changed, *changes.removed])]
@@ -218,7 +222,7 @@ class _Indexing:
         return self._report(manifest, changes), manifest
 
     def _kept_parts(self, stale: Sequence[str]) -> Iterator[CorpusPart]:
-        """The parts of before, without the rows of sources that are gone or will be read again."""
+        """The existing parts without the rows of the *stale* sources, which are removed or read again."""
         gone: dict[int, list[str]] = {}
         for name in stale:
             gone.setdefault(self._known[name].part, []).append(name)
@@ -254,7 +258,7 @@ class _Indexing:
         return [*rest, *merged]
 
     def _rewrite(self, parts: Sequence[CorpusPart], without: Sequence[str] = ()) -> CorpusPart:
-        """One part with the rows of *parts*, but for those of the sources *without*."""
+        """Write one part with the rows of *parts*, except those of the sources *without*."""
         files, rows = {}, {}
         if self._stored is not None:
             named = {} if self._before is None else files_of(self._before.parts)

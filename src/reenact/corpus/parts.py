@@ -1,11 +1,11 @@
-"""The files of a corpus: a manifest, and Parquet files in parts; which of them are there for a reader.
+"""The files of a corpus: a manifest, and Parquet files in parts.
 
-corpus.json           which files belong to the corpus; put in place in one step, so that a reader sees the
-                      old corpus or the new one
-TABLE/00000007.parquet    the rows of part 7; a file that the manifest does not name is not there for a reader
-sources/00000007.parquet  what the rows of part 7 were made of, and how it looked then
-index.lock            who writes holds a lock on it
-readers.lock          who reads holds a shared lock on it: files that are no longer needed stay so long
+corpus.json               lists the files of the corpus; it is replaced atomically, so that a reader sees the
+                          old corpus or the new one
+TABLE/00000007.parquet    the rows of part 7; readers ignore a file that the manifest does not list
+sources/00000007.parquet  the sources of part 7, each with a stamp by which changes are detected
+index.lock                locked by the writer
+readers.lock              locked by readers, shared: no file is removed meanwhile
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from reenact.corpus.rows import read_source
+from reenact.corpus.rows import read_sources
 from reenact.corpus.sources import CorpusRoot, KnownSource
 from reenact.corpus.stored import MANIFEST, StoredCorpus, corpus_address
 from reenact.corpus.tables import KEYS, TABLES, CorpusSource, TableRows, arrow_schema
@@ -35,22 +35,22 @@ SOURCES: Final = "sources"
 VERSION: Final = 1
 FORMAT: Final = "reenact.corpus"
 _FOLDER: Final = "\t"
-"""Stands before the mark of a folder, behind those of its files."""
+"""Separates the stamp of a source's files from that of its folder."""
 _ROW_GROUP_BYTES: Final = 32 * 1024 * 1024
 
 
 class CorpusPart(msgspec.Struct, frozen=True, rename="camel"):
-    """Files that came about together."""
+    """The files that were written for one batch of sources."""
 
     id: int
     sources: int
     rows: dict[str, int]
     size_bytes: dict[str, int]
-    """By table; a table without rows has no file."""
+    """By table; there is no file for a table without rows."""
 
 
 class CorpusManifest(msgspec.Struct, frozen=True, rename="camel"):
-    """What ``corpus.json`` holds."""
+    """The content of ``corpus.json``."""
 
     format: str
     version: int
@@ -61,7 +61,7 @@ class CorpusManifest(msgspec.Struct, frozen=True, rename="camel"):
 
 
 def files_of(parts: Iterable[CorpusPart], tables: Iterable[str] = (SOURCES, *TABLES)) -> dict[str, int]:
-    """The files of *parts*, by their names below the corpus, with their sizes."""
+    """The sizes of the files of *parts*, by name relative to the corpus."""
     return {
         str(part_file(Path(), table, part.id)): part.size_bytes[table]
         for table in tables
@@ -72,7 +72,7 @@ def files_of(parts: Iterable[CorpusPart], tables: Iterable[str] = (SOURCES, *TAB
 
 @contextmanager
 def local_corpus(path: str | Path, tables: Iterable[str]) -> Iterator[Path]:
-    """The folder of a corpus; of one at an address, for the time of the block a copy of these *tables*."""
+    """Yield the folder of a corpus; for one at an address, a temporary copy of these *tables*."""
     address = corpus_address(path)
     if address is None:
         yield Path(local_path(path))
@@ -88,24 +88,24 @@ def local_corpus(path: str | Path, tables: Iterable[str]) -> Iterator[Path]:
 
 
 class IndexedBatch(NamedTuple):
-    """The Parquet files of some sources; pure data, so that any process can make it."""
+    """The Parquet files of some sources, in memory: a worker process returns it."""
 
     sources: int
     files: dict[str, bytes]
-    """By table; ``sources`` is one of them."""
+    """By table, including ``sources``."""
     rows: dict[str, int]
     problems: list[str]
 
 
 def index_batch(sources: Sequence[CorpusSource]) -> IndexedBatch:
-    """Read *sources*; the same sources make the same bytes, whoever reads them."""
+    """Read *sources* into Parquet files; equal sources give equal bytes in any process."""
     with without_garbage_collection():
         return _index_batch(sources)
 
 
 @contextmanager
 def without_garbage_collection() -> Iterator[None]:
-    """What is read makes no cycles, and looking for some in it would take a third of the time."""
+    """Disable the collector: rows have no reference cycles, and it would take a third of the time."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -119,8 +119,7 @@ def _index_batch(sources: Sequence[CorpusSource]) -> IndexedBatch:
     writers = _Writers()
     rows, problems = TableRows(), []
     listed: list[tuple[object, ...]] = []
-    for source in sources:
-        reading = read_source(source, rows)
+    for source, reading in zip(sources, read_sources(sources, rows), strict=True):
         if reading.problem is not None:
             problems.append(reading.problem)
         stamp = f"{source.stamp}{_FOLDER}{source.folder}" if source.folder else source.stamp
@@ -135,7 +134,7 @@ def _index_batch(sources: Sequence[CorpusSource]) -> IndexedBatch:
 
 
 class _Writers:
-    """A Parquet file in memory for each table that gets rows."""
+    """Writes a Parquet file in memory for each table that has rows."""
 
     def __init__(self) -> None:
         self._open: dict[str, tuple[Any, Any]] = {}
@@ -177,9 +176,8 @@ def _sources_schema() -> Any:
 
 
 def merge_files(table: str, files: Sequence[Path], without: Sequence[str]) -> tuple[bytes, int]:
-    """The rows of all *files*, but for those of the sources *without*, and how many they are."""
+    """Merge the rows of *files*, except those of the sources *without*; also returns the row count."""
     import pyarrow as pa
-    import pyarrow.compute as pc
     import pyarrow.parquet as pq
 
     schema = _sources_schema() if table == SOURCES else arrow_schema(table)
@@ -192,6 +190,8 @@ def merge_files(table: str, files: Sequence[Path], without: Sequence[str]) -> tu
             for group in range(source.num_row_groups):
                 rows = source.read_row_group(group)
                 if without:
+                    import pyarrow.compute as pc  # which takes a tenth of a second
+
                     rows = rows.filter(pc.invert(pc.is_in(rows[key], value_set=gone)))
                 if rows.num_rows:
                     writer.write_table(rows)
@@ -203,7 +203,7 @@ def merge_files(table: str, files: Sequence[Path], without: Sequence[str]) -> tu
 
 
 def require_arrow() -> None:
-    """Raise :class:`UsageError` where the libraries for tables are missing."""
+    """Raise :class:`UsageError` if the libraries for tables are not installed."""
     try:
         import duckdb  # noqa: F401
         import pyarrow  # noqa: F401
@@ -213,7 +213,7 @@ def require_arrow() -> None:
 
 
 def is_corpus(path: str | Path) -> bool:
-    """Whether *path* is the folder or the address of an index, whatever its version."""
+    """Whether *path* is the folder or the address of an index, of any version."""
     address = corpus_address(path)
     if address is not None:
         return StoredCorpus(address).is_there
@@ -221,7 +221,7 @@ def is_corpus(path: str | Path) -> bool:
 
 
 def part_file(folder: Path, table: str, part: int) -> Path:
-    """The file with the rows that *part* has of *table*."""
+    """The file with the rows of *table* in *part*."""
     return folder / table / f"{part:08d}.parquet"
 
 
@@ -231,9 +231,9 @@ class _Version(msgspec.Struct, frozen=True):
 
 
 def read_corpus(folder: Path) -> CorpusManifest:
-    """The manifest of the corpus in *folder*; :class:`FormatError` where it is not one that we can read."""
+    """The manifest of the corpus in *folder*; raises :class:`FormatError` if we cannot read it."""
     file = folder / MANIFEST
-    if not file.is_file():  # reading a pipe would wait for ever
+    if not file.is_file():  # reading a pipe would block forever
         raise StoreError(f"{folder}: is not an index; make one with: reenact index RUNS -o {folder}")
     text = file.read_bytes()
     remedy = "build it again with: reenact index --full"
@@ -252,7 +252,7 @@ def read_corpus(folder: Path) -> CorpusManifest:
 
 
 def check_files(folder: Path, manifest: CorpusManifest, tables: Iterable[str]) -> dict[str, list[str]]:
-    """By table, the files of a corpus; :class:`StoreError` where one is missing or not whole."""
+    """The files of a corpus by table; raises :class:`StoreError` if one is missing or incomplete."""
     files: dict[str, list[str]] = {}
     for table in tables:
         files[table] = []
@@ -341,11 +341,11 @@ def _open_lock(file: Path) -> int:
 
 @contextmanager
 def keeping_files(folder: Path) -> Iterator[None]:
-    """No file of a corpus in *folder* is removed in the block, even if the corpus is brought up to date."""
+    """Lock the corpus in *folder* for reading: an update removes no file during the block."""
     try:
         fd = os.open(folder / READERS, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:
-        yield  # no corpus, or one that nobody has written here
+        yield  # no corpus, or a copy of one, which has no lock file
         return
     try:
         fcntl.flock(fd, fcntl.LOCK_SH)
@@ -362,13 +362,13 @@ def make_folder(folder: Path) -> None:
 
 
 def last_part(folder: Path, stored: StoredCorpus | None) -> int:
-    """The highest number that a file has, named by the manifest or not: none is written over."""
+    """The highest part number of any file, listed or not: no file is ever overwritten."""
     files: Iterable[Path] = map(Path, stored.files) if stored is not None else folder.glob("*/*.parquet")
     return max((int(file.stem) for file in files if file.stem.isdecimal()), default=0)
 
 
 def remove_unnamed(folder: Path, parts: Sequence[CorpusPart]) -> None:
-    """Remove files of earlier versions of the corpus and of killed writers, unless somebody reads."""
+    """Remove files of earlier versions of the corpus and of killed writers, unless a reader has the lock."""
     named = {str(part_file(folder, table, part.id)) for part in parts for table in part.size_bytes}
     left = [file for table in (SOURCES, *TABLES) for file in (folder / table).glob("*.parquet")]
     left += folder.glob(f"{TEMP_PREFIX}*")

@@ -1,4 +1,4 @@
-"""SQL over runs, by DuckDB: over an index where one is named, else over the runs themselves."""
+"""SQL over runs with DuckDB: over an index if one is given, else over the runs themselves."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from reenact.corpus.parts import (
     require_arrow,
     without_garbage_collection,
 )
-from reenact.corpus.rows import read_source
-from reenact.corpus.sources import CorpusRoot, find_sources, root_of
+from reenact.corpus.rows import read_sources
+from reenact.corpus.sources import CorpusRoot, find_sources, path_of, root_of
 from reenact.corpus.stored import corpus_address
 from reenact.corpus.tables import ALL_COLUMNS, KEYS, TABLES, NeededColumns, TableRows, arrow_schema
 from reenact.errors import StoreError, UsageError
@@ -35,12 +35,12 @@ if TYPE_CHECKING:
 
 _CHUNK_BYTES: Final = 64 * 1024 * 1024
 _READING: Final = ("SELECT", "EXPLAIN", "MULTI")
-"""Statements that change nothing; ``MULTI`` is what DuckDB makes of ``PIVOT``."""
+"""Read-only statements; DuckDB calls ``PIVOT`` ``MULTI``."""
 _CONFIG: Final[dict[str, str | bool | int | float | list[str]]] = {
     "autoinstall_known_extensions": "false",
     "autoload_known_extensions": "false",
 }
-"""Nothing is fetched from anywhere."""
+"""DuckDB must not download extensions."""
 
 
 class QueryColumn(msgspec.Struct, frozen=True):
@@ -56,11 +56,11 @@ class QueryReport(msgspec.Struct, frozen=True):
     columns: list[QueryColumn]
     rows: list[tuple[Any, ...]]
     problems: list[str]
-    """Runs that could not be read, or not to their end."""
+    """Runs that could not be read, or not completely."""
 
 
 class QueryResult:
-    """A result that is handed out piece by piece."""
+    """A result that is read in batches."""
 
     def __init__(
         self, reader: pyarrow.RecordBatchReader, columns: list[QueryColumn], problems: list[str]
@@ -76,10 +76,10 @@ class QueryResult:
 
 
 def query(sql: str, *paths: str | Path, progress_bar: ProgressBar = no_progress_bar) -> QueryReport:
-    """The rows that *sql* selects from the tables of *paths*: one corpus, or runs and folders of runs.
+    """Run *sql* over the tables of *paths*: one corpus, or runs and folders of runs.
 
     The tables are ``runs``, ``calls``, ``messages``, ``events``, ``divergences`` and ``assertions``. Raises
-    :class:`UsageError` where DuckDB refuses *sql*.
+    :class:`UsageError` if DuckDB rejects *sql*.
     """
     with open_query(sql, paths, progress_bar=progress_bar) as result:
         return QueryReport(result.columns, list(result.rows()), result.problems)
@@ -89,7 +89,7 @@ def query(sql: str, *paths: str | Path, progress_bar: ProgressBar = no_progress_
 def open_query(
     sql: str, paths: Sequence[str | Path], *, progress_bar: ProgressBar = no_progress_bar
 ) -> Iterator[QueryResult]:
-    """What :func:`query` gives, without keeping all of it in memory."""
+    """Like :func:`query`, but without holding the whole result in memory."""
     require_arrow()
     import duckdb
 
@@ -114,7 +114,7 @@ def open_query(
 
 @contextmanager
 def _in_one_line() -> Iterator[None]:
-    """What DuckDB says about a query, as one line without a drawing."""
+    """Turn DuckDB's errors into one-line errors of ours."""
     import duckdb
 
     try:
@@ -131,7 +131,7 @@ def _in_one_line() -> Iterator[None]:
 
 
 _PART: Final = re.compile(r"['\"]([^'\"]*/\d{8}\.parquet)['\"]")
-"""The file of a corpus that DuckDB cannot read."""
+"""A corpus file in an error message of DuckDB."""
 _POSITION: Final = re.compile(r"\n\nLINE (\d+): (.*)\n( *)\^")
 
 
@@ -163,7 +163,7 @@ def _make_tables(
     progress_bar: ProgressBar,
     stack: ExitStack,
 ) -> list[str]:
-    """Make what *sql* asks for; which runs could not be read."""
+    """Create the tables that *sql* needs; returns the problems of runs that could not be read."""
     if not paths:
         raise UsageError("name a corpus, or runs to look into")
     corpora = [path for path in paths if is_corpus(path)]
@@ -199,8 +199,7 @@ def _read_runs(
     found: dict[str, list[pa.Table]] = {table: [arrow_schema(table).empty_table()] for table in TABLES}
     rows, problems = TableRows(needed), []
     with progress_bar(len(sources), "reading") as progress, without_garbage_collection():
-        for source in sources:
-            reading = read_source(source, rows)
+        for reading in read_sources(sources, rows):
             if reading.problem is not None:
                 problems.append(reading.problem)
             if rows.text_bytes > _CHUNK_BYTES:
@@ -213,10 +212,10 @@ def _read_runs(
 
 
 class IndexedRun(NamedTuple):
-    """What a corpus says of a run, in short."""
+    """A summary of a run from a corpus."""
 
     path: str
-    """Where it was when it was indexed, absolute."""
+    """Its absolute path at the time of indexing."""
     kind: str | None
     state: str | None
     status: str | None
@@ -228,7 +227,7 @@ class IndexedRun(NamedTuple):
 
 
 def indexed_runs(corpus: str | Path) -> list[IndexedRun]:
-    """The runs of *corpus* that are still where they were, in path order, without opening any."""
+    """The runs of *corpus* that still exist, sorted by path; none is opened."""
     with local_corpus(corpus, ()) as folder:
         roots = read_corpus(folder).roots
     sql = (
@@ -244,8 +243,8 @@ def indexed_runs(corpus: str | Path) -> list[IndexedRun]:
 def _absolute(name: str, roots: Sequence[CorpusRoot]) -> str:
     for root in roots:
         if name == root.name or name.startswith((os.path.join(root.name, ""), f"{root.name}#")):
-            return root.path + name[len(root.name.rstrip("/")) :]
-    return os.path.abspath(name)
+            return path_of(root.path + name[len(root.name.rstrip("/")) :])
+    return path_of(os.path.abspath(name))
 
 
 def _keep(rows: TableRows, found: dict[str, list[pyarrow.Table]]) -> None:
@@ -254,7 +253,7 @@ def _keep(rows: TableRows, found: dict[str, list[pyarrow.Table]]) -> None:
 
 
 def needed_by(connection: duckdb.DuckDBPyConnection, sql: str) -> NeededColumns:
-    """What *sql* needs to be read of runs; everything where that cannot be told."""
+    """The columns that *sql* needs; all of them where that cannot be determined."""
     [(serialized,)] = connection.execute("select json_serialize_sql(?)", [sql]).fetchall()
     tree: Any = msgspec.json.decode(serialized)
     if tree.get("error") or "statements" not in tree:
@@ -273,17 +272,17 @@ def needed_by(connection: duckdb.DuckDBPyConnection, sql: str) -> NeededColumns:
 
 
 class _Named:
-    """The names in a query, wherever they stand: too many cost time, too few would be wrong."""
+    """All names in a query, wherever they occur: one too many costs time, a missing one would be wrong."""
 
     def __init__(self) -> None:
         self.texts: set[str] = set()
         self.aliases: set[str] = set(TABLES)
         self.alone: set[str] = set()
-        """Columns without a table: one that is called as a table means its whole row."""
+        """Column names without a table; such a name that is also a table's means its whole row."""
         self.means_all = False
-        """Whether a column may be meant without being named."""
+        """Whether the query may use columns that it does not name."""
         self.has_function = False
-        """Whether there is a table that a function makes, which may be asked in a text."""
+        """Whether it has a table function, which may get a query as text."""
 
     def walk(self, value: object) -> None:
         if isinstance(value, dict):
@@ -297,7 +296,7 @@ class _Named:
             self.texts.add(value.lower())
 
     def _look_at(self, node: dict[str, Any]) -> None:
-        # A natural join compares whichever columns two tables share; others can be counted or renamed.
+        # A natural join compares all columns that two tables share; the others name columns by position.
         self.means_all |= node.get("class") in ("STAR", "POSITIONAL_REFERENCE")
         self.means_all |= node.get("ref_type") == "NATURAL" or bool(node.get("column_name_alias"))
         self.means_all |= node.get("type") in ("SHOW_REF", "PIVOT")

@@ -1,9 +1,9 @@
-"""Runs of any kind, replay receipts and test results as rows; the same rows with and without an index."""
+"""Makes table rows from runs of any kind, replay receipts and test results, with and without an index."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Final, TypeAlias
@@ -13,8 +13,8 @@ import msgspec
 from reenact.analysis.artifact import Artifact, open_artifact
 from reenact.analysis.index import STATES, StepIndex
 from reenact.analysis.stats import find_retries
-from reenact.corpus.captures import FinishedCapture, RunFacts, add_capture, add_run
-from reenact.corpus.messages import AnswerAsStored, ExchangeAsStored, add_messages
+from reenact.corpus.captures import CaptureBatch, RunFacts, run_row
+from reenact.corpus.messages import AnswerAsStored, ExchangeAsStored, message_rows
 from reenact.corpus.sources import size_on_disk
 from reenact.corpus.tables import (
     CorpusSource,
@@ -22,6 +22,7 @@ from reenact.corpus.tables import (
     TableRows,
     clean_text,
     int_or_none,
+    short_json,
     text_or_none,
     time_us,
 )
@@ -35,15 +36,50 @@ from reenact.trace.sources.capture import CaptureSource
 from reenact.trace.sources.source import RunSource
 from reenact.values.tags import plain
 
+_UNREADABLE: Final = (ReenactError, OSError, RecursionError, msgspec.ValidationError)
+
+
+def read_sources(sources: Iterable[CorpusSource], into: TableRows) -> Iterator[SourceReading]:
+    """Add the rows of each of *sources*, in this order; what came of each is told when its rows are there.
+
+    Finished captures that stand together are read together, in a fifth of the time.
+    """
+    batch = CaptureBatch(into.needed)
+    waiting: list[CorpusSource] = []
+    for source in sources:
+        is_local_run = source.kind == "run" and address_in(source.path) is None
+        is_taken = is_local_run and batch.add(source.path, source.name, is_finished=source.is_finished)
+        if is_taken:
+            waiting.append(source)
+        if batch.is_full or not is_taken:
+            yield from _read_batch(batch, waiting, into)
+            batch, waiting = CaptureBatch(into.needed), []
+        if not is_taken:
+            yield read_source(source, into)
+    yield from _read_batch(batch, waiting, into)
+
+
+def _read_batch(
+    batch: CaptureBatch, sources: Sequence[CorpusSource], into: TableRows
+) -> Iterator[SourceReading]:
+    with closing(batch):
+        try:
+            if sources:
+                batch.add_rows(into)
+        except _UNREADABLE:
+            yield from [read_source(source, into) for source in sources]  # which finds the one that is odd
+        else:
+            yield from [SourceReading(None, is_final=True)] * len(sources)
+
 
 def read_source(source: CorpusSource, into: TableRows) -> SourceReading:
-    """Add the rows of *source*; of a run that cannot be read, one row that says why."""
+    """Add the rows of *source*, by itself; of a run that cannot be read, one row that says why."""
     mark = into.mark()
     try:
         if source.kind == "run":
             return _read_run(source, into)
         (_read_receipt if source.kind == "receipt" else _read_test_result)(source, into)
-    except (ReenactError, OSError, RecursionError, msgspec.ValidationError) as error:
+    except _UNREADABLE as error:
         into.cut(mark)
         problem = _describe_problem(source, error)
         if source.kind == "run" and into.needs("runs"):
@@ -65,11 +101,6 @@ def _add_unreadable(source: CorpusSource, problem: str, into: TableRows) -> None
 
 
 def _read_run(source: CorpusSource, into: TableRows) -> SourceReading:
-    capture = FinishedCapture.load(source.path) if address_in(source.path) is None else None
-    if capture is not None:
-        with closing(capture):
-            if add_capture(capture, source.name, into):
-                return SourceReading(None, is_final=True)
     with open_artifact(source.path) as artifact:
         artifact.index()
         header = artifact.header()
@@ -85,11 +116,11 @@ def _read_run(source: CorpusSource, into: TableRows) -> SourceReading:
                 size_bytes=artifact.size_bytes,
                 problem=problem,
             )
-            add_run(source.name, header, facts, into)
+            into.add("runs", *run_row(source.name, header, facts))
         if into.needs("calls"):
             _add_calls(source.name, artifact, into)
         if into.needs("messages"):
-            add_messages(source.name, _exchanges(artifact), artifact.source, into)
+            into.extend("messages", message_rows(source.name, _exchanges(artifact), artifact.source))
         if into.needs("events"):
             _add_events(source.name, artifact, into)
         is_final = problem is None and header.state in (None, "complete", "recovered")
@@ -97,7 +128,7 @@ def _read_run(source: CorpusSource, into: TableRows) -> SourceReading:
 
 
 def _add_calls(run: str, artifact: Artifact, into: TableRows) -> None:
-    """The index has them in columns already, so that whole columns are added, not rows."""
+    """Add whole columns: the step index is stored by column."""
     payloads: list[_ToolPayloads]
     index, rows = artifact.rows, into.rows["calls"]
     count = len(index)
@@ -131,7 +162,8 @@ def _add_calls(run: str, artifact: Artifact, into: TableRows) -> None:
     rows["is_retry"] += [place in retried for place in range(count)]
     payloads = [(None, None, None)] * count
     if into.needs("calls", "arguments", "result", "error"):
-        payloads = _payloads(artifact.source, index, kind, into)
+        payloads = _payloads(artifact.source, index, kind)
+        into.text_bytes += sum([len(text) for texts in payloads for text in texts if text is not None])
     for column, values in zip(("arguments", "result", "error"), zip(*payloads, strict=True), strict=False):
         rows[column] += values
     into.text_bytes += 150 * count
@@ -145,7 +177,7 @@ _ToolPayloads: TypeAlias = tuple[str | None, str | None, str | None]
 """Arguments, result and error of a call."""
 
 
-def _payloads(source: RunSource, index: StepIndex, kinds: list[str], into: TableRows) -> list[_ToolPayloads]:
+def _payloads(source: RunSource, index: StepIndex, kinds: list[str]) -> list[_ToolPayloads]:
     found: list[_ToolPayloads] = []
     for place, kind in enumerate(kinds):
         has_failed = STATES[index.state[place]] == "error"
@@ -159,18 +191,18 @@ def _payloads(source: RunSource, index: StepIndex, kinds: list[str], into: Table
         error = (ended.failure or outcome.get("modelError")) if ended and has_failed else None
         arguments = result = None
         if kind == "tool" and began is not None:
-            arguments = _payload(source, began.data.get("args"), into)
-            result = _payload(source, outcome.get("result"), into)
-        found.append((arguments, result, _payload(source, error, into)))
+            arguments = _payload(source, began.data.get("args"))
+            result = _payload(source, outcome.get("result"))
+        found.append((arguments, result, _payload(source, error)))
     return found
 
 
-def _payload(source: RunSource, value: object, into: TableRows) -> str | None:
+def _payload(source: RunSource, value: object) -> str | None:
     """A payload as JSON text; ``None`` where there is none, or what it refers to is gone."""
     if value is None:
         return None
     try:
-        return into.add_json(plain(source.resolve(value)))
+        return short_json(plain(source.resolve(value)))
     except (FormatError, StoreError):
         return None
 
@@ -215,7 +247,7 @@ def _add_events(name: str, artifact: Artifact, into: TableRows) -> None:
             text_or_none(event_name(head.type, head.data)) or None,
             text_or_none(head.data.callId),
             text_or_none(head.data.lane),
-            into.add_json(event.data) if has_data else None,
+            short_json(event.data) if has_data else None,
         )
 
 
@@ -243,7 +275,7 @@ def _read_receipt(source: CorpusSource, into: TableRows) -> None:
 
 
 _ABOUT: Final = ("capture", "replay_log", "replay_file")
-"""Under which names a result's artifacts have what the test is about."""
+"""The names in a result's artifacts for the run that the test is about."""
 
 
 def _read_test_result(source: CorpusSource, into: TableRows) -> None:
@@ -268,8 +300,8 @@ def _read_test_result(source: CorpusSource, into: TableRows) -> None:
             found.severity,
             found.status,
             clean_text(found.message),
-            into.add_json(found.params),
-            into.add_json(found.observed),
+            short_json(found.params),
+            short_json(found.observed),
         )
     if isinstance(result.error, TestError):
         into.add("assertions", *same, None, None, None, None, clean_text(result.error.message), None, None)

@@ -1,9 +1,10 @@
-"""What there is to index: runs, replay receipts and test results in folders, with marks of how they look."""
+"""Finds what to index: runs, replay receipts and test results in folders, with stamps to detect changes."""
 
 from __future__ import annotations
 
 import marshal
 import os
+import re
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -17,10 +18,11 @@ from reenact.corpus.tables import CorpusSource, SourceKind
 from reenact.errors import ReenactError, StoreError, relabel_errors
 from reenact.store.objects import address_in
 from reenact.store.remote import is_remote, list_remote, remote_name
+from reenact.store.rundir import OPEN_MANIFEST, RECORDING_LOCK, RECOVERED
 
 BATCH_SOURCES: Final = 1024
 BATCH_BYTES: Final = 64 * 1024 * 1024
-"""So much is read at once by one worker, and makes one part."""
+"""A batch of this size is read by one worker and becomes one part."""
 
 _LAST_NS: Final = 2**63 - 1
 _RUN_NAMES: Final = (*MANIFESTS, *RUN_FILES)
@@ -28,19 +30,20 @@ _FILES_OF_RUN: Final = (
     *("manifest.json", "manifest.open.json", "recovered.json", "events.jsonl"),
     *("REPLAY.jsonl", "replay.json", "trace.json"),
 )
-"""The stamp of a run has a mark for each of them."""
+"""The stamp of a run has an item for each of them."""
+_UNFINISHED: Final = frozenset({OPEN_MANIFEST, RECORDING_LOCK, RECOVERED})
 
 
 class CorpusRoot(msgspec.Struct, frozen=True, rename="camel"):
-    """A run, or a folder of runs, that was named."""
+    """A run, or a folder of runs, that the user named."""
 
     name: str
     path: str
-    """The same, absolute."""
+    """The absolute path of *name*."""
 
 
 class KnownSource(NamedTuple):
-    """A source as it was when it was indexed."""
+    """A source at the time of indexing."""
 
     part: int
     kind: SourceKind
@@ -52,10 +55,10 @@ class KnownSource(NamedTuple):
 def find_sources(
     roots: Iterable[CorpusRoot], known: Mapping[str, KnownSource] | None = None
 ) -> Iterator[CorpusSource]:
-    """Every run, replay receipt and test result in *roots*, each under the name that the user knows it by.
+    """Yield every run, replay receipt and test result in *roots*, named relative to what the user gave.
 
-    Folders of *known* captures are not listed again where nothing says that they changed. Where nothing is
-    known (``None``), nobody will ask later whether they changed, and local ones have neither stamp nor size.
+    Folders of *known* captures are not listed again unless their stamps changed. With ``None``, no index is
+    kept, so local sources get neither stamp nor size.
     """
     roots = list(roots)
     seen: set[str] = set()
@@ -63,15 +66,16 @@ def find_sources(
         with relabel_errors(root.path, root.name):
             for source in _sources_in(root, known):
                 if source.path not in seen:
-                    if number < len(roots):  # a later root may hold it too
+                    if number < len(roots):  # a later root may contain it too
                         seen.add(source.path)
                     yield source
 
 
 def root_of(path: str | Path) -> CorpusRoot:
-    """*path* as the corpus keeps it; an address is where it is."""
+    """*path* as the corpus stores it; an address stays as it is."""
     name = remote_name(path)
-    return CorpusRoot(name, os.path.abspath(name) if address_in(name) is None else name)
+    path = os.path.abspath(name) if address_in(name) is None else name
+    return CorpusRoot(_as_text(name), path)
 
 
 def _sources_in(root: CorpusRoot, known: Mapping[str, KnownSource] | None) -> Iterator[CorpusSource]:
@@ -86,7 +90,7 @@ def _sources_in(root: CorpusRoot, known: Mapping[str, KnownSource] | None) -> It
     if not os.path.isdir(root.path):
         kind = _kind_of_file(root.path) or "run"
         if kind == "run":
-            find_runs([root.path])  # says what is wrong with it
+            find_runs([root.path])  # raises an error that explains the problem
         yield _stamp(root, root.path, kind, [_stat(root.path)])
         return
     has_run = False
@@ -94,11 +98,11 @@ def _sources_in(root: CorpusRoot, known: Mapping[str, KnownSource] | None) -> It
         has_run |= source.kind == "run"
         yield source
     if not has_run:
-        find_runs([root.path])  # likewise
+        find_runs([root.path])  # raises an error that explains the problem
 
 
 class _Walk:
-    """A look through the folders of a root, in the order of their names."""
+    """Walks through the folders of a root in the order of their names."""
 
     def __init__(self, root: CorpusRoot, known: Mapping[str, KnownSource] | None) -> None:
         self._root = root
@@ -106,8 +110,8 @@ class _Walk:
         self._has_stamps = known is not None
 
     def below(self, folder: str, *, is_in_run: bool = False) -> Iterator[CorpusSource]:
-        """What is in *folder* and below it, as :func:`find_runs` finds runs; each folder is listed once."""
-        # Before it is listed: what comes later makes another mark.
+        """Yield the sources in and below *folder*; finds the same runs as :func:`find_runs`."""
+        # Taken before listing, so that a later change gives another stamp.
         mark = _mark_folder(folder) if self._has_stamps else ""
         with os.scandir(folder) as found:
             entries = {entry.name: entry for entry in found}
@@ -118,7 +122,9 @@ class _Walk:
             if self._has_stamps:
                 there = [entries.get(name) for name in _FILES_OF_RUN]
                 stats = [None if entry is None else _stat(entry) for entry in there]
-            yield _stamp(self._root, folder, "run", stats, folder=mark if is_capture else "")
+            source = _stamp(self._root, folder, "run", stats, folder=mark if is_capture else "")
+            is_finished = is_capture and _UNFINISHED.isdisjoint(entries)
+            yield msgspec.structs.replace(source, is_finished=True) if is_finished else source
             is_in_run = True
         if is_capture or (is_in_run and folder == self._root.path):
             return
@@ -129,7 +135,7 @@ class _Walk:
         if entry.is_dir():
             if entry.name.startswith("."):
                 return
-            if entry.is_symlink():  # is followed to a run, and not through folders
+            if entry.is_symlink():  # a link to a run is followed, a link to a folder of runs is not
                 if not is_in_run and is_run(Path(entry.path)):
                     yield from self.below(entry.path)
             elif not is_in_run and (capture := self._unchanged_capture(entry.path)) is not None:
@@ -142,7 +148,7 @@ class _Walk:
                 yield _stamp(self._root, entry.path, kind, [_stat(entry)])
 
     def _unchanged_capture(self, path: str) -> CorpusSource | None:
-        """The known capture in *path*, if its files are as they were: a third of the time of listing it."""
+        """The known capture in *path* if its stamps are unchanged: three times as fast as listing it."""
         name = _name_below(self._root, path)
         known = self._known.get(name)
         if known is None or not known.is_final or not known.folder or known.folder != _mark_folder(path):
@@ -156,7 +162,7 @@ class _Walk:
 
 
 def size_on_disk(path: str) -> int:
-    """Of a run, or of the file that it is."""
+    """The size of a run's files."""
     files = [f"{path}/{name}" for name in _FILES_OF_RUN] if os.path.isdir(path) else [path]
     return sum(found.st_size for found in map(_stat, files) if found is not None)
 
@@ -181,12 +187,32 @@ def _stamp(
 def _name_below(root: CorpusRoot, path: str) -> str:
     if path == root.path:
         return root.name
-    below = path[len(root.path) :].lstrip("/")
+    below = _as_text(path[len(root.path) :].lstrip("/"))
     return f"{root.name}{below}" if root.name.endswith("/") else f"{root.name}/{below}"
 
 
+def _as_text(name: str) -> str:
+    """*name* as a table can hold it: a byte that is not UTF-8 is told as ``\\udcff``."""
+    return name if name.isascii() else name.encode("utf-8", "backslashreplace").decode()
+
+
+def is_utf8(path: str) -> bool:
+    """Whether a manifest can hold *path*."""
+    return _as_text(path) == path
+
+
+_ESCAPED_BYTE: Final = re.compile(r"\\udc([89a-f][0-9a-f])")
+
+
+def path_of(name: str) -> str:
+    """The path that is told as *name*."""
+    if os.path.lexists(name):
+        return name
+    return _ESCAPED_BYTE.sub(lambda byte: chr(0xDC00 + int(byte[1], 16)), name)
+
+
 def _mark(found: os.stat_result) -> str:
-    # The time of change of the inode too: that of the content can be set, and a clock can be off.
+    # With the change time of the inode, because programs can set the modification time.
     return "%x.%x.%x" % (found.st_size, found.st_mtime_ns, found.st_ctime_ns)  # noqa: UP031 — faster
 
 
@@ -203,7 +229,7 @@ def _stat(path: str | os.DirEntry[str]) -> os.stat_result | None:
 
 
 class SourceList:
-    """Sources that are to be read, in a file: what is in memory does not grow with their number."""
+    """Sources to read, kept in a temporary file to save memory."""
 
     def __init__(self) -> None:
         self._file = TemporaryFile(prefix="reenact-index-")  # noqa: SIM115 — until it is closed
@@ -215,17 +241,17 @@ class SourceList:
         return len(self._size_bytes)
 
     def append(self, source: CorpusSource) -> None:
-        """Have *source* read."""
-        # No MessagePack: the path of a source need not be UTF-8.
+        """Add *source*."""
+        # Not MessagePack, because paths need not be UTF-8.
         length = self._file.write(marshal.dumps(msgspec.structs.astuple(source)))
         self._starts.append(self._starts[-1] + length)
         self._written_ns.append(_written_ns(source))
         self._size_bytes.append(source.size_bytes)
 
     def batches(self) -> list[list[int]]:
-        """The places of all sources in pieces of work; those written at about the same time are together.
+        """Group the positions of all sources into batches, ordered by the time of writing.
 
-        So the rows of a part are of a few days, and a query for some days passes over most of the files.
+        So the rows of a part cover a few days, and a query for certain days skips most files.
         """
         batches: list[list[int]] = []
         batch_bytes = 0
@@ -242,7 +268,7 @@ class SourceList:
         return batches
 
     def read(self, places: Iterable[int]) -> list[CorpusSource]:
-        """The sources at *places*."""
+        """The sources at these positions."""
         self._file.flush()
         number = self._file.fileno()
         texts = (
@@ -252,12 +278,12 @@ class SourceList:
         return [CorpusSource(*marshal.loads(text)) for text in texts]
 
     def close(self) -> None:
-        """Have the file go."""
+        """Delete the file."""
         self._file.close()
 
 
 def _written_ns(source: CorpusSource) -> int:
     if "," not in source.stamp and "." not in source.stamp:
-        return 0  # of elsewhere, where nothing says so
+        return 0  # a remote run, whose stamp has no time
     first = next((mark for mark in source.stamp.split(",") if mark), "0.0.0")
     return min(int(first.split(".")[1], 16), _LAST_NS)

@@ -1,8 +1,7 @@
-"""A corpus at an address: the files that are needed are copied here, and new ones are put there, whole.
+"""A corpus in object storage: needed files are downloaded, new ones are uploaded.
 
-Files are never written over. The manifest is replaced only if it is the one that was read, so that of two who
-bring a corpus up to date at once one is told. Files of the version before stay until the next update, for
-those who read it meanwhile.
+Files are never overwritten. The manifest is replaced only if it is still the one that was read, so that one
+of two concurrent updates fails. Files of the version before stay until the next update, for its readers.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ MANIFEST: Final = "corpus.json"
 
 
 def corpus_address(path: str | Path) -> str | None:
-    """The address that *path* is, where a corpus could be; ``None`` for a path on this machine."""
+    """The address of object storage in *path*; ``None`` for a local path, a run or a pack."""
     address = address_in(path)
     if address is None or address.startswith("file:") or "#" in address or address.endswith(PACK_SUFFIX):
         return None
@@ -27,7 +26,7 @@ def corpus_address(path: str | Path) -> str | None:
 
 
 class StoredCorpus:
-    """What is at an address, as it was when this was made."""
+    """A corpus at an address, in its state when this object was created."""
 
     def __init__(self, address: str, *, is_written: bool = False) -> None:
         self._store = ObjectStore(address, is_written=is_written)
@@ -41,25 +40,25 @@ class StoredCorpus:
 
     @property
     def files(self) -> Mapping[str, int]:
-        """The sizes of all objects below the address, by their names there."""
+        """The sizes of all objects below the address, by name."""
         if self._found is None:
             self._found = {each.path: each.size_bytes for each in self._store.objects()}
         return self._found
 
     def fetch_manifest(self, folder: Path) -> None:
-        """Copy the manifest; :class:`StoreError` where another one has come since."""
+        """Download the manifest; raises :class:`StoreError` if it was replaced meanwhile."""
         content = self._store.get(MANIFEST)
         if self._store.look_at(MANIFEST) != self._before:
             raise self._busy()
         (folder / MANIFEST).write_bytes(content)
 
     def fetch(self, folder: Path, files: Mapping[str, int]) -> None:
-        """Copy *files*, named with their sizes, that are not here yet; raises where one is not whole."""
+        """Download those of *files* (sizes by name) that are not in *folder*; raises if one is incomplete."""
         missing = [name for name in files if not (folder / name).exists()]
         self._store.fetch([StoredObject(name, files[name], "", 0) for name in missing], "", folder)
 
     def publish(self, folder: Path, new: Iterable[str], kept: Collection[str]) -> None:
-        """Put the *new* files there, then the manifest, and take out all that is not *kept*."""
+        """Upload the *new* files, then the manifest, and delete all files that are not *kept*."""
         for name in new:
             if not self._store.put_new_file(name, folder / name):
                 raise self._busy()

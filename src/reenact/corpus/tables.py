@@ -1,8 +1,8 @@
-"""The tables of a corpus: their columns, rows being collected, and what the cells of any of them hold."""
+"""The tables of a corpus: their columns, a collector of rows, and conversions of values to cells."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
 ColumnType: TypeAlias = Literal["text", "json", "int", "float", "time", "bool"]
 Rows: TypeAlias = dict[str, list[Any]]
-"""Values by column, all lists equally long."""
+"""Values by column; all lists have the same length."""
 
 
 class Column(NamedTuple):
-    """One column of a table; ``json`` is text that holds JSON, ``time`` is in UTC."""
+    """One column of a table; ``json`` is a JSON text, ``time`` is in UTC."""
 
     name: str
     type: ColumnType
@@ -25,7 +25,7 @@ class Column(NamedTuple):
 
 
 MAX_TEXT_BYTES: Final = 64 * 1024
-"""A longer payload is not in the tables; the run itself has it."""
+"""Longer payloads are not in the tables, only in the run."""
 
 TABLES: Final[Mapping[str, tuple[Column, ...]]] = {
     "runs": (
@@ -139,15 +139,15 @@ TABLES: Final[Mapping[str, tuple[Column, ...]]] = {
     ),
 }
 KEYS: Final = {table: columns[0].name for table, columns in TABLES.items()}
-"""The column that names where a row comes from."""
+"""The column that names the source of a row."""
 SourceKind: TypeAlias = Literal["run", "receipt", "result"]
 
 
 class CorpusSource(msgspec.Struct, frozen=True):
-    """Something that rows are made of."""
+    """A run, receipt or test result that rows are made from."""
 
     name: str
-    """As the user named it; what the rows say."""
+    """The user's name for it, which is in the rows."""
     path: str
     """Where to read it."""
     kind: SourceKind
@@ -155,94 +155,103 @@ class CorpusSource(msgspec.Struct, frozen=True):
     """Changes when the source does."""
     size_bytes: int = 0
     folder: str = ""
-    """The mark of a capture's folder: while that is the same, so is the list of its files."""
+    """The stamp of a capture's folder; while it is unchanged, so is the list of the files."""
+    is_finished: bool = False
+    """Whether its folder, when it was listed, was that of a finished capture; not known where ``False``."""
 
 
 class SourceReading(NamedTuple):
-    """What came of reading a source."""
+    """The result of reading a source."""
 
     problem: str | None
-    """Why it could not be read, or not to its end."""
+    """Why it could not be read, or not completely."""
     is_final: bool
-    """Whether it can only change by being written again; a run being recorded ends by itself."""
+    """Whether it changes only if it is written again; a run that is being recorded still changes."""
 
 
 NeededColumns: TypeAlias = Mapping[str, Collection[str]]
-"""By table, the columns that are to be made: the fewer, the faster. The key is one of them."""
+"""By table, the columns to fill: the fewer, the faster. The key column is always included."""
 ALL_COLUMNS: Final[NeededColumns] = {
     table: [column.name for column in columns] for table, columns in TABLES.items()
 }
 
 
 class TableRows:
-    """Rows being collected, column by column; those of no *needed* column may be missing."""
+    """Rows being collected; those of no *needed* column may be missing.
+
+    They come one by one, or as Arrow tables that are complete already; the order in which they came is kept.
+    """
 
     def __init__(self, needed: NeededColumns = ALL_COLUMNS) -> None:
         self.needed = needed
         self.rows: dict[str, Rows] = {
             table: {column.name: [] for column in columns} for table, columns in TABLES.items()
         }
+        """Those that came one by one since the last Arrow table."""
+        self._pieces: dict[str, list[pyarrow.Table]] = {table: [] for table in TABLES}
         self.text_bytes = 0
         """About how much the rows hold."""
 
     def needs(self, table: str, *columns: str) -> bool:
-        """Whether the table is asked for; with *columns*, whether one of them is."""
+        """Whether the table is needed; with *columns*, whether one of them is."""
         needed = self.needed.get(table, ())
         return any(column in needed for column in columns) if columns else bool(needed)
 
     def add(self, table: str, *values: object) -> None:
-        """One row, its values in the order of the columns."""
+        """Add one row, its values in the order of the columns."""
         self.extend(table, [values])
 
     def extend(self, table: str, rows: Collection[tuple[object, ...]]) -> None:
-        """Rows, the values of each in the order of the columns."""
+        """Add rows, the values of each in the order of the columns."""
         for column, values in zip(self.rows[table].values(), zip(*rows, strict=True), strict=bool(rows)):
             column += values
-        self.text_bytes += 200 * len(rows)
+        self.text_bytes += sum([len(cell) if isinstance(cell, str) else 8 for row in rows for cell in row])
 
-    def add_text(self, text: str | None) -> str | None:
-        """A payload for a row; ``None`` where it is too long for a table."""
-        if text is None or len(text) > MAX_TEXT_BYTES:
-            return None
-        self.text_bytes += len(text)
-        return text
-
-    def add_json(self, value: object) -> str | None:
-        """A payload for a row, as JSON."""
-        if value is None:
-            return None
-        try:
-            return self.add_text(msgspec.json.encode(value).decode())
-        except (TypeError, ValueError, RecursionError):
-            return None  # a lone surrogate, or deeper than anybody nests
+    def add_table(self, table: str, rows: pyarrow.Table) -> None:
+        """Rows that are complete."""
+        self._finish_piece(table)
+        if rows.num_rows:
+            self._pieces[table].append(rows)
+            self.text_bytes += rows.nbytes
 
     def mark(self) -> dict[str, int]:
-        """How many rows there are, to :meth:`cut` back to."""
+        """How many rows came one by one, to :meth:`cut` back to."""
         return {table: len(rows[KEYS[table]]) for table, rows in self.rows.items()}
 
     def cut(self, mark: Mapping[str, int]) -> None:
-        """Forget the rows that were added since *mark*, whole or not."""
+        """Forget the rows that were added since *mark*, whole or not; no Arrow table came meanwhile."""
         for table, count in mark.items():
             for column in self.rows[table].values():
                 del column[count:]
 
     def take(self) -> dict[str, pyarrow.Table]:
         """What has been collected since it was last taken, of tables that have any."""
-        taken = {
-            table: arrow_table(table, rows, self.needed.get(table, ()))
-            for table, rows in self.rows.items()
-            if rows[KEYS[table]]
-        }
-        for rows in self.rows.values():
-            for column in rows.values():
-                column.clear()
+        import pyarrow as pa
+
+        for table in TABLES:
+            self._finish_piece(table)
+        taken = {table: pa.concat_tables(pieces) for table, pieces in self._pieces.items() if pieces}
+        self._pieces = {table: [] for table in TABLES}
         self.text_bytes = 0
         return taken
+
+    def _finish_piece(self, table: str) -> None:
+        rows = self.rows[table]
+        if rows[KEYS[table]]:
+            self._pieces[table].append(arrow_table(table, rows, self.needed.get(table, ())))
+            for column in rows.values():
+                column.clear()
+
+
+def as_columns(table: str, rows: Sequence[tuple[object, ...]]) -> Rows:
+    """*rows* by column, their values being in the order of the columns."""
+    values = map(list, zip(*rows, strict=True)) if rows else ([] for _ in TABLES[table])
+    return {column.name: cells for column, cells in zip(TABLES[table], values, strict=True)}
 
 
 @lru_cache
 def arrow_schema(table: str) -> pyarrow.Schema:
-    """The columns of *table* as Parquet files have them."""
+    """The Arrow schema of *table*."""
     import pyarrow as pa
 
     types = {
@@ -250,22 +259,24 @@ def arrow_schema(table: str) -> pyarrow.Schema:
         "json": pa.string(),
         "int": pa.int64(),
         "float": pa.float64(),
-        "time": pa.timestamp("us"),  # which is DuckDB's own unit
+        "time": pa.timestamp("us"),  # DuckDB's unit
         "bool": pa.bool_(),
     }
     return pa.schema([(column.name, types[column.type]) for column in TABLES[table]])
 
 
-def arrow_table(table: str, rows: Rows, needed: Collection[str]) -> pyarrow.Table:
-    """*rows* with the types of *table*; nothing in columns that are not *needed*."""
+def arrow_table(
+    table: str, rows: Mapping[str, Sequence[Any] | pyarrow.Array], needed: Collection[str]
+) -> pyarrow.Table:
+    """*rows*, by column, with the types of *table*; nothing in columns that are not *needed*."""
     import pyarrow as pa
 
     schema = arrow_schema(table)
     count = len(rows[KEYS[table]])
-    arrays = [
-        pa.array(rows[field.name], type=field.type) if field.name in needed else pa.nulls(count, field.type)
-        for field in schema
-    ]
+    arrays = []
+    for field in schema:
+        values = rows[field.name] if field.name in needed else pa.nulls(count, field.type)
+        arrays.append(values if isinstance(values, pa.Array) else pa.array(values, type=field.type))
     return pa.Table.from_arrays(arrays, schema=schema)
 
 
@@ -276,29 +287,44 @@ _LATEST_MS: Final = 253_402_300_799_999
 _MAX_NAME: Final = 200
 
 
+def short_text(text: str) -> str | None:
+    """A payload for a row; ``None`` where it is too long for a table."""
+    return None if len(text) > MAX_TEXT_BYTES else text if text.isascii() else clean_text(text)
+
+
+def short_json(value: object) -> str | None:
+    """The same of a value, as JSON; ``None`` also where it has none."""
+    if value is None:
+        return None
+    try:
+        return short_text(msgspec.json.encode(value).decode())
+    except (TypeError, ValueError, RecursionError):
+        return None  # a lone surrogate, or deeper than anybody nests
+
+
 def clean_text(text: str) -> str:
     """*text* as a table can hold it: half of a surrogate pair has no UTF-8."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
 def text_or_none(value: object) -> str | None:
-    """A text as a table can hold it; ``None`` for what is no text."""
+    """A text as a table can hold it; ``None`` for other values."""
     return clean_text(value) if isinstance(value, str) else None
 
 
 @lru_cache(maxsize=4096)
 def clean_name(text: str) -> str:
-    """A name as a table can hold it; there are few, so they are remembered."""
+    """A name as a table can hold it; cached, because there are few."""
     return clean_text(text[:_MAX_NAME])
 
 
 def int_or_none(value: object) -> int | None:
-    """An integer as a table can hold it."""
+    """An integer of at most 64 bits, else ``None``."""
     is_int = isinstance(value, int) and not isinstance(value, bool) and -(2**63) <= value < 2**63
     return value if is_int else None  # type: ignore[return-value]  # it is one
 
 
 def time_us(at_ms: float | None) -> int | None:
-    """A time in microseconds; ``None`` where a clock was so far off that it is none."""
-    # No infinity is between the two, nor what is no number.
+    """A time in microseconds; ``None`` if it is not between 1970 and 9999."""
+    # The comparison is false for infinity and NaN.
     return int(at_ms) * 1000 if at_ms is not None and 0 <= at_ms <= _LATEST_MS else None

@@ -1,4 +1,4 @@
-"""Runs moved, each whole or not at all: into object storage and back, into packs and out of them."""
+"""Moves runs to object storage and back, and into packs; each run atomically."""
 
 from __future__ import annotations
 
@@ -23,33 +23,33 @@ from reenact.store.pack import PackWriter
 from reenact.store.remote import RemoteRun, is_remote, list_remote, local_path, local_run
 from reenact.store.rundir import MANIFEST, RunDir, RunState, build_folder
 
-_STORED: Final = "name a pack, or an address such as s3://BUCKET/FOLDER"
-_SHOWN: Final = "reenact show lists the runs in a folder"
+_REMEDY: Final = "name a pack, or an address such as s3://BUCKET/FOLDER"
+_FOLDER_REMEDY: Final = "reenact show lists the runs in a folder"
 
 
 class StoredRun(msgspec.Struct, frozen=True, rename="camel"):
     """A run in object storage or in a pack."""
 
     name: str
-    """Its place below the address; empty where the address is the run."""
+    """Its path below the address; empty if the address is the run itself."""
     path: str
-    """As the verbs take it."""
+    """The address that verbs accept."""
     size_bytes: int
 
 
 class PushReport(msgspec.Struct, frozen=True, rename="camel"):
-    """What :func:`push` did."""
+    """The result of :func:`push`."""
 
     address: str
     pushed: list[str]
     already_there: list[str]
     problems: list[str]
-    """Runs that were not put there, and why."""
+    """Runs that were not stored, and why."""
     size_bytes: int
 
 
 class PullReport(msgspec.Struct, frozen=True, rename="camel"):
-    """What :func:`pull` did."""
+    """The result of :func:`pull`."""
 
     folder: str
     pulled: list[str]
@@ -59,26 +59,26 @@ class PullReport(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class PackingReport(msgspec.Struct, frozen=True, rename="camel"):
-    """What :func:`pack` did."""
+    """The result of :func:`pack`."""
 
     path: str
     runs: int
     size_bytes: int
-    """Of the pack."""
+    """The size of the pack."""
     unpacked_bytes: int
-    """Of the files in it."""
+    """The size of the files in it."""
 
 
 def push(*runs: str | Path, to: str, progress_bar: ProgressBar = no_progress_bar) -> PushReport:
-    """Put captures, and the captures in folders, below the address *to*; each whole or not at all.
+    """Upload captures, and the captures in folders, to the address *to*; each run appears atomically.
 
-    A run that is there already is left alone. One of the same name that is another run is a problem of the
-    report: nothing is ever replaced.
+    A run that is stored already is skipped. Another run of the same name is reported as a problem: nothing is
+    ever replaced.
     """
     found = [(name, path) for root in runs for name, path in _captures(Path(root))]
     store = ObjectStore(to, is_written=True)
     store.check()
-    # A fork comes behind its parent, without which nobody can read it.
+    # A fork comes after its parent, without which it cannot be read.
     found.sort(key=lambda each: len(_parents_of(each[1])))
     report = PushReport(to, [], [], [], 0)
     sent_bytes = 0
@@ -96,7 +96,7 @@ def push(*runs: str | Path, to: str, progress_bar: ProgressBar = no_progress_bar
 
 
 def _parents_of(path: Path) -> list[tuple[str, Path]]:
-    """Each capture that a fork is read through: its place, as the run below says it, and where that is."""
+    """The captures that a fork is read through, each with its path relative to its child, and its path."""
     found: list[tuple[str, Path]] = []
     while len(found) < MAX_GENERATIONS and RunDir(path).state in (RunState.COMPLETE, RunState.RECOVERED):
         fork = RunDir(path).event_log().fork
@@ -110,7 +110,7 @@ def _parents_of(path: Path) -> list[tuple[str, Path]]:
 
 
 def _refuse_orphan(name: str, path: Path, where: str, is_there: Callable[[str], bool]) -> None:
-    """Raise :class:`StoreError` where the run in *path* would come there as *name* without its parent."""
+    """Raise :class:`StoreError` if the run in *path* would be stored as *name* without its parent."""
     for place, parent in _parents_of(path)[:1]:
         looked_for = posixpath.normpath(posixpath.join(name, place))
         if looked_for.startswith(("..", "/")) or not is_there(looked_for):
@@ -125,7 +125,7 @@ def _is_stored(store: ObjectStore, name: str) -> bool:
 
 
 def _captures(root: Path) -> Iterator[tuple[str, Path]]:
-    """Each capture in *root* with its name below the address: a capture itself by its own name."""
+    """Yield the captures in *root* with their names below the address; *root* may be a capture itself."""
     for path in find_runs([str(root)]):
         if not path.is_dir() or not RunDir(path).is_capture:
             raise StoreError(f"{path}: is not a capture; convert it with: reenact import")
@@ -133,10 +133,10 @@ def _captures(root: Path) -> Iterator[tuple[str, Path]]:
 
 
 def pull(source: str | Path, into: str | Path, *, progress_bar: ProgressBar = no_progress_bar) -> PullReport:
-    """Bring the run at *source*, or all runs below it, into the folder *into*; each whole or not at all.
+    """Download the run at *source*, or all runs below it, to the folder *into*; each run appears atomically.
 
-    *source* is an address, a pack, or a run in a pack. A run is verified before it appears. One that is here
-    already is left alone, and one of the same name that is another run is a problem of the report.
+    *source* is an address, a pack, or a run in a pack. A run is verified before it appears. One that exists
+    already is skipped, and another run of the same name is reported as a problem.
     """
     found = _list(source)
     if not found:
@@ -159,7 +159,7 @@ def pull(source: str | Path, into: str | Path, *, progress_bar: ProgressBar = no
 
 
 def _pull_run(run: str, target: Path, into: Path) -> list[Path]:
-    """The runs that were brought: none where it is here; a fork comes with the runs it is read through."""
+    """Download a run, and with a fork its parents; returns the new runs, none if all exist already."""
     target.parent.mkdir(parents=True, exist_ok=True)
     with local_run(run) as copy:
         if _is_here(copy, target):
@@ -194,15 +194,15 @@ def _copy_run(copy: Path, target: Path) -> None:
 
 
 def list_runs(source: str | Path) -> list[StoredRun]:
-    """The runs at and below an address or in a pack, by name; a half-stored run is none."""
+    """The runs at and below an address or in a pack, by name, without incomplete ones."""
     return [StoredRun(run.name, run.path, run.size_bytes) for run in _list(source)]
 
 
 def pack(*runs: str | Path, out: str | Path, progress_bar: ProgressBar = no_progress_bar) -> PackingReport:
-    """Put captures, and the captures in folders, into one file *out*, or into one object at an address.
+    """Pack captures, and the captures in folders, into one file *out*, or into one object at an address.
 
-    They are read there in place: every verb that takes a run takes ``OUT#RUN``. The pack appears whole or not
-    at all; one that is there already is not replaced.
+    They are read in place: every verb that takes a run takes ``OUT#RUN``. The pack appears atomically and
+    never replaces an existing one.
     """
     address = address_in(out)
     target = None if address else Path(local_path(out))
@@ -249,7 +249,7 @@ def _pack_into(
                 writer.close()
                 stream.flush()
                 os.fsync(stream.fileno())
-            os.link(temp, target)  # which never replaces what came there meanwhile
+            os.link(temp, target)  # unlike a rename, it never replaces a file
         finally:
             temp.unlink(missing_ok=True)
         sync_folder(target.parent)
@@ -262,7 +262,7 @@ def _pack_into(
 
 @contextmanager
 def _name_unreadable() -> Iterator[None]:
-    """That a file of a run may not be read is no fault of the pack that is written."""
+    """Name the run's file that cannot be read: the error is not one of the pack that is written."""
     try:
         yield
     except PermissionError as error:
@@ -275,10 +275,10 @@ def _list(source: str | Path) -> list[RemoteRun]:
     if is_remote(source) or address_in(source) is not None:
         return list_remote(source)
     if "://" in str(source):
-        ObjectStore(str(source))  # says that it is none
+        ObjectStore(str(source))  # raises for an unknown kind of address
     path = Path(source)
     if not path.exists():
-        raise StoreError(f"{path}: No such file or directory; {_STORED}")
+        raise StoreError(f"{path}: No such file or directory; {_REMEDY}")
     with os.scandir(path) if path.is_dir() else path.open("rb"):
-        pass  # raises where it may not be read
-    raise StoreError(f"{path}: is not an address or a pack; {_SHOWN if path.is_dir() else _STORED}")
+        pass  # raises if it may not be read
+    raise StoreError(f"{path}: is not an address or a pack; {_FOLDER_REMEDY if path.is_dir() else _REMEDY}")
