@@ -74,6 +74,8 @@ WRAPPINGS = {
 # text, the part of it that must vanish, and what its placeholder stands for
 PLACES: dict[str, tuple[str, str, str]] = {
     "bearer": ("Authorization: Bearer abc.def-123456", "abc.def-123456", "abc.def-123456"),
+    "user at the start of a line": ("curl h.example \\\n-u bob:hunter2xx", "hunter2xx", "hunter2xx"),
+    "user behind a tab": ("curl\t-u bob:hunter2xx h.example", "hunter2xx", "hunter2xx"),
     "bearer in curl": ("curl -H 'authorization: bearer Zm9vYmFyMTIz'", "Zm9vYmFyMTIz", "Zm9vYmFyMTIz"),
     "basic": ("Authorization: Basic dXNlcjpodW50ZXIy", "dXNlcjpodW50ZXIy", "hunter2"),
     "password assigned": ("password=hunter2 user=bob", "hunter2", "hunter2"),
@@ -139,6 +141,7 @@ ORDINARY_NAMES = _words("""
 """)
 
 _TOOL = {
+    "lines with numbers and arrows": "    13\u2192import token\n    14\u2192from dataclasses import Field\n",
     "type": "function",
     "function": {
         "name": "login",

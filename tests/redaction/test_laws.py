@@ -5,8 +5,11 @@ from __future__ import annotations
 import html
 import json
 import re
+import sysconfig
 from base64 import b64decode, b64encode, urlsafe_b64encode
+from collections.abc import Iterable
 from itertools import pairwise
+from pathlib import Path
 from urllib.parse import quote, quote_plus
 
 import pytest
@@ -15,7 +18,8 @@ from hypothesis import strategies as st
 
 from reenact import canonical
 from reenact.errors import UsageError
-from reenact.redaction import PLACEHOLDER, Redactor, literals, names
+from reenact.redaction import PLACEHOLDER, Redactor, coded, jsontext, literals, names, places, tables
+from tests.hard import rounds
 
 from . import redaction_cases as cases
 
@@ -175,6 +179,15 @@ def test_the_prefilter_misses_nothing(profile: str, value: object) -> None:
     assert redactor.redact_json(text) == expected
 
 
+@pytest.mark.parametrize("text", ["passwd%20\u0130&-u9", "password: 12\u00e9abcd34", "token is 1\u00fcx22zz"])
+def test_the_prefilter_knows_letters_beyond_ascii(text: str) -> None:
+    """They go on with a word, though their bytes are no letters."""
+    redactor = Redactor("default", salt=SALT)
+    expected = redactor.redact_text(text)
+    redactor.is_suspect = lambda _: True
+    assert redactor.redact_text(text) == expected != text
+
+
 events = st.lists(
     st.tuples(st.sampled_from(["delta", "content", "text"]), st.integers(0, 1), texts), max_size=4
 ).map(
@@ -197,6 +210,17 @@ def test_the_prefilter_misses_nothing_in_streams(stream: bytes) -> None:
     assert redactor.redact_bytes(expected) == expected
 
 
+@pytest.mark.parametrize("length", range(40, 58))
+@pytest.mark.parametrize("end", ["", "=", "==", "===", "=x"])
+def test_base64_of_any_length_is_read(length: int, end: str) -> None:
+    """Also what nobody can decode, because a character is missing or filled up wrongly."""
+    coded = b64encode(b"a text that is long enough to be read, and longer").decode()[:length]
+    text = f"password=hunter2xyz9 {coded}{end}"
+    redacted = Redactor("default", salt=SALT).redact_text(text)
+    assert "hunter2xyz9" not in redacted
+    assert redacted.endswith(f" {coded}{end}")
+
+
 @settings(deadline=None)
 @given(text=texts.map(str.encode))
 def test_both_searches_for_literals_find_the_same(text: bytes) -> None:
@@ -206,6 +230,85 @@ def test_both_searches_for_literals_find_the_same(text: bytes) -> None:
     for overlapping in (False, True):
         fast = literals.literal_search(searched, overlapping=overlapping)
         assert sorted(fast(text)) == sorted(slow(text))
+
+
+ANCHORED = {
+    "bearer": (places._BEARER, b"bearer"),
+    "auth": (places._AUTH, b"auth"),
+    "basic": (places._BASIC, b"basic"),
+    "cookies": (places._COOKIES, b"set-cookie", b"cookie"),
+    "rows": (tables._HTML_ROW, b"<tr"),
+    "insert": (tables._INSERT, b"into"),
+    **{str(number): (pattern, *anchors) for number, (pattern, anchors) in enumerate(places._ANNOUNCED)},
+}
+_announcing = [
+    *(
+        "bearer ",
+        "BEARER%20abcdefgh1",
+        "auth",
+        "_auth=",
+        "Basic dXNlcjpwdw==",
+        "set-cookie: a=b;",
+        "coo\u212aie:",
+    ),
+    *("<tr>", "<TR a>", "</tr>", "insert into t (a) values (1)", "identified by '", "basic_auth('u', 'pw')"),
+    *(
+        "machine h login u password x1",
+        "default login",
+        "X-Token: 12ab",
+        "x-",
+        "HTTP/1.1",
+        "\r\n",
+        "\u0130",
+        "\u017f",
+    ),
+    *(
+        "-u bob:pw123456",
+        "--user",
+        "A" * 19,
+        "A" * 20,
+        "=",
+        "\n[1]",
+        '\ndata: {"a": 1}',
+        "\x1b[31m",
+        "\\e[0m",
+    ),
+]
+announcing_texts = st.lists(st.sampled_from([*_announcing, *_pieces]), max_size=12).map("".join)
+
+
+def _spans(found: Iterable[re.Match[str]]) -> list[tuple[int, int]]:
+    return [match.span() for match in found]
+
+
+def _check_short_ways(text: str) -> None:
+    """Compare each search for a literal beginning with the expression alone."""
+    for pattern, *anchors in ANCHORED.values():
+        assert _spans(literals.matches_from(pattern, text, *anchors)) == _spans(pattern.finditer(text)), (
+            pattern
+        )
+    assert _spans(coded._runs(text)) == _spans(coded._RUN.finditer(text))
+    headers = (line for line in places._HEADER_LINE.finditer(text) if line["name"][:2] in ("X-", "x-"))
+    assert _spans(literals.matches_from(places._HEADER_LINE, text, b"x-")) == _spans(headers)
+    if not jsontext.is_json(text):
+        lines = [line.span(1) for line in jsontext._LINE.finditer(text) if jsontext.is_json(line[1])]
+        assert jsontext.json_spans(text) == lines
+    if coded._COLOURS.search(text):
+        assert any(mark in literals.to_searched(text) for mark in coded._COLOUR_MARKS)
+
+
+@settings(deadline=None)
+@given(text=announcing_texts)
+def test_the_short_ways_find_what_the_expressions_find(text: str) -> None:
+    """A search for how a match begins finds the same matches as the expression that is tried everywhere."""
+    _check_short_ways(text)
+
+
+def test_the_short_ways_find_the_same_in_sources() -> None:
+    """The same in the source of Python's library."""
+    files = sorted(Path(sysconfig.get_paths()["stdlib"]).glob("*/*.py"))
+    for file in files[:: max(1, len(files) // rounds(60, 2000))]:
+        _check_short_ways(file.read_text(errors="surrogateescape"))
 
 
 NAMES = st.sampled_from(

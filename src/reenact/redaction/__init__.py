@@ -1,4 +1,4 @@
-"""Redaction: secrets leave every payload before it reaches the disk."""
+"""Redaction: removes secrets from every payload before it is written to disk."""
 
 from reenact.formats.capture import PLACEHOLDER
 from reenact.redaction.families import SHAPES, SecretRule, Shapes

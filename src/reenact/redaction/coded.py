@@ -1,11 +1,11 @@
-"""Secrets behind a coding: registered values in all their forms, and texts with their codings undone.
+"""Encoded secrets: the forms of registered values, and decoding of texts.
 
-One table of codes says how a character can be written otherwise: percent escapes and HTML entities, each
-also coded again, escapes of string literals, and the colours of a terminal, which mean no character at all.
-:class:`View` undoes them and knows where each character came from.
+One expression has all codes for a character: percent escapes and HTML entities, each also encoded repeatedly,
+escapes of string literals, and terminal colours, which stand for no character. :class:`View` decodes them and
+knows where each character came from.
 
-In base64 three bytes become four characters, so a secret looks in one of three ways, depending on how many
-bytes stand before it; its first and last character also depend on its neighbours and are left out.
+Base64 encodes three bytes as four characters, so a secret has three forms, depending on the number of bytes
+before it; its first and last character also depend on the neighbours and are left out.
 """
 
 from __future__ import annotations
@@ -26,10 +26,15 @@ from reenact.errors import UsageError
 from reenact.formats.capture import PLACEHOLDER
 from reenact.lazy_regex import LazyRegex
 from reenact.redaction.edits import Edit, apply, narrowed
+from reenact.redaction.literals import to_searched
 from reenact.redaction.placeholder import unquoted_placeholders
 
 MIN_RUN: Final = 20
-"""Shorter runs of base64 characters are taken for words."""
+"""Shorter runs of base64 characters count as words."""
+
+RUN: Final = b"a" * MIN_RUN
+TO_RUN: Final = bytes(97 if chr(code) in ascii_letters + digits + "+/_-" else 32 for code in range(256))
+"""Turns a text into one in which ``RUN`` stands where a run of base64 characters does."""
 
 _BREAK: Final = r"(?:\\r)?\\n|\r?\n"
 _RUN: Final = LazyRegex(rf"[A-Za-z0-9+/_\-]{{{MIN_RUN},}}(?:(?:{_BREAK})[A-Za-z0-9+/_\-]{{4,}})*+={{0,2}}")
@@ -44,14 +49,14 @@ _TO_URLSAFE: Final = str.maketrans("+/", "-_")
 
 
 MAX_DEPTH: Final = 4
-"""So many codings one around the other are undone; each costs a pass, so there is an end."""
+"""At most this many nested encodings are decoded, since each costs a pass."""
 
 _ENTITIES: Final = {
     name: sign for name, sign in html5.items() if name[-1] == ";" and len(sign) == 1 and sign.isascii()
 }
 _COLOUR_END: Final = r"\[[0-9;:]{0,20}[mK]"
 _COLOUR: Final = rf"\x1b{_COLOUR_END}|\\\\{{0,7}}(?:u001[bB]|x1[bB]|033|e){_COLOUR_END}"
-# Each way begins with a character of its own, so that the search passes over all others at once.
+# Each alternative begins with a different character, so that the search skips all others quickly.
 _CODE: Final = (
     rf"%(?:25){{0,{MAX_DEPTH}}}(?P<percent>[0-7][0-9A-Fa-f])"
     rf"|&(?:amp;){{0,{MAX_DEPTH}}}(?:#(?P<decimal>[0-9]{{1,7}})|#[xX](?P<hex>[0-9A-Fa-f]{{1,6}})"
@@ -59,18 +64,20 @@ _CODE: Final = (
     rf"|{_COLOUR}"
     r"|\\\\{0,7}(?:u00|x)(?P<escape>[2-7][0-9A-Fa-f])"
 )
+_COLOUR_MARKS: Final = (b"\x1b[", b"1b[", b"1B[", b"033[", b"\\e[")
+"""One of them is in each colour; they are found faster."""
 _CODES: Final = LazyRegex(_CODE)
 _COLOURS: Final = LazyRegex(_COLOUR)
 _UNRESERVED: Final = frozenset(ascii_letters + digits + "-._~")
-"""RFC 3986: written as an escape they mean the same as without."""
+"""RFC 3986: escaped or not, these mean the same."""
 _SYNTAX: Final = frozenset("&<>\"'\\`")
 _SYNTAX_CODE: Final = LazyRegex(
     r"&(?:amp;)*+(?:lt|gt|quot|apos|LT|GT|QUOT|#0*(?:34|39|60|62)|#[xX]0*(?:22|27|3[cCeE]));"
 )
 
 
-def _undone(code: re.Match[str], colour: str, *, with_syntax: bool) -> str | None:
-    """What *code* stands for; None if undoing it could join or cut values."""
+def _decode_code(code: re.Match[str], colour: str, *, with_syntax: bool) -> str | None:
+    """The character that *code* stands for; ``None`` if decoding it could join or split values."""
     if code["percent"]:
         sign = chr(int(code["percent"], 16))
         return sign if with_syntax or sign in _UNRESERVED else None
@@ -86,20 +93,20 @@ def _undone(code: re.Match[str], colour: str, *, with_syntax: bool) -> str | Non
 
 
 class View:
-    """A text with its codes undone, and where in the text its characters stand.
+    """A decoded text, which can map positions back to the original.
 
-    Codes of signs that belong to a syntax stay unless *with_syntax*: undone, ``&quot;`` would end a value and
-    ``%26`` a field. A change of *colour* goes on with the word, or is a space between two.
+    Codes of syntax characters stay unless *with_syntax*: decoded, ``&quot;`` would end a value and ``%26`` a
+    field. *colour* replaces each change of colour: nothing, or a space between two words.
     """
 
     def __init__(self, text: str, *, colour: str = "", with_syntax: bool = False) -> None:
         self._joints: list[tuple[int, int]] = []
-        """From where on, and before or behind a colour that stands there, positions are shifted."""
+        """Positions in the view where the shift changes; the second member is true for a removed colour."""
         self._shifts = [0]
         pieces: list[str] = []
         done = length = 0
         for code in _CODES.finditer(text) if any(mark in text for mark in "%&\x1b\\") else ():
-            sign = _undone(code, colour, with_syntax=with_syntax and not code["percent"])
+            sign = _decode_code(code, colour, with_syntax=with_syntax and not code["percent"])
             if sign is None:
                 continue
             pieces += (text[done : code.start()], sign)
@@ -110,7 +117,7 @@ class View:
         self.text: Final = "".join((*pieces, text[done:])) if pieces else text
 
     def in_text(self, edits: Sequence[Edit]) -> list[Edit]:
-        """The *edits* of this view as edits of the text; colours around a secret stay."""
+        """Convert *edits* of this view to edits of the original; colours around a secret stay."""
         if not self._joints:
             return list(edits)
         return [Edit(*self._span(edit.start, edit.end), edit.new) for edit in edits]
@@ -122,19 +129,28 @@ class View:
 
 
 def views(text: str) -> Iterator[Callable[[str], View]]:
-    """The ways to read *text*, and what is made of it meanwhile."""
+    """The ways to decode *text*, as functions, because the text changes between them."""
     yield View
-    if _COLOURS.search(text):
+    searched = to_searched(text)
+    if any(mark in searched for mark in _COLOUR_MARKS) and _COLOURS.search(text):
         yield lambda text: View(text, colour=" ")
     if "&" in text and _SYNTAX_CODE.search(text):
         yield lambda text: View(text, with_syntax=True)
 
 
 def undo_codes(text: bytes) -> Iterator[bytes]:
-    """*text* with all its codes undone, however often coded, in each way to read it."""
+    """Yield *text* fully decoded, in each way to read its colours."""
     plain = text.decode("latin-1")
     for colour in ("", " ") if _COLOURS.search(plain) else ("",):
-        undone = _CODES.sub(lambda code: _undone(code, colour, with_syntax=True) or "", plain)  # noqa: B023
+        known: dict[str, str] = {}  # tables in sources have the same few codes hundreds of times
+
+        def undo(code: re.Match[str], colour: str = colour, known: dict[str, str] = known) -> str:
+            sign = known.get(code[0])
+            if sign is None:
+                sign = known[code[0]] = _decode_code(code, colour, with_syntax=True) or ""
+            return sign
+
+        undone = _CODES.sub(undo, plain)
         if undone != plain:
             yield undone.encode("latin-1")
 
@@ -143,18 +159,18 @@ _READABLE_CHARS: Final = 24
 
 
 def is_readable(data: bytes) -> bool:
-    """Whether *data* begins like a text."""
+    """Whether the start of *data* is text."""
     head = data[: _READABLE_CHARS // 4 * 3].decode("latin-1")
     return len(head) >= 12 and head.isascii() and all(sign.isprintable() or sign in "\t\r\n" for sign in head)
 
 
 def encoded_forms(secret: bytes) -> list[str]:
-    """The parts of base64 text that stand for *secret* whatever surrounds it, both alphabets."""
+    """The base64 texts of *secret* that do not depend on its neighbours, in both alphabets."""
     return list(dict.fromkeys(form for form, _ in shifted_forms(secret)))
 
 
 def shifted_forms(secret: bytes) -> Iterator[tuple[str, int]]:
-    """The same, each with the number of bytes before the secret in its group of three."""
+    """The same, each with the number of bytes before the secret in its group of three bytes."""
     for before in range(3):
         padded = b"\0" * before + secret
         text = b64encode(padded + b"\0" * (-len(padded) % 3)).decode()
@@ -163,7 +179,7 @@ def shifted_forms(secret: bytes) -> Iterator[tuple[str, int]]:
 
 
 def decoded_around(text: bytes, start: int, before: int) -> tuple[bytes, int]:
-    """What base64 stands for around a form found at *start*, and where in it the form's secret begins.
+    """Decode the base64 around a form found at *start*; also returns where the form's secret begins.
 
     *before* is the number of bytes before the secret in its group of three.
     """
@@ -182,16 +198,27 @@ def decoded_around(text: bytes, start: int, before: int) -> tuple[bytes, int]:
 def base64_edits(
     text: str, is_suspect: Callable[[str], bool], redact: Callable[[str], str]
 ) -> Iterator[Edit]:
-    """Edits for the runs that *redact* changes when they are decoded.
+    """Edits for the runs of base64 whose decoded text *redact* changes.
 
-    A run that is nothing but a secret becomes its placeholder; one with more in it is encoded again,
-    so that an agent that is replayed can still decode it.
+    A run that is only a secret becomes its placeholder; one with more content is encoded again, so that a
+    replayed agent can still decode it.
     """
-    for run in _RUN.finditer(text):
+    for run in _runs(text):
         if is_suspect(_BREAKS.sub("", run[0])):
             new = _rewrite(run[0], redact)
             if new != run[0]:
                 yield narrowed(run.start(), run[0], new) if new[:1] != "<" else Edit(*run.span(), new)
+
+
+def _runs(text: str) -> Iterator[re.Match[str]]:
+    """What ``_RUN`` finds, from the marks on by which a run is found faster."""
+    marked = text.encode("ascii", "replace").translate(TO_RUN)
+    start = marked.find(RUN)
+    while start >= 0:
+        run = _RUN.match(text, start)
+        assert run is not None
+        yield run
+        start = marked.find(RUN, run.end())
 
 
 def _rewrite(run: str, redact: Callable[[str], str]) -> str:
@@ -201,12 +228,12 @@ def _rewrite(run: str, redact: Callable[[str], str]) -> str:
         new = _redact_coded(joined[skipped:], redact)
         if new is not None:
             whole = joined[:skipped] + new
-            return _wrapped(whole, line_end.start(), line_end[0]) if line_end and new[:1] != "<" else whole
+            return _wrap_lines(whole, line_end.start(), line_end[0]) if line_end and new[:1] != "<" else whole
     return run
 
 
 def _redact_coded(text: str, redact: Callable[[str], str]) -> str | None:
-    """*text* decoded, redacted and encoded again; None if it is no base64 or holds no secret."""
+    """Decode, redact and encode *text*; ``None`` if it is no base64 or has no secret."""
     body = text.rstrip("=")
     try:
         data = b64decode(body.translate(_URLSAFE) + "=" * (-len(body) % 4), validate=True)
@@ -223,7 +250,7 @@ def _redact_coded(text: str, redact: Callable[[str], str]) -> str | None:
     return encoded if text != body or len(body) % 4 == 0 else encoded.rstrip("=")
 
 
-def _wrapped(text: str, width: int, line_end: str) -> str:
+def _wrap_lines(text: str, width: int, line_end: str) -> str:
     return line_end.join(text[at : at + width] for at in range(0, len(text), width))
 
 
@@ -231,7 +258,7 @@ _ESCAPED: Final = LazyRegex(r"[^\s\"'<>&=?#\\`]{4,}+")
 
 
 def percent_edits(text: str, redact: Callable[[str], str]) -> Iterator[Edit]:
-    """Edits for what *redact* changes behind percent escapes: JSON in a parameter, a key in a form."""
+    """Edits for secrets in percent-encoded text: JSON in a parameter, a key in a form."""
     for run in _escaped_runs(text):
         if "%" in run[0]:
             plain = (unquote_plus if "%20" not in run[0] else unquote)(run[0], errors="surrogateescape")
@@ -242,7 +269,7 @@ def percent_edits(text: str, redact: Callable[[str], str]) -> Iterator[Edit]:
 
 
 def _escaped_runs(text: str) -> Iterator[re.Match[str]]:
-    """The runs of the lines with a percent sign."""
+    """The runs in lines that have a percent sign."""
     sign = text.find("%")
     while sign >= 0:
         end = text.find("\n", sign)
@@ -254,7 +281,7 @@ def _escaped_runs(text: str) -> Iterator[re.Match[str]]:
 MIN_LENGTH: Final = 4
 
 _JSON_LEVELS: Final = 3
-"""A JSON text inside a JSON string inside a JSON string."""
+"""JSON may be nested in JSON strings this often."""
 
 _PERCENT: Final = LazyRegex(r"%[0-9A-F]{2}")
 
@@ -265,14 +292,14 @@ class Registered:
     def __init__(self, secrets: Sequence[str | bytes]) -> None:
         plain = [_as_text(secret) for secret in secrets]
         self.encoded: Final = {form: secret for secret in plain for form in encoded_forms(_as_bytes(secret))}
-        """The base64 forms, which look different in company, and the secrets they stand for."""
+        """By base64 form, which depends on the bytes before: the secret."""
         self.forms: Final = self.encoded | {form: secret for secret in plain for form in _forms(secret)}
-        """All forms, those of base64 included."""
+        """By form, including those of base64: the secret."""
         longest_first = sorted(self.forms, key=len, reverse=True)
         self._pattern = re.compile("|".join(map(re.escape, longest_first))) if plain else None
 
     def find(self, text: str) -> Iterator[tuple[int, int, str]]:
-        """Start, end and plain value of every form of a secret; the longest form wins."""
+        """Yield start, end and plain value of every form in *text*; the longest form wins."""
         if self._pattern is not None:
             for match in self._pattern.finditer(text):
                 yield *match.span(), self.forms[match[0]]

@@ -1,4 +1,4 @@
-"""Replacements in a text, and where positions in it move to."""
+"""Replacements in a text, and the new positions after them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Edit(NamedTuple):
 
 
 def in_order(edits: Iterable[Edit], kept: Sequence[tuple[int, int]] = ()) -> list[Edit]:
-    """The edits by position, longest first, without those that overlap one before or a span to be *kept*."""
+    """Sort the edits, the longest first, and drop those that overlap one before or a span to be *kept*."""
     chosen: list[Edit] = []
     spans = iter(sorted(kept))
     span = next(spans, None)
@@ -30,7 +30,7 @@ def in_order(edits: Iterable[Edit], kept: Sequence[tuple[int, int]] = ()) -> lis
 
 
 def apply(text: str, edits: Sequence[Edit]) -> str:
-    """*text* with all *edits* made; they are in order and apart."""
+    """Apply *edits*, which are sorted and do not overlap."""
     pieces: list[str] = []
     done = 0
     for start, end, new in edits:
@@ -40,7 +40,7 @@ def apply(text: str, edits: Sequence[Edit]) -> str:
 
 
 def moved(cuts: Sequence[int], edits: Sequence[Edit]) -> list[int]:
-    """Where ascending positions stand after *edits*; one inside an edit moves behind what replaced it."""
+    """The new positions of ascending *cuts*; one inside an edit moves behind the replacement."""
     after: list[int] = []
     shift = upcoming = 0
     for cut in cuts:
@@ -53,7 +53,7 @@ def moved(cuts: Sequence[int], edits: Sequence[Edit]) -> list[int]:
 
 
 def moved_spans(spans: Sequence[tuple[int, int]], edits: Sequence[Edit]) -> list[tuple[int, int]]:
-    """Where ascending spans stand after *edits* outside of them."""
+    """The new positions of ascending spans after *edits* outside of them."""
     places = moved([place for span in spans for place in span], edits)
     return list(zip(places[::2], places[1::2], strict=True))
 
@@ -63,13 +63,13 @@ def _growth(edit: Edit) -> int:
 
 
 def narrowed(start: int, old: str, new: str) -> Edit:
-    """The edit that turns *old*, standing at *start*, into *new*, without their common ends."""
+    """The edit that turns *old* at *start* into *new*, without their common prefix and suffix."""
     head = _common_length(old, new)
     tail = _common_length(old[:head:-1], new[:head:-1])
     return Edit(start + head, start + len(old) - tail, new[head : len(new) - tail])
 
 
 def _common_length(one: str, other: str) -> int:
-    """How many characters two texts start with in common."""
+    """The length of the common prefix of two texts."""
     pairs = enumerate(zip(one, other, strict=False))
     return next((place for place, (a, b) in pairs if a != b), min(len(one), len(other)))

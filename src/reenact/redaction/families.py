@@ -1,8 +1,8 @@
-"""Secrets that are known by their shape, wherever they stand: one table, each row with its source.
+"""Secrets that are recognised by their shape in any place: one table, each row with its source.
 
-The sources are what the issuer documents, and the rules of two scanners of repositories: gitleaks
-(``config/gitleaks.toml``) and detect-secrets (``plugins/``). The patterns here are our own and wider: a
-scanner must not cry wolf, and a recorder must not write a key whose length has changed.
+The sources are the issuers' documentation and the rules of two scanners of repositories: gitleaks
+(``config/gitleaks.toml``) and detect-secrets (``plugins/``). Our patterns are wider: a scanner must avoid
+false alarms, but a recorder must not store a key because its length has changed.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from reenact.lazy_regex import LazyRegex
 from reenact.redaction.literals import Search, literal_search, to_searched
 from reenact.redaction.placeholder import PRIVATE_KEY
 
-# A token starts where no word goes on. Escapes of JSON and URLs and terminal colours end in a letter or
-# digit and are no words.
+# A token does not start inside a word. Escapes of JSON and URLs and terminal colours also end in a letter or
+# digit, but are no words.
 _START: Final = (
     r"(?:(?<![A-Za-z0-9])|(?<=\\[nrtbf])|(?<=\\u[0-9A-Fa-f]{4})|(?<=%[0-9A-Fa-f]{2})|(?<=\[\dm)|(?<=\[\d\dm))"
 )
@@ -27,20 +27,20 @@ _START: Final = (
 
 @dataclass(frozen=True)
 class SecretRule:
-    """One family of secrets; a match, or its group ``secret``, is what is replaced."""
+    """One family of secrets; the match, or its group ``secret``, is replaced."""
 
     kind: str
     """Lowercase letters, digits and hyphens; it is written into the placeholder."""
     pattern: str
     anchors: tuple[str, ...] = ()
-    """Texts of which one starts every match; without any the rule is tried on every text, slowly."""
+    """Every match starts with one of these; without any the rule is tried on every text, which is slow."""
     source: str = ""
-    """Who says that secrets look so."""
+    """Who documents this shape."""
     from_anchor: str = ""
-    """Where an anchor stands inside a match and not at its start: what a match is from there on, or more."""
+    """For anchors inside a match: a pattern for the rest of the match from the anchor on, or a wider one."""
     behind_dot: str = ""
-    """For want of an anchor: what a match is from its last dot on, behind which it has twenty characters of
-    base64 in a row."""
+    """For a rule without anchors: a pattern for the match after its last dot, where at least twenty base64
+    characters follow."""
 
 
 def _row(kind: str, anchors: str, rest: str, source: str) -> SecretRule:
@@ -57,7 +57,7 @@ _SLASH: Final = "(?:/|%2[Ff])"
 SHAPES: Final[tuple[SecretRule, ...]] = (
     SecretRule(
         PRIVATE_KEY,
-        # Without its end the block was cut off, and all that follows belongs to it.
+        # A block without an end was cut off, so the rest of the text belongs to it.
         rf"-----BEGIN(?:{_SPACE}[A-Z0-9]+)*{_SPACE}PRIVATE{_SPACE}KEY(?:{_SPACE}BLOCK)?-----[\s\S]*?"
         rf"(?:-----END(?:{_SPACE}[A-Z0-9]+)*{_SPACE}PRIVATE{_SPACE}KEY(?:{_SPACE}BLOCK)?-----|\Z)",
         ("-----BEGIN ", "-----BEGIN%20", "-----BEGIN+"),
@@ -337,14 +337,14 @@ SHAPES: Final[tuple[SecretRule, ...]] = (
     _row(
         "gocardless-token",
         "live_ sandbox_",
-        # Identifiers begin so too; a token of random characters has all three.
+        # Identifiers can begin like this; a random token has characters of all three kinds.
         rf"(?={_WIDE}{{0,39}}[A-Z])(?={_WIDE}{{0,39}}[a-z])(?={_WIDE}{{0,39}}[0-9])"
         rf"{_WIDE}{{40}}(?!{_WIDE})",
         "GoCardless; gitleaks gocardless-api-token",
     ),
     _row("shippo-token", "shippo_live_ shippo_test_", _HEX + "{40}", "gitleaks shippo-api-token"),
     _row("duffel-token", "duffel_test_ duffel_live_", r"[A-Za-z0-9_=\-]{43}", "gitleaks duffel-api-token"),
-    # Bounded and without a way back: a text of nothing but its anchor would be tried from each to its end.
+    # Bounded and possessive: a text that repeats the anchor would take quadratic time.
     _row("jwt", "eyJ", rf"{_WIDE}{{8,8192}}+\.eyJ{_WIDE}{{8,}}\.{_WIDE}*", "RFC 7519; gitleaks jwt"),
 )
 
@@ -357,8 +357,8 @@ STRICT_SHAPES: Final[tuple[SecretRule, ...]] = (
     SecretRule(
         "email", r"(?<![\w.%+-])[A-Za-z0-9._%+-]{1,64}@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*\.[A-Za-z]{2,}"
     ),
-    # Lowercase, uppercase and digits together: digests, UUIDs and long words lack one of them. What has
-    # slashes is a path; what is longer is data: images, signatures of reasoning, encrypted state.
+    # Lowercase, uppercase and digits together: digests, UUIDs and long words lack one of them. Text with
+    # slashes is a path; longer runs are data: images, signatures of reasoning, encrypted state.
     SecretRule(
         "random",
         rf"(?<![A-Za-z0-9+/_=-])(?={_RANDOM}*[A-Z])(?={_RANDOM}*[a-z])(?=(?:{_RANDOM}*?[0-9]){{3}})"
@@ -368,12 +368,16 @@ STRICT_SHAPES: Final[tuple[SecretRule, ...]] = (
 
 
 class Shapes:
-    """Finds and names the secrets that some rules describe."""
+    """Finds secrets by rules and tells their kinds."""
 
     def __init__(self, rules: Sequence[SecretRule]) -> None:
         self._rules = [(rule, LazyRegex(rule.pattern)) for rule in rules]
         self._owners = [number for number, rule in enumerate(rules) for _ in rule.anchors]
-        """By number of the anchor: whose it is."""
+        """By number of the anchor: the number of its rule."""
+        self._longest_anchor = max((len(anchor) for rule in rules for anchor in rule.anchors), default=0)
+        self._not_from_start = {
+            number for number, rule in enumerate(rules) if rule.from_anchor or not rule.anchors
+        }
         self._without_anchor = {number for number, rule in enumerate(rules) if not rule.anchors}
 
     @cached_property
@@ -384,11 +388,13 @@ class Shapes:
         return literal_search([anchor.encode() for anchor in anchors], overlapping=True)
 
     def kind_of(self, value: str) -> str | None:
-        """The kind of a value that is one secret from end to end."""
+        """The kind of *value* if all of it is one secret."""
         plain = value.strip()
-        for rule, pattern in self._rules:
-            is_possible = not rule.anchors or rule.from_anchor or plain.startswith(rule.anchors)
-            if is_possible and pattern.fullmatch(plain):
+        head = plain[: self._longest_anchor].encode("utf-8", "surrogatepass")
+        begun = {self._owners[number] for number, start, _ in self._search(head) if start == 0}
+        for number in sorted(begun | self._not_from_start):
+            rule, pattern = self._rules[number]
+            if pattern.fullmatch(plain):
                 return rule.kind
         return None
 
@@ -403,13 +409,13 @@ class Shapes:
 
 def _matches(text: str, pattern: LazyRegex[str], rule: SecretRule) -> Iterator[re.Match[str]]:
     if rule.from_anchor or not rule.anchors:
-        # What stands inside each match is faster to look for.
+        # A part of each match is faster to search for.
         inside = rule.from_anchor or (rule.behind_dot and rf"\.(?:{rule.behind_dot})")
         if not inside or re.search(inside, text):
             yield from pattern.finditer(text)
         return
     for anchor in rule.anchors:
-        # A pattern that starts with a look-behind is slow to search for and fast to match.
+        # A pattern that starts with a look-behind is slow to search, but fast to match at a known place.
         start = text.find(anchor)
         while start >= 0:
             match = pattern.match(text, start)

@@ -1,7 +1,7 @@
-"""JSON inside text, edited in place: spacing, order and escapes of what is not secret stay.
+"""Edits JSON inside text in place: spacing, order and escapes of other values stay.
 
 Streams of model output are such text: NDJSON and the ``data:`` lines of server-sent events. A secret may be
-cut over several events, a piece in each; the strings of one delta member are read as one text over all.
+split over several events; so the strings of one delta member in all events are read as one text.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import msgspec
 
 from reenact.lazy_regex import LazyRegex
 from reenact.redaction.edits import Edit, narrowed
+from reenact.redaction.literals import to_searched
 
 Leaf: TypeAlias = str | int | float
 
@@ -24,6 +25,7 @@ _TOKEN: Final = LazyRegex(
     r'"(?P<body>(?:[^"\\]|\\.)*+)"(?P<colon>\s*:)?|(?P<number>-?\d[\d.eE+-]*)|(?P<mark>[\[\]{},])|[a-z]+'
 )
 _LINE: Final = LazyRegex(r"^(?:data:[ \t]?)?([\[{].*[\]}])[ \t]*\r?$", re.MULTILINE)
+_LINE_STARTS: Final = (b"{", b"[", b"data:")
 
 _decode: Final = msgspec.json.Decoder(msgspec.Raw).decode
 
@@ -34,7 +36,7 @@ class Scalar:
 
     start: int
     end: int
-    """Quotes excluded."""
+    """Start and end are without the quotes."""
     value: str
     path: tuple[str | int, ...]
     is_string: bool
@@ -42,20 +44,24 @@ class Scalar:
 
     @property
     def name(self) -> str | None:
-        """The name of the member whose value this is; None for an item of an array."""
+        """The name of the member whose value this is; ``None`` for an item of an array."""
         last = self.path[-1] if self.path and not self.is_name else None
         return last if isinstance(last, str) else None
 
 
 def json_spans(text: str) -> list[tuple[int, int]]:
-    """Where *text* is JSON: all of it, or its lines (NDJSON, the ``data:`` lines of server-sent events)."""
+    """The spans of JSON in *text*: all of it, or lines (NDJSON, ``data:`` lines of server-sent events)."""
     if is_json(text):
         return [(0, len(text))]
+    # An expression for the beginning of any line is tried at every character.
+    searched = to_searched(text)
+    if not searched.startswith(_LINE_STARTS) and not any(b"\n" + start in searched for start in _LINE_STARTS):
+        return []
     return [match.span(1) for match in _LINE.finditer(text) if is_json(match[1])]
 
 
 def is_json(text: str) -> bool:
-    """Whether *text* is an object or array."""
+    """Whether *text* is a JSON object or array."""
     if text.lstrip()[:1] not in ("{", "["):
         return False
     try:
@@ -66,7 +72,7 @@ def is_json(text: str) -> bool:
 
 
 def scalars(text: str, start: int, end: int) -> Iterator[Scalar]:
-    """All names, strings and numbers of the JSON in ``text[start:end]``, with the path of each."""
+    """Yield all names, strings and numbers of the JSON in ``text[start:end]``."""
     path: list[str | int] = []
     for token in _TOKEN.finditer(text, start, end):
         if mark := token["mark"]:
@@ -82,7 +88,7 @@ def scalars(text: str, start: int, end: int) -> Iterator[Scalar]:
 
 
 def leaves(value: object) -> Iterator[Leaf]:
-    """All names, strings and numbers of a decoded JSON value, in the order of :func:`scalars`."""
+    """Yield all names, strings and numbers of a decoded JSON value, in the order of :func:`scalars`."""
     if isinstance(value, dict):
         for name, member in value.items():
             yield name
@@ -127,7 +133,7 @@ DELTAS: Final = (
     *("input", "message", "output", "output_text", "partial_json", "reasoning", "reasoning_content"),
     *("reasoning_text", "refusal", "response", "summary", "text", "thinking", "token", "transcript", "value"),
 )
-"""Members in which providers, and servers like theirs, stream text, arguments and reasoning."""
+"""Members in which providers and compatible servers stream text, arguments and reasoning."""
 
 _PIECES: Final = [
     (f'"{name}"'.encode(), LazyRegex(f'"{name}"\\s*:\\s*"((?:[^"\\\\]|\\\\.)*+)"'.encode()))
@@ -138,7 +144,7 @@ _INDEX_NAME: Final = LazyRegex(r"(?:\w*[iI]ndex|item_id)\Z")
 
 
 def is_suspect_stream(stream: bytes, is_suspect: Callable[[bytes], bool]) -> bool:
-    """Whether a secret may lie over several events; a fast reading that leaves strings escaped."""
+    """Whether a secret may be split over several events; a fast check that does not unescape strings."""
     found = [(name, piece) for name, piece in _PIECES if name in stream]
     if not found:
         return False
@@ -151,14 +157,14 @@ def is_suspect_stream(stream: bytes, is_suspect: Callable[[bytes], bool]) -> boo
 def _is_suspect_in_turns(
     stream: bytes, found: Sequence[tuple[bytes, LazyRegex[bytes]]], is_suspect: Callable[[bytes], bool]
 ) -> bool:
-    """The same where several outputs may take turns: the events of each are read apart."""
+    """The same for a stream with interleaved outputs: the events of each output are joined separately."""
     texts: dict[object, list[bytes]] = {}
     for line in stream.splitlines():
         indexes = tuple(_NUMBERED.findall(line))
         for name, piece in found:
             if name in line and (pieces := piece.findall(line)):
                 if len(pieces) > 1:
-                    return True  # several outputs in one event; whose is whose takes a closer look
+                    return True  # several outputs in one event: this check cannot tell them apart
                 texts.setdefault((name, indexes), []).extend(pieces)
     return any(is_suspect(b"".join(pieces)) for pieces in texts.values())
 
@@ -166,8 +172,8 @@ def _is_suspect_in_turns(
 def delta_edits(text: str, redact: Callable[[Sequence[str]], list[str]]) -> Iterator[Edit]:
     """Edits for secrets that *redact* finds in the text joined from several events.
 
-    Which pieces belong together is told by the indexes around them; some servers draw a new item id for
-    each event, some give no index at all, so what their neglect joins is read as well.
+    Indexes and ids around the pieces say which belong together. Some servers use a new item id for each event
+    or give no index, so the pieces are also joined without ids, and by path alone.
     """
     for identify in (_by_indexes_and_ids, _by_indexes, _by_path):
         deltas: dict[object, list[Scalar]] = {}
@@ -183,7 +189,7 @@ def delta_edits(text: str, redact: Callable[[Sequence[str]], list[str]]) -> Iter
             for piece, new in zip(pieces, redact([piece.value for piece in pieces]), strict=True)
             if new != piece.value
         ]
-        if edits:  # the caller asks again until there are none
+        if edits:  # the caller repeats this until there are none
             yield from edits
             return
 
@@ -192,7 +198,7 @@ _Path: TypeAlias = tuple[str | int, ...]
 
 
 def _by_indexes_and_ids(path: _Path, indexes: dict[_Path, str]) -> object:
-    """The path, with the index that an object of an array gives itself for its place in the array."""
+    """The path, in which an object's own index or id replaces its position in the array."""
     slots: list[object] = []
     for depth in range(len(path)):
         own = {index[-1]: value for index, value in indexes.items() if index[:-1] == path[:depth]}

@@ -1,27 +1,31 @@
-"""Many literal texts looked for in one pass, at the speed of memory."""
+"""Searches for many literals in one fast pass."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 from typing import Final, TypeAlias
 
+from reenact.lazy_regex import LazyRegex
+
 GROUP_SIZE: Final = 64
-"""Up to so many literals are searched for with vector instructions."""
+"""Up to this many literals are searched with vector instructions."""
 
 _MAX_TABLE: Final = 1000
-"""So many literals are searched for with a table of all states; it would be too large for more."""
+"""Up to this many literals are searched with a full state table; for more it would be too large."""
 
 _TWINS: Final = {"\u0130": "i", "\u0131": "i", "\u017f": "s", "\u212a": "k"}
-"""Beyond ASCII, what a pattern for any case takes for one of its letters."""
+"""Characters beyond ASCII that a case-insensitive pattern takes for an ASCII letter."""
 
 Search: TypeAlias = Callable[[bytes], Sequence[tuple[int, int, int]]]
-"""Number of the literal, start, end; for every place where one stands."""
+"""Returns number of the literal, start and end of every match."""
 
 
 def literal_search(literals: Sequence[bytes], *, overlapping: bool = False) -> Search:
-    """A search for all *literals* in one pass.
+    """Make a search for all *literals* in one pass.
 
-    Only one that is *overlapping* finds a literal that begins inside another, or as another does.
+    With *overlapping* it also finds a literal that begins inside another one or has it as a prefix.
     """
     try:
         from ahocorasick_rs import BytesAhoCorasick, Implementation, MatchKind
@@ -37,7 +41,7 @@ def literal_search(literals: Sequence[bytes], *, overlapping: bool = False) -> S
 
 
 def literal_search_one_by_one(literals: Sequence[bytes]) -> Search:
-    """The same without the library, which has no wheels for every platform; a pass per literal."""
+    """A fallback for platforms without a wheel of the library; it needs a pass per literal."""
 
     def places(text: bytes) -> Iterator[tuple[int, int, int]]:
         for number, literal in enumerate(literals):
@@ -49,10 +53,44 @@ def literal_search_one_by_one(literals: Sequence[bytes]) -> Search:
     return lambda text: list(places(text))
 
 
+@lru_cache(1)
 def to_searched(text: str) -> bytes:
-    """A byte for each character, to look for literals of ASCII at the same places as in *text*."""
+    """A byte for each character, to look for literals of ASCII at the same places as in *text*.
+
+    The last one is kept, for one rule after the other asks.
+    """
     if text.isascii():
         return text.encode()
     for twin, letter in _TWINS.items():
         text = text.replace(twin, letter)
     return text.encode("ascii", "replace")
+
+
+@lru_cache(1)
+def to_lowered(text: str) -> bytes:
+    """The same in lowercase."""
+    return to_searched(text).lower()
+
+
+def matches_from(pattern: LazyRegex[str], text: str, *anchors: bytes) -> Iterator[re.Match[str]]:
+    """What ``pattern.finditer(text)`` finds, where every match begins with one of *anchors* in any case.
+
+    An expression for any case, or one that begins with a look-behind, passes 100 MB/s; this passes 1 GB/s.
+    """
+    done = 0
+    for start in _starts(to_lowered(text), anchors):
+        found = pattern.match(text, start) if start >= done else None
+        if found is not None:
+            yield found
+            done = found.end()
+
+
+def _starts(text: bytes, literals: Sequence[bytes]) -> list[int]:
+    """Where *literals* stand, in order."""
+    starts: list[int] = []
+    for literal in literals:
+        start = text.find(literal)
+        while start >= 0:
+            starts.append(start)
+            start = text.find(literal, start + 1)
+    return sorted(starts) if len(literals) > 1 else starts

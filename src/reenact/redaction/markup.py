@@ -1,4 +1,4 @@
-"""Names beside values in XML and HTML, and in the parts of multipart forms."""
+"""Secret names with values in XML, HTML and multipart forms."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from urllib.parse import unquote
 
 from reenact.lazy_regex import LazyRegex
 from reenact.redaction.edits import Edit
+from reenact.redaction.literals import to_lowered
 from reenact.redaction.names import HARMLESS, is_secret_name
 from reenact.redaction.placeholder import Placeholders
 
@@ -28,7 +29,7 @@ _NAMING_ATTRIBUTES: Final = frozenset({"name", "key", "id", "property"})
 _VALUE_ATTRIBUTES: Final = frozenset({"value", "content"})
 _NAMING_ELEMENTS: Final = frozenset({"key", "name", "property", "param"})
 _CELLS: Final = {"td": "td", "th": "td", "dt": "dd"}
-"""Which cell of a table or list follows the one with a name."""
+"""By the tag of a cell with a name: the tag of the cell with its value."""
 _VALUE_ELEMENTS: Final = frozenset({"value", "val", "string", "text", "plaintext", "code", "b", "i", "span"})
 _VOID: Final = frozenset({"br", "hr", "img", "input", "meta", "link", "wbr"})
 
@@ -36,9 +37,9 @@ _VOID: Final = frozenset({"br", "hr", "img", "input", "meta", "link", "wbr"})
 def markup_edits(
     text: str, placeholders: Placeholders, is_lone_value: Callable[[str], bool]
 ) -> Iterator[Edit]:
-    """``<password>…</password>``, ``<user password="…">`` and ``<add key="password" value="…"/>``.
+    """Edits for ``<password>…</password>``, ``<user password="…">``, ``<add key="password" value="…"/>``.
 
-    And ``<key>password</key><string>…</string>``. A cell of a table beside a name must look like a value.
+    And for ``<key>password</key><string>…</string>``. A table cell after a name must look like a value.
     """
     if "<" not in text or ">" not in text:
         return
@@ -53,12 +54,12 @@ def markup_edits(
 
 @dataclass
 class _Reader:
-    """Where in a document it is, and whether a name announced what comes next."""
+    """The state while reading a document: open elements, and whether a secret name came before."""
 
     text: str
     is_lone_value: Callable[[str], bool]
     open: list[tuple[str, bool]] = field(default_factory=list)
-    """The elements that are open from the last secret one on, and whether their text is secret."""
+    """The open elements since the first secret one, each with whether its text is secret."""
     tag: str = ""
     """The last start tag."""
     named: str = ""
@@ -143,8 +144,8 @@ _LINE_WITH_DASHES: Final = LazyRegex(r"\r?\n--|\Z")
 
 
 def form_part_edits(text: str, placeholders: Placeholders) -> Iterator[Edit]:
-    """The fields of a multipart form."""
-    if "form-data" not in text.lower():
+    """Edits for the fields of a multipart form."""
+    if b"form-data" not in to_lowered(text):
         return
     for part in _FORM_PART.finditer(text):
         name = part["name"] or unquote(part["coded"])
@@ -156,7 +157,7 @@ def form_part_edits(text: str, placeholders: Placeholders) -> Iterator[Edit]:
 
 
 def _part_end(text: str, start: int, boundary: str | None) -> int:
-    """Where the content of a part ends: before its boundary, or anything like one if that is unknown."""
+    """The end of a part's content: before its boundary, or any line like one if the boundary is unknown."""
     end = text.find(f"\n{boundary}", start) if boundary else -1
     if end >= 0:
         return end - (text[end - 1] == "\r")
@@ -166,6 +167,6 @@ def _part_end(text: str, start: int, boundary: str | None) -> int:
 
 
 def form_name(disposition: str) -> str | None:
-    """The name of a form's field, from its header ``content-disposition``."""
+    """The field name in a ``content-disposition`` header."""
     found = _DISPOSITION.search(disposition)
     return (found["name"] or unquote(found["coded"])) if found else None

@@ -1,9 +1,9 @@
-"""Which names announce a secret: members, pairs, form fields, options, variables and headers.
+"""Decides which names mean a secret: of members, pairs, form fields, options, variables and headers.
 
-Payloads of language models are full of names like ``max_tokens`` and ``token_usage``; a rule that took those
-for secrets would make every capture useless, so a name is read word by word (``maxTokens``, ``max-tokens``
-and ``max_tokens`` have the same words), and the words around a suspicious one count. HTTP headers carry
-little else than credentials under such words, so there any of them is enough.
+Payloads of language models are full of names like ``max_tokens`` and ``token_usage``, which must not count.
+So a name is split into words (``maxTokens``, ``max-tokens`` and ``max_tokens`` have the same words), and the
+words around a suspicious one count, too. In HTTP headers one suspicious word is enough, since it nearly
+always means credentials there.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from itertools import pairwise, product
 from typing import Final
 
 from reenact.lazy_regex import LazyRegex
-from reenact.redaction.literals import Search, literal_search, to_searched
+from reenact.redaction.literals import Search, literal_search, to_lowered
 
 KEY_WORDS: Final = (
     *("api", "access", "private", "account"),
     *("admin", "app", "auth", "client", "consumer", "decryption", "deploy", "encryption", "hmac", "license"),
     *("master", "secret", "service", "shared", "signing", "ssh", "subscription"),
 )
-"""What a key is secret after: ``signing_key``; not ``cache_key``, ``primary_key``, ``public_key``."""
+"""Words that make a key secret: ``signing_key``; not ``cache_key``, ``primary_key``, ``public_key``."""
 
 _SUBSTRING_KEYS: Final = frozenset({"api", "access", "private", "account"})
-"""These count inside a longer word too: ``openaikey`` is none, ``openaiapikey`` is one."""
+"""These also count inside a longer word: ``openaiapikey`` is secret, ``openaikey`` is not."""
 
 PLAIN_CORES: Final = (
     *("passphrase", "passcode", "secret", "credential", "authorization", "token", "pwd"),
@@ -64,7 +64,7 @@ PASS_WORDS: Final = frozenset(
         *("sudo", "user", "vault", "wifi"),
     )
 )
-"""What ``pass`` means a password after: ``DB_PASS``; not ``render_pass``, ``first_pass``."""
+"""Words after which ``pass`` is a password: ``DB_PASS``; not ``render_pass``, ``first_pass``."""
 AUTH_WORDS: Final = ("basic", "http", "proxy")
 CORES: Final = "|".join(
     (
@@ -75,7 +75,7 @@ CORES: Final = "|".join(
         r"(?:(?<=_)|(?<=-))pass(?![a-z])",
     )
 )
-"""A regular expression that a secret name always contains, whatever its case; headers have more."""
+"""Every secret name matches this expression, in any case; names of headers may match others."""
 
 _CORE: Final = LazyRegex(CORES)
 _CORE_IN_ANY_CASE: Final = LazyRegex(CORES, re.IGNORECASE)
@@ -94,9 +94,9 @@ _DESCRIBING: Final = LazyRegex(
     "|format|hint|ids?|in|index|label|length|limit|link|manager|mode|names?|path|policy|provider|ref"
     "|required|reset|santa|schema|scheme|size|source|status|title|ttl|type|uri|url|usage|var|variable|version"
 )
-"""``password_hint``, ``secret_name``, ``token_type``: said of a secret, not one."""
+"""``password_hint``, ``secret_name``, ``token_type``: about a secret, but not secret."""
 _STANDING_FOR_ITSELF: Final = frozenset({"v", "value", "val", "raw", "plain", "plaintext", "text"})
-"""``token_v2``, ``csrf_token_value``: the secret all the same."""
+"""``token_v2``, ``csrf_token_value``: last words that do not change the meaning."""
 
 _COOKIE: Final = LazyRegex(r"(?:\A|[_-])cookies?\Z")
 _HEADER_SUBSTRINGS: Final = LazyRegex(
@@ -106,12 +106,12 @@ _HEADER_WORDS: Final = LazyRegex(
     r"pwd|(?!(?:co)?author(?:s|ed|ity|ities|ship)?\Z|authenticate\Z)[a-z]*auth[a-z]*"
     r"|(?!key(?:board|word|note|frame|stroke|press)s?\Z|(?:mon|tur|don|hoc|joc|whis|hot)keys?\Z)[a-z]*key[a-z]*"
 )
-"""Words with ``auth`` or ``key`` in them, but for those that mean something else."""
+"""Words that contain ``auth`` or ``key``, except those with another meaning."""
 _COUNTING: Final = LazyRegex(
     "count|limits?|remaining|reset|usage|used|budget|ttl|timeout|length|size|max|min|total|rate|ratelimit"
 )
 _ABOUT_ACCESS: Final = LazyRegex(r"(?:www|proxy)-authenticate\Z|access-control-|sec-websocket-|.*rate-?limit")
-"""Headers that speak of credentials and hold none; clients act on them."""
+"""Headers about credentials that contain none; clients need them."""
 _HEADERS: Final = LazyRegex(r"headers?\Z")
 _QUERY_NAMES: Final = frozenset(
     {"sig", "signature", "x-amz-signature", "x-amz-credential", "x-goog-signature", "x-goog-credential"}
@@ -123,12 +123,12 @@ HARMLESS: Final = LazyRegex(
     r"|str(?:ing)?|bytes|text|int(?:eger)?|number|bool(?:ean)?|redacted|password|secret|token|bearer|basic"
     r"|api[_-]?key))\Z"
 )
-"""Values that stand where a secret would stand and are none: types, variables, masks."""
+"""Values in the place of a secret that are none: types, variables, masks."""
 
 
 @cache
 def _core_search() -> Search:
-    """For what a core begins with; regular expressions of so many ways pass 1 MB/s."""
+    """A search for the literals that cores begin with; a regular expression reaches only 1 MB/s."""
     joined = [*product(KEY_WORDS, ("key",)), *product(AUTH_WORDS, ("auth",))]
     pairs = [f"{word}{joint}{last}" for word, last in joined for joint in ("", "_", "-")]
     return literal_search(
@@ -138,10 +138,10 @@ def _core_search() -> Search:
 
 @lru_cache(1)
 def core_spans(text: str) -> list[tuple[int, int]]:
-    """Where each core of a secret name stands in *text*, in any case; one rule after the other asks."""
+    """The spans of the cores of secret names in *text*, in any case; cached for one rule after the other."""
     done = 0
     spans = []
-    for start in sorted({start for _, start, _ in _core_search()(to_searched(text).lower())}):
+    for start in sorted({start for _, start, _ in _core_search()(to_lowered(text))}):
         core = _CORE_IN_ANY_CASE.match(text, start) if start >= done else None
         if core is not None:
             done = core.end()
@@ -151,7 +151,7 @@ def core_spans(text: str) -> list[tuple[int, int]]:
 
 @lru_cache(8192)
 def is_secret_name(name: str, *, in_header: bool = False) -> bool:
-    """Whether the scalar below *name* is a secret; names with several parts count by their last."""
+    """Whether the scalar value of *name* is a secret; only the last part of a path counts."""
     if in_header and _is_secret_header(name):
         return True
     part = _last_part(name)
@@ -166,7 +166,7 @@ def is_secret_name(name: str, *, in_header: bool = False) -> bool:
 
 
 def _is_meant(core: str, words: list[str], lowered: str) -> bool:
-    """Whether *core* is one of the words, not a part of another word."""
+    """Whether *core* occurs as a word, not as a part of another one."""
     if core == "token":
         if words[-1] == "token":
             return len(words) == 1 or not _ORDINARY_BEFORE_TOKEN.fullmatch(words[-2])
@@ -188,7 +188,7 @@ def _last_part(name: str) -> str:
 
 
 def _is_description(words: list[str]) -> bool:
-    # The id of an access key is half of the credentials.
+    # The id of an access key is part of the credentials.
     return len(words) > 1 and _DESCRIBING.fullmatch(words[-1]) is not None and words[-2:] != ["key", "id"]
 
 
@@ -203,34 +203,34 @@ def _is_secret_header(name: str) -> bool:
 
 @lru_cache(4096)
 def names_headers(name: str) -> bool:
-    """Whether what is below *name* are HTTP headers: ``headers``, ``extra_headers``, ``requestHeaders``."""
+    """Whether the value of *name* is HTTP headers: ``headers``, ``extra_headers``, ``requestHeaders``."""
     return _HEADERS.search(name.lower()) is not None
 
 
 @lru_cache(4096)
 def is_cookie_name(name: str) -> bool:
-    """Whether the value below *name* is a list of cookies, if it looks like one."""
+    """Whether the value of *name* is cookies, if it looks like that."""
     return _COOKIE.search(name.lower()) is not None
 
 
 @lru_cache(4096)
 def holds_numbers(name: str) -> bool:
-    """Whether a number below the secret *name* is one: a password may be, a count of tokens is not."""
+    """Whether a number can be the value of the secret *name*: a password, but not a count of tokens."""
     return "token" not in _last_part(name).lower()
 
 
 @lru_cache(4096)
 def is_secret_query_name(name: str) -> bool:
-    """Like :func:`is_secret_name`, and the names under which signed URLs carry their signature."""
+    """Like :func:`is_secret_name`; also true for the names of signatures in signed URLs."""
     return name.lower() in _QUERY_NAMES or is_secret_name(name)
 
 
 _MIN_LENGTH: Final = 8
-"""Shorter values are ``test`` or ``admin`` and would be found in ordinary words."""
+"""Shorter values, like ``test`` or ``admin``, would match in ordinary words."""
 
 
 def environment_secrets(environ: Mapping[str, str]) -> list[str]:
-    """The values of variables like ``*_API_KEY``, to be registered; values that are paths are none."""
+    """The values of variables like ``*_API_KEY``, to be registered; paths are no secrets."""
     return [
         value
         for name, value in environ.items()

@@ -1,7 +1,7 @@
-"""What stands in the place of a secret: ``<secret:KIND:xxxxxxxx>``.
+"""The placeholder that replaces a secret: ``<secret:KIND:xxxxxxxx>``.
 
-Kind and hash depend on the plain value and the capture's salt alone, never on where or in which
-encoding the value stood, so that two places that held one secret are still seen to be equal.
+Kind and hash depend only on the plain value and the capture's salt, not on the place or the encoding, so that
+equal secrets can still be recognised as equal.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from reenact.formats.capture import PLACEHOLDER
 from reenact.redaction.edits import Edit
 
 OPAQUE: Final = "opaque"
-"""The kind of a value that was recognised by its place or its registration, not by its shape."""
+"""The kind of a secret that was found by its place or registration, not by its shape."""
 
 PRIVATE_KEY: Final = "private-key"
 
@@ -32,7 +32,7 @@ class Placeholders:
         self._kind_of = kind_of
 
     def of(self, secret: str) -> str:
-        """The placeholder of a plain value; a placeholder is its own."""
+        """The placeholder of a plain value; a placeholder is returned unchanged."""
         if PLACEHOLDER.fullmatch(secret):
             return secret
         kind = self._kind_of(secret) or OPAQUE
@@ -44,12 +44,12 @@ class Placeholders:
 
 
 def placeholder_spans(text: str) -> list[tuple[int, int]]:
-    """Where placeholders stand already."""
+    """The spans of the placeholders in *text*."""
     if "<secret:" not in text:
         return []
     return [match.span() for match in PLACEHOLDER.finditer(text)]
 
 
 def unquoted_placeholders(text: str) -> list[Edit]:
-    """Placeholders that an HTTP client percent-encoded, as edits that write them plainly again."""
+    """Edits that decode placeholders which an HTTP client percent-encoded."""
     return [Edit(*match.span(), f"<secret:{match[1]}:{match[2]}>") for match in _QUOTED.finditer(text)]

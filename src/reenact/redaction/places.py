@@ -1,7 +1,7 @@
-"""Where a name or a place in text tells that a value is secret: assignments, URLs, pairs, options.
+"""Finds secrets in text by a name or a place: in assignments, URLs, pairs, options.
 
-Text is where false alarms hurt: code, prose and documentation speak of passwords all the time. So a value
-counts only where its surroundings or its look say that it is one.
+Code, prose and documentation mention passwords all the time, so that false alarms are likely. A value counts
+only if its surroundings or its own form show that it is one.
 """
 
 from __future__ import annotations
@@ -10,11 +10,12 @@ import json
 import re
 from base64 import b64decode
 from collections.abc import Callable, Iterator
-from typing import Final
+from typing import Final, NamedTuple
 from urllib.parse import unquote, unquote_plus
 
 from reenact.lazy_regex import LazyRegex
 from reenact.redaction.edits import Edit
+from reenact.redaction.literals import matches_from
 from reenact.redaction.names import (
     CORES,
     HARMLESS,
@@ -26,7 +27,7 @@ from reenact.redaction.names import (
 from reenact.redaction.nearby import is_mixed, nearby_value, value_before
 from reenact.redaction.placeholder import Placeholders
 
-# The value below a secret name
+# The value of a secret name
 
 _SCHEME: Final = LazyRegex(
     r"(?P<scheme>bearer|basic|digest|token|api-?key|negotiate|ntlm|aws4-hmac-sha256)(?: +|%20)(?P<rest>.+)",
@@ -36,7 +37,7 @@ _PAIR: Final = LazyRegex(r"(?:\A|;)\s*[^=;\s]+=(?P<value>[^;]*)")
 
 
 def member_edits(value: str, placeholders: Placeholders) -> Iterator[Edit]:
-    """The edits that take the secret out of *value*; scheme words stay."""
+    """Edits that redact *value*, the value of a secret name; the word of an auth scheme stays."""
     if scheme := _SCHEME.fullmatch(value):
         rest = scheme["rest"]
         plain = basic_password(rest) if scheme["scheme"].lower() == "basic" else None
@@ -46,11 +47,11 @@ def member_edits(value: str, placeholders: Placeholders) -> Iterator[Edit]:
 
 
 def cookie_edits(value: str, placeholders: Placeholders, *, first_only: bool) -> Iterator[Edit]:
-    """Edits for the values of all cookies; ``Set-Cookie`` has one, its attributes follow."""
+    """Edits for the values of all cookies; with *first_only* for ``Set-Cookie``, where attributes follow."""
     for number, pair in enumerate(_PAIR.finditer(value)):
         if first_only and number:
             return
-        if not pair["value"].strip("="):  # no name and value, but base64 and what fills it up
+        if not pair["value"].strip("="):  # no name and value, but base64 with its padding
             yield Edit(
                 pair.start() + len(pair[0]) - len(pair[0].lstrip("; ")), pair.end(), placeholders.of(pair[0])
             )
@@ -59,7 +60,7 @@ def cookie_edits(value: str, placeholders: Placeholders, *, first_only: bool) ->
 
 
 def basic_password(credentials: str) -> str | None:
-    """The password of HTTP basic credentials, or the user if there is none; None if it is no such thing."""
+    """The password of HTTP basic credentials, else the user; ``None`` if these are no such credentials."""
     try:
         user, colon, password = b64decode(credentials, validate=True).decode().partition(":")
     except ValueError:
@@ -76,19 +77,19 @@ _ODD_USER: Final = LazyRegex(
     r"://(?P<user>[^\s\"'\\/?#@<>:`]*):(?!\d{1,5}(?:[/?#]|\Z))(?P<password>[^\s\"'\\<>`]{1,256})@"
     r"(?=\[?[A-Za-z0-9_.:\-]+\]?(?:[/?#,;)\s]|\Z))"
 )
-"""A password with ``/``, ``?``, ``#`` or ``@`` in it, as people write them; a port is none."""
+"""A password with an unescaped ``/``, ``?``, ``#`` or ``@``; a port does not match."""
 _WEB: Final = frozenset({"http", "https", "ws", "wss"})
 _PARAMETER: Final = LazyRegex(r"(?<=[?&#;])(?P<name>[^=&#;?\s]+)=(?P<value>[^&#\s]+)")
 _API_KEY: Final = LazyRegex(r"(?=[^&]*\d)[A-Za-z0-9_.~+/-]{16,}")
 
 
 def url_edits(url: str, placeholders: Placeholders) -> Iterator[Edit]:
-    """Edits for what is secret in *url* by its place."""
+    """Edits for the credentials and secret parameters in *url*."""
     users = list(_USER.finditer(url))
     is_web = url.partition("://")[0].lower() in _WEB
     for user in users if users and is_web else list(_ODD_USER.finditer(url)) or users:
         group = "password" if user["password"] else "user"
-        # A user without a password is a token more often than a name; with one it is a name.
+        # A user without a password is usually a token; with a password it is a name.
         if user[group]:
             yield Edit(*user.span(group), placeholders.of(unquote(user[group])))
     for parameter in _PARAMETER.finditer(url):
@@ -104,14 +105,14 @@ def _is_secret_parameter(name: str, value: str) -> bool:
 
 
 def urls_in_text(text: str, edits_of: Callable[[str], Iterator[Edit]]) -> Iterator[Edit]:
-    """The edits of every URL in *text*."""
+    """Edits for every URL in *text*."""
     for url in _urls(text):
         for start, end, new in edits_of(url[0]):
             yield Edit(url.start() + start, url.start() + end, new)
 
 
 def _urls(text: str) -> Iterator[re.Match[str]]:
-    """What ``URL`` finds, from the sign on by which a URL is found faster."""
+    """The matches of ``URL``; searching for ``://`` first is faster."""
     done = 0
     sign = text.find("://")
     while sign >= 0:
@@ -136,36 +137,34 @@ _HEADER_LINE: Final = LazyRegex(
 
 
 _BLOCK_MARK: Final = LazyRegex(r"[|>][+\-\d]{0,2}\s*\Z")
-"""No value, but the sign of YAML's that one follows."""
+"""YAML's mark for a block that follows; it is no value."""
 
 
 def scheme_edits(text: str, placeholders: Placeholders) -> Iterator[Edit]:
-    """``Bearer …``, ``Basic …``, and ``_auth=…`` of npm."""
-    lowered = text.lower()
-    for bearer in _BEARER.finditer(text) if "bearer" in lowered else ():
+    """Edits for ``Bearer …``, ``Basic …``, and ``_auth=…`` of npm."""
+    for bearer in matches_from(_BEARER, text, b"bearer"):
         token = bearer["secret"]
         if len(token) >= 16 or re.search(r"\d", token):
             yield Edit(*bearer.span("secret"), placeholders.of(token))
-    for basic in _AUTH.finditer(text) if "auth" in lowered else ():
+    for basic in matches_from(_AUTH, text, b"auth"):
         if password := basic_password(basic["secret"]):
             yield Edit(*basic.span("secret"), placeholders.of(password))
-    for basic in _BASIC.finditer(text) if "basic" in lowered else ():
+    for basic in matches_from(_BASIC, text, b"basic"):
         if password := basic_password(basic["secret"]):
             yield Edit(*basic.span("secret"), placeholders.of(password))
 
 
 def header_line_edits(text: str, placeholders: Placeholders) -> Iterator[Edit]:
-    """``Cookie:`` lines, and lines like ``X-Session-Id: …``."""
-    for cookies in _COOKIES.finditer(text) if "cookie" in text.lower() else ():
+    """Edits for ``Cookie:`` lines, and lines like ``X-Session-Id: …``."""
+    for cookies in matches_from(_COOKIES, text, b"set-cookie", b"cookie"):
         first_only = cookies["name"].lower().startswith("set")
         for start, end, new in cookie_edits(cookies["value"], placeholders, first_only=first_only):
             yield Edit(cookies.start("value") + start, cookies.start("value") + end, new)
     is_http = "HTTP/" in text
-    for line in _HEADER_LINE.finditer(text) if is_http or "X-" in text or "x-" in text else ():
-        is_header = is_http or line["name"][:2] in ("X-", "x-")
+    # No match holds what another one begins behind, so those with a certain beginning can be found alone.
+    for line in _HEADER_LINE.finditer(text) if is_http else matches_from(_HEADER_LINE, text, b"x-"):
         if (
-            is_header
-            and not _BLOCK_MARK.match(line["value"])
+            not _BLOCK_MARK.match(line["value"])
             and is_secret_name(line["name"], in_header=True)
             and "cookie" not in line["name"].lower()
         ):
@@ -177,7 +176,7 @@ def header_line_edits(text: str, placeholders: Placeholders) -> Iterator[Edit]:
 
 _OPTION: Final = LazyRegex(r"(?:--?[A-Za-z][\w.\-]*(?:=.*)?|--?)\Z")
 _ODD_OPTION: Final = LazyRegex(r"-(?=\w*[a-z])(?=\w*[A-Z])(?=\w*\d)\w{6}")
-"""No option is called so: a value that begins with a dash."""
+"""A value that begins with a dash: no option has such a name."""
 _USER_OPTION: Final = frozenset({"-u", "--user", "--proxy-user", "-U"})
 _HEADER_OPTION: Final = frozenset({"-H", "--header", "--proxy-header"})
 _HTTP_CLIENT: Final = LazyRegex(r"(?:\A|[\s/;|&(])(?:curl|wget|https?|xh)(?=\s)")
@@ -188,15 +187,16 @@ _OPTION_VALUE: Final = LazyRegex(
 _SETS_VARIABLE: Final = LazyRegex(
     r"(?:\A|[\n;&|({\"'`>$]|\b(?i:run|sudo)\b)[ \t]*(?i:setx|setenv|set[ \t]+-\w{1,4}|env)[ \t]+\Z"
 )
-"""Commands that give a variable the word behind its name."""
+"""Commands that set a variable to the word after its name."""
 _GOES_ON: Final = LazyRegex(r"\s*(?:\Z|[-|&;>\n]|\S*[/.=\d])")
 _USER_IN_TEXT: Final = LazyRegex(
-    r"(?<!\S)(?:-u|-U|--user|--proxy-user)[ =]*[\"']?(?P<user>[^\s:\"']{1,256}):(?P<secret>[^\s\"']{1,256})"
+    r"-(?<!\S-)(?:u|U|-user|-proxy-user)[ =]*[\"']?(?P<user>[^\s:\"']{1,256}):(?P<secret>[^\s\"']{1,256})"
 )
+"""The look-behind stands behind the dash: an expression that begins with a literal is ten times as fast."""
 
 
 def argument_name(before: str | None, argument: str) -> tuple[str | None, bool]:
-    """The name that the argument *before* gives to *argument*, and whether a header follows."""
+    """The name of *argument* if *before* is its option, and whether *argument* is a header line."""
     is_option = _OPTION.match(argument) is not None and not _ODD_OPTION.match(argument)
     if before is None or is_option or not before.startswith("-"):
         return None, False
@@ -204,15 +204,15 @@ def argument_name(before: str | None, argument: str) -> tuple[str | None, bool]:
 
 
 def option_edits(text: str, placeholders: Placeholders) -> Iterator[Edit]:
-    """``curl -u name:password``."""
-    for user in _USER_IN_TEXT.finditer(text) if "-u" in text or "-U" in text else ():
+    """Edits for ``curl -u name:password``."""
+    for user in _USER_IN_TEXT.finditer(text):
         secret = user["secret"]
         if _HTTP_CLIENT.search(text[: user.start()]) or (looks_secret(secret) and not secret.isdigit()):
             yield Edit(*user.span("secret"), placeholders.of(secret))
 
 
 def user_option_edits(before: str | None, argument: str, *, is_http_client: bool) -> tuple[int, str] | None:
-    """Where the password begins in an argument behind ``-u``, and the password."""
+    """Start and value of the password in an argument after ``-u``."""
     if before not in _USER_OPTION:
         return None
     user, colon, password = argument.partition(":")
@@ -222,11 +222,11 @@ def user_option_edits(before: str | None, argument: str, *, is_http_client: bool
 
 
 def is_http_client(program: str) -> bool:
-    """Whether ``-u`` means credentials to the *program*."""
+    """Whether *program* takes credentials after ``-u``."""
     return program.rpartition("/")[2] in ("curl", "wget", "http", "https", "xh", "curl.exe")
 
 
-# A name beside a value, without a sign of assignment
+# A name with a value, without an assignment sign
 
 _PAIR_IN_TEXT: Final = LazyRegex(
     r"(?P<open>[(\[])\s*(?P<raw>b?)(?P<quote>[\"'])[#.$@:]?(?P<name>[\w.\-]{1,100})"
@@ -235,7 +235,7 @@ _PAIR_IN_TEXT: Final = LazyRegex(
 """Pairs of bytes are raw headers."""
 _BEFORE_PAIR: Final = LazyRegex(r"(?:[\w.]|[\[({,]\s{0,20})\Z")
 _SETTER: Final = LazyRegex(r"(?:(?<![A-Za-z])(?i:set|put|fill|type)|[a-z_](?:Set|Put|Fill))[A-Za-z_]{0,20}\Z")
-"""The function that is called gives a name its value: ``putenv``, ``setItem``, ``fill``."""
+"""Functions that set a name to a value: ``putenv``, ``setItem``, ``fill``."""
 _BASIC_AUTH: Final = LazyRegex(
     r"(?i:basic_?auth)\(\s*[\"'][^\"'\n]{0,256}[\"']\s*,\s*(?P<quote>[\"'])(?P<value>[^\"'\n]{1,256}+)(?P=quote)"
 )
@@ -250,16 +250,16 @@ _KEYWORD: Final = LazyRegex(
 """``:password "…"`` of Lisp, ``set password "…"`` of Tcl."""
 _LOGIN: Final = LazyRegex(r"\b(?:machine\s+\S+|default)\s+login\s+\S+\s+password\s+(?P<value>\S{1,256})")
 _ANNOUNCED: Final = (
-    (_QUOTED_AFTER, ("passw", "identified")),
-    (_LOGIN, ("login",)),
-    (_BASIC_AUTH, ("auth(",)),
+    (_QUOTED_AFTER, (b"passw", b"identified")),
+    (_LOGIN, (b"machine", b"default")),
+    (_BASIC_AUTH, (b"basicauth", b"basic_auth")),
 )
-"""With the words in lowercase of which one is in each match: they are faster to look for."""
+"""With the words of which one begins each match."""
 _NAMED: Final = LazyRegex(
     r"(?<![\w])[\"']?(?:\w*(?i:name|key|field|header|param|parameter|variable|property|label|option|setting))[\"']?"
     r"[ \t]*[:=][ \t]*[\"']?(?P<name>[\w./\-]{1,100})[\"']?(?=[\s,;}]|\Z)"
 )
-"""One member of two, ``name: password``; the other one is the value."""
+"""A member with a name, ``name: password``; another member has the value."""
 _NAMED_VALUE: Final = LazyRegex(
     r"(?<![\w])[\"']?\w*(?i:value|val)[\"']?[ \t]*[:=][ \t]*"
     r"(?:b?(?P<quote>[\"'`])(?P<quoted>[^\"'`\n]{1,4096})(?P=quote)|(?P<bare>[^\s\"'`#|>{\[,$][^\n#,}]{0,1024}))"
@@ -267,7 +267,7 @@ _NAMED_VALUE: Final = LazyRegex(
 _MEMBERS_END: Final = LazyRegex(r"[{}]|\n[ \t]*\n|\n[ \t]*-[ \t]")
 _NEAR: Final = 500
 _FAR: Final = 2000
-"""Further away no setting begins or ends; lines of minified programs have a megabyte."""
+"""The most that is read before and after a name: lines of minified programs can have a megabyte."""
 _YAML_BLOCK: Final = LazyRegex(
     r"^(?P<indent>[ \t]*)(?:-[ \t]+)?[\"']?(?P<name>[\w.\-]{1,100})[\"']?:[ \t]*"
     r"(?P<mark>[|>][+\-\d]{0,2}[ \t]*|(?:!!\w+[ \t]*)?)\r?\n"
@@ -292,47 +292,60 @@ _TABLE_ROW: Final = LazyRegex(
 
 
 def beside_edits(text: str, placeholders: Placeholders) -> Iterator[Edit]:
-    """``("password", "…")``, ``PASSWORD '…'`` of SQL, ``password …`` of netrc, rows of tables, YAML."""
+    """Edits for ``("password", "…")``, SQL's ``PASSWORD '…'``, netrc's ``password …``, tables and YAML."""
     for pair in _PAIR_IN_TEXT.finditer(text):
         if _is_pair(pair):
-            yield from _beside(pair, "value", placeholders)
-    lowered = text.lower()
-    for pattern, words in _ANNOUNCED:
-        for found in pattern.finditer(text) if any(word in lowered for word in words) else ():
-            yield from _beside(found, "value", placeholders)
+            yield from _value_edits(pair, "value", placeholders)
+    for pattern, anchors in _ANNOUNCED:
+        for found in matches_from(pattern, text, *anchors):
+            yield from _value_edits(found, "value", placeholders)
     for row in _TABLE_ROW.finditer(text):
         if is_secret_name(row["name"]) and is_lone_value(row["value"]):
-            yield from _beside(row, "value", placeholders)
-    for start, end in _lines_with_cores(text):
-        yield from _setting_edits(text, start, end, placeholders)
+            yield from _value_edits(row, "value", placeholders)
+    for line in _lines_with_cores(text):
+        yield from _setting_edits(text, line, placeholders)
 
 
-def _setting_edits(text: str, start: int, end: int, placeholders: Placeholders) -> Iterator[Edit]:
-    """Those for a setting that begins with the line from *start* to *end*."""
+def _setting_edits(text: str, line: _Line, placeholders: Placeholders) -> Iterator[Edit]:
+    """Those for a setting that begins with *line*."""
+    start, end, last_core = line
     for pattern in (_YAML_QUESTION, _QUOTED_LINES):
         setting = pattern.match(text, start)
         if setting is not None and is_secret_name(setting["name"]):
-            yield from _beside(setting, "value", placeholders)
-    for keyword in _KEYWORD.finditer(text, start, end):
+            yield from _value_edits(setting, "value", placeholders)
+    for keyword in _KEYWORD.finditer(text, start, end) if text.find('"', start, end) >= 0 else ():
         if is_secret_name(keyword["name"]):
-            yield from _beside(keyword, "value", placeholders)
+            yield from _value_edits(keyword, "value", placeholders)
     block = _YAML_BLOCK.match(text, start)
     if block is not None and is_secret_name(block["name"]):
         yield from _block_edits(block, placeholders)
-    for named in _NAMED.finditer(text, start, end):
-        value = _value_of(named) if is_secret_name(named["name"]) else None
+    # The name stands behind a sign of assignment.
+    may_name = text.find(":", start, last_core) >= 0 or text.find("=", start, last_core) >= 0
+    for named in _NAMED.finditer(text, start, end) if may_name else ():
+        value = _find_value(named) if is_secret_name(named["name"]) else None
         if value is not None:
-            yield from _beside(value, "quoted" if value["quote"] else "bare", placeholders)
+            yield from _value_edits(value, "quoted" if value["quote"] else "bare", placeholders)
 
 
-def _lines_with_cores(text: str) -> Iterator[tuple[int, int]]:
-    """Start and end of each line in which a secret name may stand; of a long one, what is near the name."""
-    done = -1
-    for start, _ in core_spans(text):
-        if start > done:
-            end = text.find("\n", start, start + _FAR)
-            done = end if end >= 0 else min(start + _FAR, len(text))
-            yield text.rfind("\n", max(0, start - _FAR), start) + 1 or max(0, start - _FAR), done
+class _Line(NamedTuple):
+    """A line in which a secret name may stand; of a long one, what is near the name."""
+
+    start: int
+    end: int
+    last_core: int
+    """Where the last core of a secret name begins."""
+
+
+def _lines_with_cores(text: str) -> list[_Line]:
+    lines: list[_Line] = []
+    for core, _ in core_spans(text):
+        if lines and core <= lines[-1].end:
+            lines[-1] = lines[-1]._replace(last_core=core)
+            continue
+        start = text.rfind("\n", max(0, core - _FAR), core) + 1 or max(0, core - _FAR)
+        end = text.find("\n", core, core + _FAR)
+        lines.append(_Line(start, end if end >= 0 else min(core + _FAR, len(text)), core))
+    return lines
 
 
 def _is_pair(pair: re.Match[str]) -> bool:
@@ -344,15 +357,15 @@ def _is_pair(pair: re.Match[str]) -> bool:
     found = _BEFORE_PAIR.search(pair.string, max(0, start - 21), start)
     before = found[0][0] if found else ""
     if pair["open"] == "(" and before.isidentifier():
-        # A call has names of many kinds for arguments: only what looks like nothing else is a value there.
+        # Arguments of a call can be names of any kind, so only a value that looks like a secret counts.
         if _SETTER.search(pair.string, max(0, start - 40), start):
             return len(value) >= 4 and not re.search(r"\s", value)
         return looks_secret(value) and is_lone_value(value)
     return before in ("[", "(", "{", ",") or is_lone_value(value)
 
 
-def _value_of(named: re.Match[str]) -> re.Match[str] | None:
-    """The value behind a name, or before it, in the same object or item of a list."""
+def _find_value(named: re.Match[str]) -> re.Match[str] | None:
+    """The value after a name, or before it, in the same object or list item."""
     text, before, behind = named.string, named.start(), named.end()
     end = _MEMBERS_END.search(text, behind, behind + _NEAR)
     value = _NAMED_VALUE.search(text, behind, end.start() if end else behind + _NEAR)
@@ -364,20 +377,20 @@ def _value_of(named: re.Match[str]) -> re.Match[str] | None:
 
 
 def _block_edits(block: re.Match[str], placeholders: Placeholders) -> Iterator[Edit]:
-    """The value of a block of YAML; without a mark it is one word on the next line, or a list of some."""
+    """Edits for a YAML block; without a mark its value is one word on the next line, or a list."""
     if block["mark"].strip("!tr \t"):
-        yield from _beside(block, "value", placeholders)
+        yield from _value_edits(block, "value", placeholders)
         return
     lines = block["value"].strip().splitlines()
     items = list(_YAML_ITEM.finditer(block.string, block.start("value"), block.end("value")))
     if len(items) == len(lines):
         for item in items:
-            yield from _beside(item, "value", placeholders)
+            yield from _value_edits(item, "value", placeholders)
     elif len(lines) == 1 and re.fullmatch(r"[^\s:#{}\[\]\"']{4,1024}", lines[0].strip()):
-        yield from _beside(block, "value", placeholders)
+        yield from _value_edits(block, "value", placeholders)
 
 
-def _beside(found: re.Match[str], group: str, placeholders: Placeholders) -> Iterator[Edit]:
+def _value_edits(found: re.Match[str], group: str, placeholders: Placeholders) -> Iterator[Edit]:
     value = found[group].strip()
     if value and not HARMLESS.match(value) and not is_secret_name(value):
         start = found.start(group) + found[group].index(value)
@@ -411,15 +424,15 @@ _AMONG_SETTINGS: Final = LazyRegex(
 _SETTING_OF_LINE: Final = LazyRegex(
     r"=(?:(?P<value>[^;\s\"'(){}<>\\]{1,1024})|\{(?P<braced>[^{}\"\n]{1,256})\})(?=[;\s\"']|\Z)"
 )
-"""ODBC puts a value into braces that may hold any sign; so do templates a name."""
+"""ODBC writes a value with special characters in braces; templates do that with names."""
 _FIELD_REST: Final = LazyRegex(r"[^&\s#\"'<>\\]*+")
 _MAX_JOINT: Final = 3
-"""What can stand between a name and its value inside another value: ``]:=``."""
+"""The most characters between a name and its value inside another value: ``]:=``."""
 _JUDGED_CHARS: Final = 1024
-"""A value is judged by its beginning. In ``secret=secret=…`` each value holds all that follow, and reading
-each to its end would take time quadratic in the text; what is replaced is read to its end once."""
+"""A value is judged by its first characters. In ``secret=secret=…`` each value contains all that follow, so
+that reading each to its end would take quadratic time; only a value that is replaced is read to its end."""
 _BEHIND_OPTION: Final = LazyRegex(r"(?<!\S)--?[A-Za-z][\w\-]{0,30}[ =]?[\"']?(?:[\w\-]+\.)*\Z")
-"""``-d password=…``, ``-Dpassword=…``, ``--set db.password=…``: options of which each takes a setting."""
+"""``-d password=…``, ``-Dpassword=…``, ``--set db.password=…``: options that take a setting."""
 _CALL_START: Final = LazyRegex(r"[({,]\s{0,20}[\"']?\Z")
 _SETTING: Final = LazyRegex(
     r"\s*(?:[#;].*|```\w*|\[[^\]]+\]|(?:-\s+)*(?:export\s+)?(?://\S+?:)?[\w.\-]+\s*[=:](?:\s+\S.*|\S.*)?)\Z"
@@ -441,7 +454,7 @@ AFTER_NAME: Final = (
     rb"(?!\s*(?:\[(?!\s*\\*\")|\{(?!\"\$py\"|[^{}\s\"]{6,256}\}(?:[;\"\\\s]|\Z)|[^{}]{0,300}"
     rb"(?:value|val|plain|plaintext|string|text|raw|current|content|data|new|old|\"v|\"s)\\*\")))"
 )
-"""What follows a core in a text with an assignment, for the prefilter; in lowercase."""
+"""For the prefilter: the lowercase text after a core of a name in an assignment."""
 
 
 def assignment_edits(text: str, placeholders: Placeholders, *, strict: bool) -> Iterator[Edit]:
@@ -465,7 +478,7 @@ def assignment_edits(text: str, placeholders: Placeholders, *, strict: bool) -> 
         )
         if span is not None:
             done = span[1]
-            yield Edit(*span, placeholders.of(_plain(text[slice(*span)])))
+            yield Edit(*span, placeholders.of(_unescape(text[slice(*span)])))
 
 
 def _names(text: str) -> Iterator[tuple[int, int]]:
@@ -477,13 +490,13 @@ def _names(text: str) -> Iterator[tuple[int, int]]:
             assert head is not None
             assert tail is not None
             start, done = core_start - len(head[0]), tail.end()
-            # The digits of an escape before the name are none of it: ``user%5Bpassword%5D=``. Nor is ``-D``.
+            # An escape before the name is no part of it, nor is ``-D``: ``user%5Bpassword%5D=``.
             is_escape = text[start - 1 : start] == "%" and _ESCAPE.match(head[0])
             yield start + (2 if is_escape or text.startswith("-D", start) else 0), done
 
 
 def _field_value(text: str, start: int, end: int) -> tuple[int, int] | None:
-    """The value of a form field or query parameter: it stands between separators, so it is a value."""
+    """The value of a form field or query parameter; any text between the separators counts."""
     before = _FIELD_START.search(text, max(0, start - _MAX_NAME), start)
     field = _FIELD.match(text, end) if before is not None else None
     if before is None or field is None or HARMLESS.match(field["value"]):
@@ -492,11 +505,11 @@ def _field_value(text: str, start: int, end: int) -> tuple[int, int] | None:
     if not (is_long or before["joint"] or field["joint"] or field.end() == len(text)):
         return None
     is_call = not before["joint"] and (field["joint"].isspace() or "(" in field["value"])
-    return None if is_call else _whole(text, field.span("value"), _FIELD_REST)
+    return None if is_call else _extend_to_end(text, field.span("value"), _FIELD_REST)
 
 
 def _variable_value(text: str, start: int, end: int) -> tuple[int, int] | None:
-    """``export DB_PASSWORD=…`` on a line of its own: all of it, whatever signs it holds."""
+    """The value of ``export DB_PASSWORD=…`` on its own line, with any characters."""
     if not text[start:end].isupper():
         return None
     found = _VARIABLE_VALUE.match(text, end)
@@ -509,7 +522,7 @@ def _variable_value(text: str, start: int, end: int) -> tuple[int, int] | None:
 
 
 def _value_among_settings(text: str, start: int, end: int) -> tuple[int, int] | None:
-    """``Server=h;Password=letmein;`` and ``host=h password=letmein``: settings of one line."""
+    """The value among settings in one line: ``Server=h;Password=letmein;``, ``host=h password=letmein``."""
     found = _SETTING_OF_LINE.match(text, end)
     if found is None or not _AMONG_SETTINGS.search(text, max(0, start - 250), start):
         return None
@@ -529,7 +542,7 @@ def _assigned_value(text: str, start: int, end: int, *, strict: bool) -> tuple[i
     value = found[group]
     if HARMLESS.match(value):
         return None
-    if "==" in found["joint"] and not is_lone_value(value):  # parsers compare tokens with words
+    if "==" in found["joint"] and not is_lone_value(value):  # code of parsers compares tokens with words
         return None
     if group == "quoted":
         is_value = found["closed"] is not None or (len(value) >= 4 and not re.search(r"\s", value.strip()))
@@ -545,11 +558,11 @@ def _assigned_value(text: str, start: int, end: int, *, strict: bool) -> tuple[i
         is_value = looks_secret(value) or (is_variable and _is_word(value, may_refer=not is_setting))
     if not is_value:
         return None
-    return found.span("quoted") if group == "quoted" else _whole(text, found.span("bare"), _BARE_REST)
+    return found.span("quoted") if group == "quoted" else _extend_to_end(text, found.span("bare"), _BARE_REST)
 
 
 def _option_value(text: str, start: int, end: int) -> tuple[int, int] | None:
-    """``--password letmein``, ``setx PASSWORD letmein``: the next word of a command line, no sentence's."""
+    """The next word in a command line, not in prose: ``--password letmein``, ``setx PASSWORD letmein``."""
     is_option = text[start] == "-" and len(text[start:end].strip("-")) > 1
     is_variable = text[start:end].isupper() and _SETS_VARIABLE.search(text, max(0, start - 40), start)
     found = _OPTION_VALUE.match(text, end) if is_option or is_variable else None
@@ -563,7 +576,7 @@ def _option_value(text: str, start: int, end: int) -> tuple[int, int] | None:
 
 
 def _setting_value(text: str, start: int, end: int) -> tuple[int, int] | None:
-    """``password = letmein`` among other lines of the same form: INI, dotenv, YAML."""
+    """The value of ``password = letmein`` among other lines of this form: INI, dotenv, YAML."""
     value = _SETTING_VALUE.match(text, end)
     line_start = text.rfind("\n", 0, start) + 1
     if (
@@ -575,7 +588,7 @@ def _setting_value(text: str, start: int, end: int) -> tuple[int, int] | None:
         return None
     if "=" in value[0][: value.start("value") - value.start()] and not _is_word(value["value"]):
         return None
-    block = _block(text, line_start, end)
+    block = _nearby_lines(text, line_start, end)
     if not all(_SETTING.match(line) for line in block) or any(map(_CODE.search, block)):
         return None
     is_alone = len(block) == 1
@@ -584,8 +597,8 @@ def _setting_value(text: str, start: int, end: int) -> tuple[int, int] | None:
     return value.span("value")
 
 
-def _block(text: str, line_start: int, end: int) -> list[str]:
-    """The lines around a place up to the next empty ones, as far as they are near."""
+def _nearby_lines(text: str, line_start: int, end: int) -> list[str]:
+    """The nearby lines up to the next empty ones."""
     before = text[max(0, line_start - _MAX_BLOCK) : line_start]
     after = text[line_start : end + _MAX_BLOCK]
     lines = [*re.split(r"\n\s*\n", before)[-1].splitlines()[1 if len(before) == _MAX_BLOCK else 0 :]]
@@ -593,32 +606,32 @@ def _block(text: str, line_start: int, end: int) -> list[str]:
     return [line for line in (*lines, *(rest[:-1] if len(after) > _MAX_BLOCK else rest)) if line.strip()]
 
 
-def _whole(text: str, span: tuple[int, int], rest: LazyRegex[str]) -> tuple[int, int]:
-    """The span of a value whose beginning was judged, to its end."""
+def _extend_to_end(text: str, span: tuple[int, int], rest: LazyRegex[str]) -> tuple[int, int]:
+    """Extend the span of a value to its end; only its first characters were judged."""
     found = rest.match(text, span[1])
     assert found is not None
     return span[0], found.end()
 
 
 def looks_secret(value: str) -> bool:
-    """Whether a word without quotes is a value rather than prose or an expression of a program."""
+    """Whether an unquoted word is a value, not prose or an expression in code."""
     return len(value) >= 6 and (bool(re.search(r"\d", value)) or is_mixed(value))
 
 
 def is_lone_value(value: str) -> bool:
-    """Whether the second string of a pair that stands alone is a value: it may be the next of some names."""
+    """Whether the second string of a single pair is a value; it may also be the next in a list of names."""
     is_name = value.isidentifier() or re.search(r"\s", value) is not None
     return looks_secret(value) or (len(value) >= 6 and not is_name and not is_secret_name(value))
 
 
 def _is_word(value: str, *, may_refer: bool = True) -> bool:
-    """Whether a word without digits is a value: no reference to something that has a secret name."""
+    """Whether a word without digits is a value, and not a reference to something with a secret name."""
     is_reference = may_refer and _REFERENCE.fullmatch(value) is not None
     return len(value) >= 4 and not is_reference and not re.search(rf"(?i:{CORES})", value)
 
 
-def _plain(value: str) -> str:
-    """The value behind the escapes of JSON and of forms."""
+def _unescape(value: str) -> str:
+    """Decode the escapes of JSON and of forms."""
     if "\\" in value:
         try:
             value = json.loads(f'"{value}"')

@@ -1,9 +1,8 @@
-"""Whether a text may hold a secret at all, at the speed of memory.
+"""A fast check whether a text may contain a secret at all.
 
-Nearly every payload is clean, and each is asked. Literal texts without which no rule matches are
-looked for first, all at once; only where one stands is its regular expression tried, at that place.
-Every edit that a rule can make needs a trigger here, or clean-looking text would keep its secret;
-the tests compare the rules with and without the prefilter.
+Every payload is checked, and nearly all are clean. One search finds the literals (anchors) of which each
+rule needs one; only at these places the rule's regular expression is tried. Every edit that a rule can make
+needs a trigger here, or the secret would stay; tests compare the rules with and without the prefilter.
 """
 
 from __future__ import annotations
@@ -21,6 +20,8 @@ from reenact.redaction.coded import (
     BYTES_URLSAFE,
     MAX_DEPTH,
     MIN_RUN,
+    RUN,
+    TO_RUN,
     Registered,
     decoded_around,
     is_readable,
@@ -43,62 +44,65 @@ from reenact.redaction.places import AFTER_NAME
 from reenact.redaction.tables import AMONG_COLUMNS, HEAD_AFTER, HEAD_BEFORE
 
 _FINGERPRINT_BYTES: Final = 3
-"""Of how many bytes these take a fingerprint, where no literal is shorter: 1,460 instead of 370 MB/s."""
+"""The search takes fingerprints of this many bytes if no literal is shorter: 1,460 instead of 370 MB/s."""
 
-_SMALL_BYTES: Final = 8_000
-"""Up to here one search for everything comes first: 6 instead of 11 µs for a chat of 3 KB."""
+_SMALL_BYTES: Final = 1_000
+"""Up to here one search for everything comes first: 0.7 instead of 1.5 µs for 300 bytes; it is slower for
+more than these."""
 
 Confirm: TypeAlias = Callable[[bytes, int], object]
 _CODED: Final = "coded"
 _MARKS: Final = b"%&\x1b\\"
 _PERCENT, _AMPERSAND, _ESCAPE, _BACKSLASH = _MARKS
-"""As numbers, which are found in bytes ten times as fast."""
+"""As integers, which ``in`` finds in bytes ten times as fast."""
 
 
 @dataclass(frozen=True)
 class Trigger:
-    """Literal *anchors*, and what decides at the place of one whether it means anything."""
+    """Literal *anchors*, and a function that decides whether a rule may match at the place of one."""
 
     anchors: tuple[bytes, ...]
     confirm: Confirm
     lowered: bool = False
-    """Whether anchors and pattern are in lowercase and meant for text in any case."""
+    """Whether anchors and pattern are in lowercase and match text in any case."""
+    places: re.Pattern[bytes] | None = None
+    """Where there is one: finds the anchors that can mean something; the others are many."""
 
 
 @dataclass(frozen=True)
 class Check:
-    """A question for the whole text, where it holds the character it *needs*, or always without one."""
+    """A check of the whole text, made if the text has the character *needs*, or always without one."""
 
     may_hold: Callable[[bytes], object]
     needs: str | None = None
 
 
 class Prefilter:
-    """Answers for a list of triggers at once, for runs of base64, and for some checks one by one."""
+    """Evaluates all triggers in one search, then runs of base64, then the checks."""
 
     def __init__(
         self,
         triggers: Sequence[Trigger],
         checks: Sequence[Check] = (),
-        may_hold_in_run: Callable[[bytes, bytes, Callable[[bytes], bool]], bool] | None = None,
+        may_hold_in_run: Callable[[bytes, bytes, int, Callable[[bytes], bool]], bool] | None = None,
         reach: int = 0,
     ) -> None:
-        """*reach*: how long the longest literal is."""
+        """*reach* is the length of the longest registered form."""
         self._reach = reach + _REACH
         self._checks = [(ord(check.needs) if check.needs else None, check.may_hold) for check in checks]
-        self._exact = _groups([trigger for trigger in triggers if not trigger.lowered])
-        self._lowered = _groups([trigger for trigger in triggers if trigger.lowered])
+        self._exact = _make_groups([trigger for trigger in triggers if not trigger.lowered])
+        self._lowered = _make_groups([trigger for trigger in triggers if trigger.lowered])
         self._may_hold_in_run = may_hold_in_run
         anchors = (anchor.lower() for trigger in triggers for anchor in trigger.anchors)
         self._find_any = literal_search(_without_longer(anchors))
 
     def may_hold_secret(self, text: bytes, depth: int = 0) -> bool:
-        """False only if no rule behind a trigger or check can match anywhere in *text*.
+        """False only if no rule can match anywhere in *text*, nor in the text decoded.
 
-        Nor in what it says with its codings undone, of which *depth* are already.
+        *depth* is the number of encodings that were decoded already.
         """
         lowered = text.lower()
-        # In a small text all anchors are looked for at once, whatever their case: nearly always in vain.
+        # In a small text one search for all anchors in any case comes first: nearly always it finds none.
         is_coded = False
         if len(text) > _SMALL_BYTES or self._find_any(lowered):
             for groups, searched in ((self._exact, text), (self._lowered, lowered)):
@@ -106,14 +110,16 @@ class Prefilter:
                 if verdict is True:
                     return True
                 is_coded |= verdict is _CODED
-        if self._may_hold_in_run is not None and _RUN in (marked := text.translate(_TO_RUN)):  # noqa: SIM102
-            if self._may_hold_in_run(text, marked, lambda plain: self._may_hold_coded(plain, depth)):
+        marked = text.translate(TO_RUN)
+        start = marked.find(RUN)
+        if start >= 0 and self._may_hold_in_run is not None:  # noqa: SIM102
+            if self._may_hold_in_run(text, marked, start, lambda plain: self._may_hold_coded(plain, depth)):
                 return True
-        # No generator: this runs for every recorded event.
+        # Not a generator, for speed: this runs for every recorded event.
         for needed, may_hold in self._checks:
             if (needed is None or needed in text) and may_hold(text):
                 return True
-        # Codes of string literals are triggers by themselves: a backslash is everywhere.
+        # Escapes of string literals have their own trigger, since nearly every text has a backslash.
         if not (is_coded or _PERCENT in text or _AMPERSAND in text or _ESCAPE in text):
             return False
         near = _near_codes(text, _MARKS if is_coded else _MARKS[:-1], self._reach)
@@ -126,21 +132,27 @@ class Prefilter:
 Groups: TypeAlias = list[tuple[Search, list[Confirm]]]
 
 
-def _groups(triggers: Sequence[Trigger]) -> Groups:
-    confirms = _confirms(triggers)
-    # Those of two characters by themselves: a search that has one of them looks at many more places.
+def _make_groups(triggers: Sequence[Trigger]) -> Groups:
+    own = [(_search_by(trigger.places), [trigger.confirm]) for trigger in triggers if trigger.places]
+    confirms = _merge_confirms([trigger for trigger in triggers if not trigger.places])
+    # Anchors of two characters have their own group: they slow down a search, which then has more candidates.
     tiny = [anchor for anchor in confirms if len(anchor) < _FINGERPRINT_BYTES]
     rest = [anchor for anchor in confirms if len(anchor) >= _FINGERPRINT_BYTES]
     cuts = range(0, len(rest), GROUP_SIZE)
     groups = [*([tiny] if tiny else []), *(rest[at : at + GROUP_SIZE] for at in cuts)]
-    return [
+    searched = [
         (literal_search(group), [_with_hidden(anchor, group, confirms) for anchor in group])
         for group in groups
     ]
+    return searched + own
+
+
+def _search_by(places: re.Pattern[bytes]) -> Search:
+    return lambda text: [(0, *found.span()) for found in places.finditer(text)]
 
 
 def _with_hidden(anchor: bytes, group: Sequence[bytes], confirms: dict[bytes, Confirm]) -> Confirm:
-    """What to ask where *anchor* stands, also for those that begin in it: the search goes on behind it."""
+    """Confirm *anchor* and those that begin inside it: the search continues behind it and misses them."""
     confirm = confirms[anchor]
     hidden = [
         (shift, other, confirms[other])
@@ -164,7 +176,7 @@ def _with_hidden(anchor: bytes, group: Sequence[bytes], confirms: dict[bytes, Co
 
 
 def _confirm(groups: Groups, text: bytes) -> object:
-    """Whether a trigger means a secret, ``_CODED`` if one means a code that may hide one."""
+    """Whether a trigger is confirmed; ``_CODED`` if only an escape was found that may hide a secret."""
     verdict: object = False
     for search, confirms in groups:
         for number, start, _ in search(text):
@@ -175,8 +187,8 @@ def _confirm(groups: Groups, text: bytes) -> object:
     return verdict
 
 
-def _confirms(triggers: Sequence[Trigger]) -> dict[bytes, Confirm]:
-    """What to ask at the place of each anchor; longer anchors are found through shorter ones."""
+def _merge_confirms(triggers: Sequence[Trigger]) -> dict[bytes, Confirm]:
+    """By anchor: its confirmations; a longer anchor is found through a shorter one that is its prefix."""
     patterns: dict[bytes, list[Confirm]] = {}
     pairs = [(anchor, trigger.confirm) for trigger in triggers for anchor in trigger.anchors]
     for anchor, pattern in sorted(pairs, key=lambda pair: len(pair[0])):
@@ -186,7 +198,7 @@ def _confirms(triggers: Sequence[Trigger]) -> dict[bytes, Confirm]:
 
 
 def _without_longer(literals: Iterable[bytes]) -> list[bytes]:
-    """Without those that begin with another one: where they stand, the other stands too."""
+    """Drop the literals that have another one as prefix: that one is found there, too."""
     kept: dict[bytes, None] = {}
     for literal in sorted(literals, key=len):
         if not any(prefix in kept for prefix in _prefixes(literal)):
@@ -211,7 +223,7 @@ def _any_of(confirms: list[Confirm]) -> Confirm:
     return confirm_any
 
 
-# What announces which rule
+# The triggers of the rules
 
 _QUOTE: Final = rb"\\*+[\"']"
 _PAIRED: Final = (
@@ -230,7 +242,7 @@ _PAIRED_IN_TEXT: Final = (
     rb"[\w\-]{0,200}+" + _QUOTE + rb"\s*,\s*b?" + _QUOTE + rb"[^\"'\n]{1,4096}+[\"']\s*[)\]]"
 )
 _BESIDE: Final = rb"[\w\-]{0,200}+(?:<\\*/|[`*]*+%b*+\||%b++\\*[\"'])" % (_SPACE, _SPACE)
-"""The end of an element, the next cell of a table, a value of SQL's."""
+"""The end of an element, the next cell of a table, a value in SQL."""
 _CLOSED: Final = re.compile(rb"[\w\-\]]{0,200}+(?:" + _QUOTE + rb"|\s|\\+[nr]|\Z)")
 _BESIDE_VALUE: Final = (
     AFTER_NAME,
@@ -255,7 +267,7 @@ _FAR: Final = 2000
 
 
 class _Name:
-    """Whether a core of secret names is at the place of a name that has a value."""
+    """Confirms a core of secret names that is part of a name with a value."""
 
     def __init__(self, core: str) -> None:
         head = b"(?:%b)" % core.encode()
@@ -285,7 +297,7 @@ _RAW_HEADER: Final = re.compile(rb"\bb[\"'][\w\-]*\Z")
 
 
 class _HeaderName:
-    """Whether a word that is secret in a header's name stands in one: with a dash, raw, or among headers."""
+    """Confirms a word that is part of a header's name: with a dash, as bytes, or among headers."""
 
     def __init__(self, word: bytes) -> None:
         self._name = LazyRegex(word + rb"[\w\-]{0,200}+" + _QUOTE + rb"?\s*[:,](?!\s*[\[{])")
@@ -318,35 +330,36 @@ def _place(pattern: bytes, *anchors: bytes, lowered: bool = False) -> Trigger:
     return Trigger(anchors, LazyRegex(pattern).match, lowered)
 
 
-def _anything(text: bytes, start: int) -> bool:  # noqa: ARG001 — the anchor alone says enough
+def _always(text: bytes, start: int) -> bool:  # noqa: ARG001 — the anchor alone is enough
     return True
 
 
 def _is_behind_login(text: bytes, start: int) -> bool:
-    """Whether a password may stand behind the word, as in the file ``.netrc``."""
+    """Whether a login comes before the word, as in the file ``.netrc``."""
     return text.rfind(b"login", max(0, start - _NEAR), start) >= 0
 
 
-# Some writers escape & < > = ' in JSON; nothing can be said before that is undone.
+# Some writers escape & < > = ' in JSON; such a text must be decoded first.
 _ESCAPED_ASCII: Final = _place(rb"\\u00[2-7]", b"\\u00")
 _CODES: Final = {
-    # What nobody has to escape, and what is escaped again; other escapes are in every second URL.
+    # Characters that need no escape, and the escape itself; other escapes are common in URLs.
     _PERCENT: re.compile(rb"%(?:2[5DEde]|3[0-9]|[46][1-9A-Fa-f]|[57][0-9Aa]|5[Ff]|7[Ee])"),
     _AMPERSAND: re.compile(rb"&(?:amp;)*+(?:#|(?!(?:amp|nbsp);)[A-Za-z]{2,16};)"),
     _ESCAPE: re.compile(rb"\x1b\["),
     _BACKSLASH: re.compile(rb"\\(?:x[1-7]|u001[bB]\[|033\[|e\[)"),
 }
-"""By their first byte; one expression for all would be slower by half."""
+"""By first byte; one expression for all would be much slower."""
 _REACH: Final = 2 * _FAR + 100
-"""Further than this no trigger looks, but over a value without quotes; codes make a text longer."""
+"""No trigger looks further than this, except over a value without quotes; escapes make a text longer."""
 _BEHIND_QUOTE: Final = 300
-"""What may follow the end of a value, until it is certain that it is one."""
+"""How much text after a value the patterns may need to recognise it."""
 
 
 def _near_codes(text: bytes, marks: Iterable[int], reach: int) -> bytes:
-    """The parts of *text* in which undoing codes that begin with *marks* may show what a trigger finds.
+    """The parts of *text* around codes that begin with *marks*, where decoding may reveal a secret.
 
-    Around each code: to the ends of the value it may be in, *reach* bytes on, and to the end of that value.
+    Each part goes to the ends of the value with the code, *reach* bytes further, and to the end of the value
+    there.
     """
     parts: list[bytes] = []
     start = end = 0
@@ -380,8 +393,8 @@ _NAMES: Final[tuple[Trigger, ...]] = (
     *_join_words(AUTH_WORDS, "auth"),
     _name("passw(?:or)?d", "passw"),
     _name("[_-]pass(?![a-z])", "_pass", "-pass"),
-    # Texts about tokens are everywhere; only a name that ends with the word is followed by one of these. More
-    # of them would make another group, and another pass over every text.
+    # Many texts are about tokens; one of these characters follows only a name that ends with the word. More
+    # anchors would need another group, and another pass over every text.
     _name(
         "token",
         *(f"token{end}" for end in "\"\\'=:][%><\n\r\tv,)"),
@@ -399,7 +412,7 @@ _NAMES: Final[tuple[Trigger, ...]] = (
 _PLACES: Final[tuple[Trigger, ...]] = (
     _place(rb"bearer(?: +|%20)[a-z0-9._~+/\-]{8}", b"bearer", lowered=True),
     _place(rb"(?<=[?&#;])sig=|(?<=[?&#;\-])signature=", b"sig=", b"signature=", lowered=True),
-    _place(rb".asic(?: +|%20)[A-Za-z0-9+/][a-z]*[A-Z0-9+/]", b"Basic", b"basic"),
+    _place(rb".asic(?: +|%20)(?=[A-Za-z0-9+/\\]{4}).[a-z]*[A-Z0-9+/\\]", b"Basic", b"basic"),
     _place(rb".key=[^&#\s]{16}", b"?key=", b"&key=", b"#key=", b";key="),
     _place(
         rb"[\"_]auth(?:" + _QUOTE + rb")?\s*[:=]\s*(?:" + _QUOTE + rb")?[a-z0-9+/]{8}",
@@ -407,16 +420,32 @@ _PLACES: Final[tuple[Trigger, ...]] = (
         lowered=True,
     ),
     _place(rb"form-data;", b"form-data", lowered=True),
-    _place(
-        rb"(?<!-)--" + _OPTION_NAME + rb"(?:" + _QUOTE + rb"\s*,|[ \t]+(?!--?(?:[a-z]|\s|$))\S|=)",
-        b"--",
+    Trigger(
+        (b"--",),
+        LazyRegex(rb"--" + _OPTION_NAME + rb"(?:" + _QUOTE + rb"\s*,|[ \t]+(?!--?(?:[a-z]|\s|$))\S|=)").match,
         lowered=True,
+        # The first two of a row: rulers in source code have dozens.
+        places=re.compile(rb"-(?<!--)-"),
     ),
     _place(rb"\"-" + _OPTION_NAME + _QUOTE + rb"\s*,", b'"-', lowered=True),
     _place(rb"basic_?auth\(", b"basicauth", b"basic_auth", lowered=True),
-    _place(rb"identified%b++(?:with\b|by\b)" % _SPACE, b"identified", lowered=True),
+    _place(
+        rb"identified%b++(?:with%b++\w++%b++)?by(?:%b++password)?%b++\\*[\"']" % ((_SPACE,) * 5),
+        b"identified",
+        lowered=True,
+    ),
     Trigger((b"passw",), _is_behind_login, lowered=True),
-    _place(rb"[\" ']-[uh](?:\"\s*,|[ \t]*\S)", b'"-u', b" -u", b'"-h"', b" -h ", lowered=True),
+    # Behind them comes a pair with a colon, as one word or in a list of arguments.
+    _place(
+        rb"-u(?:(?<![^\s\"']-u)|(?<=\\[nrt]-u))(?:\"\s*,|[ \t=]*+\\*[\"']?[^\s:\"']{1,1200}:)",
+        b"-u",
+        lowered=True,
+    ),
+    _place(
+        rb".-h(?:\"\s*,|[ \t]+[^\s:][^\n:]{0,1200}:)",
+        *(b'"-h"', b" -h "),
+        lowered=True,
+    ),
     _place(rb"%3a(?:%2f%2f|//)[^\s\"'&]{1,300}%40", b"%3a%2f%2f", b"%3a//", lowered=True),
 )
 
@@ -425,8 +454,6 @@ _TOKEN_TAG: Final = re.compile(rb"<[\w:.\-]*(?i:token)\s[^<>]{0,300}>")
 _EMAIL: Final = re.compile(rb"@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*\.[A-Za-z]{2}")
 _RANDOM_RUN: Final = b"a" * MIN_RANDOM
 _TO_RANDOM_RUN: Final = bytes(97 if chr(code) in RANDOM_CHARACTERS else 32 for code in range(256))
-_RUN: Final = b"a" * MIN_RUN
-_TO_RUN: Final = bytes(97 if chr(code) in RANDOM_CHARACTERS + "/" else 32 for code in range(256))
 _DOT: Final = ord(".")
 
 
@@ -436,7 +463,7 @@ def _sextets(is_possible: Callable[[int], bool]) -> str:
 
 
 _READABLE: Final = re.compile(
-    # Bytes of ASCII: none has its highest bit, and the first of three is no control character.
+    # ASCII bytes: none has its highest bit set, and the first of three is no control character.
     (
         "(?:"
         + _sextets(lambda value: 8 <= value < 32 or value == 2)
@@ -447,18 +474,21 @@ _READABLE: Final = re.compile(
 )
 
 
-def _readable(run: bytes) -> bytes | None:
-    """The text that a *run* of base64 stands for from its beginning; None if it is no text."""
-    if not _READABLE.match(run):
+_is_readable_run: Final = _READABLE.match
+
+
+def _decode_text(run: bytes) -> bytes | None:
+    """Decode a *run* of base64; ``None`` if the result is no text."""
+    if not _is_readable_run(run):
         return None
-    body = run.translate(BYTES_URLSAFE)
+    body = run.rstrip(b"=").translate(BYTES_URLSAFE)
     body = body[: len(body) - (len(body) % 4 == 1)]
     plain = b64decode(body + b"=" * (-len(body) % 4))
     return plain if is_readable(plain) else None
 
 
 class _Runs:
-    """Looks into runs of base64 characters: for what base64 hides, and for rules without an anchor."""
+    """Checks runs of base64 characters: for encoded secrets, and for rules without an anchor."""
 
     def __init__(self, rules: Sequence[SecretRule]) -> None:
         self._forms: dict[bytes, list[tuple[int, LazyRegex[bytes]]]] = {}
@@ -476,26 +506,27 @@ class _Runs:
         behind_dot = [rule.behind_dot for rule in rules if rule.behind_dot]
         self._behind_dot = LazyRegex(rf"\.(?:{'|'.join(behind_dot)})".encode()) if behind_dot else None
 
-    def may_hold(self, text: bytes, marked: bytes, may_hold_secret: Callable[[bytes], bool]) -> bool:
-        """Whether *text*, in which *marked* marks the runs, may hold what a rule finds in a run.
+    def may_hold(
+        self, text: bytes, marked: bytes, start: int, may_hold_secret: Callable[[bytes], bool]
+    ) -> bool:
+        """Whether a run in *text* may contain a secret; *marked* marks the runs.
 
-        *may_hold_secret* is asked about runs that stand for a text.
+        The first one is at *start*; *may_hold_secret* is asked about runs that stand for a text.
         """
         runs: list[bytes] = []
-        start = marked.find(_RUN)
         while start >= 0:
-            end = marked.find(b" ", start)
+            end = marked.find(b" ", start + MIN_RUN)
             run = text[start : end if end >= 0 else len(text)]
             if text[start - 1] == _DOT and self._behind_dot and self._behind_dot.match(text, start - 1):
                 return True
-            if (plain := _readable(run)) is not None and may_hold_secret(plain):
+            if _is_readable_run(run) and (plain := _decode_text(run)) is not None and may_hold_secret(plain):
                 return True
             runs.append(run)
-            start = marked.find(_RUN, end) if end >= 0 else -1
+            start = marked.find(RUN, end) if end >= 0 else -1
         return self.may_hide(b" ".join(runs))
 
     def may_hide(self, run: bytes) -> bool:
-        """Whether base64 in *run* hides what an anchored rule finds."""
+        """Whether *run*, decoded, may match a rule with an anchor."""
         for number, start, _ in self._search(run):
             for form in self._longer[number]:
                 if run.startswith(form, start):
@@ -505,29 +536,29 @@ class _Runs:
         return False
 
 
-def _shape(rule: SecretRule) -> Trigger:
+def _shape_trigger(rule: SecretRule) -> Trigger:
     if rule in SHAPES:
         pattern = rule.from_anchor or rule.pattern
         return _place(pattern.encode(), *(anchor.encode() for anchor in rule.anchors))
-    # A foreign pattern may see what JSON escapes; its anchor alone must do.
+    # A user's pattern may match characters that JSON escapes, so the anchor alone is the trigger.
     forms = {form.encode() for anchor in rule.anchors for form in (anchor, escaped(anchor))}
-    return Trigger(tuple(forms), _anything)
+    return Trigger(tuple(forms), _always)
 
 
 Profile: TypeAlias = Literal["none", "default", "strict"]
 
 _REMEMBERED: Final = 8
-"""Few: a process hardly ever looks for more than the keys in its environment and those of one test."""
+"""Few: a process hardly ever has more than the keys in its environment and those of one test."""
 
 
 @dataclass(frozen=True)
 class Compiled:
-    """Rules and registered secrets, and the two prefilters that say whether any can be in a text."""
+    """Compiled rules and registered secrets, with their two prefilters."""
 
     registered: Registered
     shapes: Shapes
     every_shape: Shapes
-    """Those of other profiles too: what a secret is called does not depend on who looks."""
+    """With those of other profiles, so that a secret's kind does not depend on the profile."""
     may_hold_secret: Callable[[bytes], bool]
     may_hold_base64: Callable[[bytes], bool]
 
@@ -536,9 +567,9 @@ class Compiled:
 def compiled(
     profile: Profile, secrets: tuple[str | bytes, ...], extra_rules: tuple[SecretRule, ...]
 ) -> Compiled:
-    """What *profile*, the registered *secrets* and the caller's own rules find together."""
+    """Compile *profile*, the registered *secrets* and the caller's own rules."""
     for rule in extra_rules:
-        re.compile(rule.pattern)  # a wrong one is said now, not at the first text with its anchor
+        re.compile(rule.pattern)  # raises for an invalid pattern now, not at the first match of its anchor
     by_name, strict = profile != "none", profile == "strict"
     rules = (*extra_rules, *(SHAPES if by_name else ()), *(STRICT_SHAPES if strict else ()))
     registered = Registered(secrets)
@@ -548,8 +579,8 @@ def compiled(
     triggers = [
         _ESCAPED_ASCII,
         _CODED_IN_LITERAL,
-        Trigger(forms, _anything),
-        *(_shape(rule) for rule in rules if rule.anchors),
+        Trigger(forms, _always),
+        *(_shape_trigger(rule) for rule in rules if rule.anchors),
         *((*_NAMES, *_PLACES) if by_name else ()),
     ]
     is_always = any(not rule.anchors and not rule.behind_dot for rule in extra_rules)
@@ -562,11 +593,11 @@ def compiled(
         checks.append(Check(lambda text: _RANDOM_RUN in text.translate(_TO_RANDOM_RUN)))
     reach = max(map(len, forms), default=0)
     may_hold_secret = Prefilter(triggers, checks, runs.may_hold if rules else None, reach).may_hold_secret
-    in_base64 = Prefilter([Trigger(encoded, _anything)]).may_hold_secret
+    in_base64 = Prefilter([Trigger(encoded, _always)]).may_hold_secret
     return Compiled(
         registered,
         Shapes(rules),
         Shapes((*extra_rules, *SHAPES, *STRICT_SHAPES)),
         may_hold_secret,
-        lambda run: in_base64(run) or runs.may_hide(run) or may_hold_secret(_readable(run) or b""),
+        lambda run: in_base64(run) or runs.may_hide(run) or may_hold_secret(_decode_text(run) or b""),
     )

@@ -1,4 +1,4 @@
-"""Takes secrets out of everything before it reaches the disk."""
+"""The redactor: removes secrets from payloads, streams, headers, arguments and log records."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ _OFF: Final = frozenset({"", "0", "false", "no"})
 
 
 def default_profile(environ: Mapping[str, str]) -> Profile:
-    """``strict`` where ``CI`` is set, for captures made there are usually shared; else ``default``."""
+    """``strict`` if ``CI`` is set, because captures made there are usually shared; else ``default``."""
     return "default" if environ.get("CI", "").strip().lower() in _OFF else "strict"
 
 
 class Redactor:
-    """Redacts payloads of one capture; equal secrets get equal placeholders under one *salt*.
+    """Redacts the payloads of one capture; equal secrets get equal placeholders under one *salt*.
 
-    Clean payloads, nearly all, cost one pass of a literal search. Safe to use from several threads.
+    A payload without secrets, the usual case, costs one pass of a literal search. Thread-safe.
     """
 
     def __init__(
@@ -50,10 +50,10 @@ class Redactor:
             raise UsageError(f"redaction profile {profile!r} is unknown; use one of {', '.join(PROFILES)}")
         known = compiled(profile, tuple(secrets), tuple(extra_rules))
         self.is_suspect = known.may_hold_secret
-        """Whether anything may be replaced in a text, as far as a quick look can tell."""
+        """The prefilter: false only if nothing in a text needs redaction."""
         self.count = 0
         """How many values were replaced so far."""
-        self._count_lock = RLock()  # a finaliser may record in the middle
+        self._count_lock = RLock()  # a finalizer may record while it is held
         self._placeholders = Placeholders(salt, known.every_shape.kind_of)
         self._text = TextRules(
             placeholders=self._placeholders,
@@ -64,7 +64,7 @@ class Redactor:
             by_name=profile != "none",
             strict=profile == "strict",
         )
-        self._redact_known_header = lru_cache(1024)(self._known_header)
+        self._encode_cached_header = lru_cache(1024)(self._encode_header)
         self._make_of_names: Callable[[], Redactor] = lambda: (
             Redactor("default", secrets=secrets, salt=salt, extra_rules=extra_rules)
             if profile == "strict"
@@ -73,31 +73,31 @@ class Redactor:
 
     @cached_property
     def of_names(self) -> Redactor:
-        """The one for names of files: by ``default`` at most, for what ``strict`` adds is usual in names."""
+        """The redactor for file names; never ``strict``, since random strings are usual in names."""
         return self._make_of_names()
 
     def redact_json(self, text: bytes) -> bytes:
-        """Canonical JSON without secrets; the same object if there are none."""
+        """Redact canonical JSON; returns the same object if there is no secret."""
         return self._redact_json(text, canonical.encode_clean) if self.is_suspect(text) else text
 
     def redact_ordered_json(self, text: bytes) -> bytes:
-        """JSON without secrets, its members in the order they had."""
+        """Redact JSON and keep the order of its members."""
         return self._redact_json(text, canonical.encode_ordered) if self.is_suspect(text) else text
 
     def _redact_json(self, text: bytes, encode: Callable[[Any], bytes]) -> bytes:
         return self._count_changes(text, encode(self._text.redact_value(None, _decode(text))))
 
     def redact_text(self, text: str) -> str:
-        """Running text: messages of errors, lines of logs, diagnostics."""
+        """Redact text: error messages, lines of logs, diagnostics."""
         return self._count_changes(text, self._text.redact(text))
 
     def redact_bytes(self, data: bytes) -> bytes:
-        """A body as it went over the wire, or a file; what is text in binary data is found too."""
+        """Redact a raw body or a file; secrets in text inside binary data are found too."""
         wide = find_wide_coding(data)
         return self.redact_chunks([data if wide is None else self._redact_wide(data, wide)])[0]
 
     def _redact_wide(self, data: bytes, coding: str) -> bytes:
-        """*data* without secrets in text whose characters are of two or four bytes."""
+        """Redact text in UTF-16 or UTF-32."""
         size = 4 if "32" in coding else 2
         whole = len(data) - len(data) % size
         try:
@@ -108,9 +108,9 @@ class Redactor:
         return data if redacted == text else redacted.encode(coding, "surrogatepass") + data[whole:]
 
     def redact_chunks(self, chunks: Sequence[bytes]) -> list[bytes]:
-        """The chunks of a stream, as many as before; joined they are the redacted joined stream.
+        """Redact a stream; the result has as many chunks as before.
 
-        The placeholder of a secret that was cut stands in the chunk in which the secret began.
+        The placeholder of a secret that is split over chunks is in the chunk where the secret began.
         """
         data = b"".join(chunks)
         if not (self.is_suspect(data) or is_suspect_stream(data, self.is_suspect)):
@@ -123,20 +123,20 @@ class Redactor:
         return [_to_bytes(redacted[start:end]) for start, end in pairwise((0, *cuts))]
 
     def redact_header_object(self, headers: Mapping[str, str]) -> bytes:
-        """HTTP headers by their names, as canonical JSON; clients send nearly the same with every call."""
-        text = b"{%b}" % b",".join(starmap(self._redact_known_header, sorted(headers.items())))
+        """Redact HTTP headers and encode them as canonical JSON; results are cached, since headers repeat."""
+        text = b"{%b}" % b",".join(starmap(self._encode_cached_header, sorted(headers.items())))
         if replaced := text.count(b"<secret:"):
             self._count(replaced)
         return text
 
     def redact_arguments(self, arguments: Sequence[str]) -> list[str]:
-        """The arguments of a program; what stands behind ``--api-key`` is secret, however it looks."""
+        """Redact the arguments of a program; any value after ``--api-key`` is secret."""
         arguments = list(map(canonical.as_unicode, arguments))
         redacted = self._text.redact_arguments(arguments)
         return [self._count_changes(old, new) for old, new in zip(arguments, redacted, strict=True)]
 
     def _count_changes(self, before: AnyStr, after: AnyStr) -> AnyStr:
-        """*after*, or *before* itself if they are equal."""
+        """Count the replaced values; returns *after*, or *before* itself if they are equal."""
         replaced = _count_replaced(before, after)
         if not replaced:
             return before
@@ -159,14 +159,14 @@ class Redactor:
         text, cuts = self._text.redact_with_cuts("".join(pieces), list(accumulate(map(len, pieces))))
         return [text[start:end] for start, end in pairwise((0, *cuts))]
 
-    def _known_header(self, name: str, value: str) -> bytes:
-        """One member of an object of headers, as it is written."""
+    def _encode_header(self, name: str, value: str) -> bytes:
+        """One redacted header as a member of a JSON object."""
         redacted = self._text.redact_member(None, name)
         return canonical.encode_clean({redacted: self._text.redact_member(name, value, in_header=True)})[1:-1]
 
 
 class RedactingFilter(logging.Filter):
-    """Redacts message, traceback and stack of every record that passes.
+    """Redacts message, traceback and stack of every log record.
 
     Add it to handlers: the filters of a logger do not see the records of its children.
     """
@@ -176,7 +176,7 @@ class RedactingFilter(logging.Filter):
         self._redact = redactor.redact_text
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Lets every record pass, changed for all handlers that come after."""
+        """Let every record pass; the change is visible to all later handlers."""
         record.msg, record.args = self._redact(record.getMessage()), None
         if record.exc_info and not record.exc_text:
             record.exc_text = logging.Formatter().formatException(record.exc_info)
@@ -188,23 +188,23 @@ class RedactingFilter(logging.Filter):
 
 
 def _count_replaced(before: AnyStr, after: AnyStr) -> int:
-    """How many values differ; a secret inside base64 leaves nothing to count."""
+    """How many values were replaced; at least one, since placeholders inside base64 cannot be counted."""
     mark = "<secret:" if isinstance(after, str) else b"<secret:"
     return 0 if before == after else max(1, after.count(mark) - before.count(mark))
 
 
-_WIDE: Final = {  # the longer marks first
+_WIDE: Final = {  # the longer byte order marks first
     "utf-32-le": b"\xff\xfe\0\0",
     "utf-32-be": b"\0\0\xfe\xff",
     "utf-16-le": b"\xff\xfe",
     "utf-16-be": b"\xfe\xff",
 }
 _LOOKED_AT_BYTES: Final = 256
-"""By so many a text without a mark is known."""
+"""How many bytes are examined in a text without a byte order mark."""
 
 
 def find_wide_coding(data: bytes) -> str | None:
-    """In which of UTF-16 and UTF-32 *data* seems to be, by its mark or its characters, if in any."""
+    """Which form of UTF-16 or UTF-32 *data* seems to be, by its byte order mark or its characters, if any."""
     for coding, mark in _WIDE.items():
         if data.startswith(mark):
             return coding
@@ -220,13 +220,13 @@ def _is_mostly_ascii(head: bytes, coding: str) -> bool:
 
 
 def _decode_chunks(chunks: Sequence[bytes]) -> list[str]:
-    """The chunks as text; a character that was cut belongs to the chunk in which it ends."""
+    """Decode the chunks; a character that is split belongs to the chunk in which it ends."""
     decoder = getincrementaldecoder("utf-8")("surrogateescape")
     return [decoder.decode(chunk, final=number == len(chunks)) for number, chunk in enumerate(chunks, 1)]
 
 
 def _to_bytes(text: str) -> bytes:
-    # Surrogates stand for bytes that are not UTF-8; lone ones from elsewhere only have to be scanned.
+    # Surrogates encode bytes that are not UTF-8; other lone surrogates need only be scanned.
     try:
         return text.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:

@@ -1,6 +1,6 @@
-"""Columns of tables: a secret name at the head, its values in the rows below.
+"""Columns of tables with a secret name in the header and values in the rows below.
 
-In text (CSV, tabs, Markdown), in HTML, in ``INSERT`` of SQL, and in JSON as lists of rows.
+Tables are in text (CSV, tabs, Markdown), in HTML, in ``INSERT`` of SQL, and in JSON as lists of rows.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Final
 
 from reenact.lazy_regex import LazyRegex
 from reenact.redaction.edits import Edit
+from reenact.redaction.literals import matches_from, to_lowered
 from reenact.redaction.names import HARMLESS, core_spans, is_secret_name
 from reenact.redaction.placeholder import Placeholders
 
@@ -36,12 +37,12 @@ HEAD_BEFORE: Final = re.compile(rb"(?:\A|\n|\\+n|\")" + _CELL_BEFORE + rb"{0,30}
 HEAD_AFTER: Final = (
     rb"[\w.\-]{0,200}+\\*[\"'`]?" + _CELL_AFTER + rb"{0,30}(?:\r|\\+r)?(?:\n|\\+n)(?=[^\s\\]|\\+\")"
 )
-"""What stands around a name at the head of a table in text, for the prefilter; in lowercase."""
+"""For the prefilter: the lowercase text around a name in the header of a table in text."""
 AMONG_COLUMNS: Final = (
     rb"[\w.\-]{0,200}+\\*[\"'`]?(?:\s*,\s*\\*[\"'`]?[\w.\-]{1,60}\\*[\"'`]?){0,30}\s*"
     rb"(?:\]\s*,\s*(?:\\*\"\w{1,30}\\*\"\s*:\s*\[\s*)?\[|\)(?:\s|\\+[nrt])*values)"
 )
-"""What follows a name in a list of columns of JSON's or SQL's."""
+"""For the prefilter: the text after a name in a list of columns in JSON or SQL."""
 
 Span = tuple[int, int]
 
@@ -51,7 +52,7 @@ def table_edits(
 ) -> Iterator[Edit]:
     """Edits for the cells below secret names.
 
-    A cell of Markdown and HTML must look like a value: such tables compare things, too.
+    A cell of Markdown or HTML must look like a value, since such tables may also compare things.
     """
     for head, cell, is_compared in (*_text_cells(text), *_html_cells(text), *_sql_cells(text)):
         start, end = cell
@@ -64,7 +65,7 @@ def table_edits(
 def is_cell_value(
     head: str, value: str, is_lone_value: Callable[[str], bool], *, is_compared: bool = False
 ) -> bool:
-    """Whether *value* is one in a column with a secret name; tables of words have a column of tokens."""
+    """Whether *value* in a column with a secret name is a secret; a ``token`` column may hold plain words."""
     if len(value) < 4 or HARMLESS.match(value) or is_secret_name(value):
         return False
     is_doubtful = is_compared or head.strip(" \t\"'`*").lower() in ("token", "bearer")
@@ -72,23 +73,23 @@ def is_cell_value(
 
 
 def secret_columns(names: Sequence[object]) -> list[int]:
-    """Which of *names* announce a secret, where all are names of columns and there are several."""
+    """The positions of secret names, if *names* are two or more names of columns."""
     if len(names) < 2 or not all(isinstance(name, str) and _COLUMN.match(name) for name in names):
         return []
     return [at for at, name in enumerate(names) if is_secret_name(str(name).strip("\"'`"))]
 
 
 def _text_cells(text: str) -> Iterator[tuple[Span, Span, bool]]:
-    """Head and cell, for every row below a line that names columns."""
+    """Yield header, cell and whether it must look like a value, for each row below a line of column names."""
     done = 0
     for core_start, _ in core_spans(text) if "\n" in text else ():
-        start, end = _line(text, core_start)
+        start, end = _line_span(text, core_start)
         if start < done or end == len(text) or end - start > _MAX_HEAD:
             continue
         done = end
         heads, columns, sign = _columns(text, start, end)
         while columns and end < len(text):
-            start, end = _line(text, end + 1)
+            start, end = _line_span(text, end + 1)
             cells = _cells(text, start, end, sign)
             if len(cells) == len(heads):
                 yield from ((heads[at], cells[at], sign == "|") for at in columns)
@@ -97,13 +98,13 @@ def _text_cells(text: str) -> Iterator[tuple[Span, Span, bool]]:
             done = end
 
 
-def _line(text: str, at: int) -> Span:
+def _line_span(text: str, at: int) -> Span:
     end = text.find("\n", at)
     return text.rfind("\n", 0, at) + 1, len(text) if end < 0 else end
 
 
 def _columns(text: str, start: int, end: int) -> tuple[list[Span], list[int], str]:
-    """The columns that a line names, and which of them are secret."""
+    """The column names in a line, the positions of the secret ones, and the separator."""
     for sign in _SEPARATORS:
         heads = _cells(text, start, end, sign) if text.find(sign, start, end) >= 0 else []
         columns = secret_columns([text[slice(*head)].strip() for head in heads])
@@ -120,7 +121,7 @@ def _cells(text: str, start: int, end: int, sign: str) -> list[Span]:
 def _html_cells(text: str) -> Iterator[tuple[Span, Span, bool]]:
     columns: list[int] = []
     heads: list[Span] = []
-    for row in _HTML_ROW.finditer(text) if "<t" in text or "<T" in text else ():
+    for row in matches_from(_HTML_ROW, text, b"<tr"):
         cells = [cell.span("cell") for cell in _HTML_CELL.finditer(text, *row.span())]
         if columns and len(cells) == len(heads):
             yield from ((heads[at], cells[at], True) for at in columns)
@@ -129,7 +130,7 @@ def _html_cells(text: str) -> Iterator[tuple[Span, Span, bool]]:
 
 
 def _sql_cells(text: str) -> Iterator[tuple[Span, Span, bool]]:
-    for insert in _INSERT.finditer(text) if "values" in text.lower() else ():
+    for insert in matches_from(_INSERT, text, b"into") if b"values" in to_lowered(text) else ():
         at = insert.start("columns")
         heads = _cells(text, at, insert.end("columns"), ",")
         columns = secret_columns([text[slice(*head)].strip() for head in heads])

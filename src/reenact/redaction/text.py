@@ -1,4 +1,4 @@
-"""The rules for JSON values and for text, one after the other until nothing is left to find."""
+"""Applies all rules to JSON values and text, repeatedly until nothing more is found."""
 
 from __future__ import annotations
 
@@ -56,11 +56,11 @@ from reenact.values.tags import TAG
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 
 Text: TypeAlias = tuple[str, Sequence[int]]
-"""A text, and ascending positions in it that move with it."""
+"""A text, and ascending positions in it that are adjusted with it."""
 
 _decode: Final = msgspec.json.Decoder().decode
 _REMEMBERED_CHARS: Final = 200
-"""Longer texts hardly come twice; shorter ones, such as headers, come with every call."""
+"""Results for shorter texts, such as headers, are cached; longer ones hardly repeat."""
 
 _TAGGED_BYTES: Final = ("bytes", "bytearray")
 _TAGGED_SCALARS: Final = ("Decimal", "UUID", "date", "datetime", "float", "int", "path", "str", "time")
@@ -82,53 +82,53 @@ _NAMING: Final = frozenset(
         *("label", "title", "setting", "option", "env", "var", "path"),
     )
 )
-"""The last word of a member that names what another one holds: ``ParameterKey``, ``"path": "/password"``."""
+"""Last words of members whose value is the name of another member's value: ``ParameterKey``, ``path``."""
 _VALUES: Final = frozenset({"value", "val", "values", "v"})
 _CONTENTS: Final = frozenset({"content", "contents", "data", "default", "text"})
-"""These hold a value beside a name where they look like one; messages and schemas have them, too."""
+"""These hold the value of a name only if it looks like one, since messages and schemas have them, too."""
 _OWN_VALUES: Final = frozenset({"value", "val", "v", "plaintext", "plain", "string", "s"})
-"""``{"password": {"stringValue": "…"}}``: the value of the object."""
+"""Members that hold an object's value: ``{"password": {"stringValue": "…"}}``."""
 _LIKELY_VALUES: Final = frozenset({"text", "raw", "current", "content", "data", "new", "old"})
-"""The same, where it looks like one."""
+"""The same, if it looks like a value."""
 _NAMING_TOOLS: Final = frozenset({"name", "tool", "function", "method"})
-"""What these name may be done to a secret, as ``reset_password`` is."""
+"""The values of these may be names of actions, such as ``reset_password``."""
 _IDENTITIES: Final = frozenset({
     "id", "ids", "type", "kind", "url", "uri", "href", "model", "version", "date", "time",
     "timestamp", "at", "hash", "digest", "sha", "etag", "name", "role", "ref", "path",
     "file", "created", "updated", "object", "uuid", "selector", "target", "element",
     "locator", "pattern", "format", "class", "color", "encoding",
 })  # fmt: skip
-"""Members that tell something else than a value of a thing that has a name."""
+"""Members of a named object that do not hold its value."""
 _ASKED_END: Final = re.compile(r"(?:\s+(?:field|input|box|textbox|here))?[\s:?.*]*\Z")
 _MAX_ASKED: Final = 60
 _LAST_WORD: Final = re.compile(r"(?:[A-Z]?[a-z]+|[A-Z]+)\Z")
 _CLASS: Final = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*:[A-Za-z_][\w.<>]*")
-"""How a recorded value tells of its class: ``app.tokens:Session`` is no token and its value."""
+"""A recorded class: ``app.tokens:Session`` is not the name ``tokens`` with a value."""
 _COOKIE_HEADERS: Final = frozenset({"cookie", "cookie2", "set-cookie", "set-cookie2"})
 
 
 @dataclass(frozen=True)
 class TextRules:
-    """All rules of one redactor, for what the prefilter did not clear."""
+    """All rules of one redactor, for texts that the prefilter suspects."""
 
     placeholders: Placeholders
     registered: Registered
     shapes: Shapes
     is_suspect: Callable[[str], bool]
-    """The prefilter: False only if no rule can match."""
+    """The prefilter: false only if no rule can match."""
     is_base64_suspect: Callable[[str], bool]
     by_name: bool
-    """Whether names and places count; without, only registered secrets and shapes do."""
+    """Whether names and places count; else only registered secrets and shapes do."""
     strict: bool
-    _redact_known: Callable[[str | None, str, bool], str] = field(init=False)
+    _redact_cached: Callable[[str | None, str, bool], str] = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_redact_known", lru_cache(4096)(self._redact_member))
+        object.__setattr__(self, "_redact_cached", lru_cache(4096)(self._redact_member))
 
     # JSON values
 
     def redact_value(self, name: str | None, value: Json, *, in_header: bool = False) -> Json:
-        """A JSON value below the member *name* of an object; containers are walked, not replaced."""
+        """Redact the value of the member *name*; objects and arrays are walked, not replaced."""
         if isinstance(value, str):
             return self.redact_member(name, value, in_header=in_header)
         if isinstance(value, dict):
@@ -142,12 +142,12 @@ class TextRules:
         return value
 
     def redact_member(self, name: str | None, value: str, *, in_header: bool = False) -> str:
-        """The string below the member *name* of an object, or an item of an array."""
+        """Redact the string value of the member *name*, or an item of an array."""
         is_short = len(value) <= _REMEMBERED_CHARS
-        return (self._redact_known if is_short else self._redact_member)(name, value, in_header)
+        return (self._redact_cached if is_short else self._redact_member)(name, value, in_header)
 
     def redact_arguments(self, arguments: Sequence[str]) -> list[str]:
-        """The arguments of a program; what stands behind ``--api-key`` is secret, however it looks."""
+        """Redact the arguments of a program; any value after ``--api-key`` is secret."""
         redacted = []
         is_client = any(map(is_http_client, arguments[:3]))
         for before, argument in zip((None, *arguments), arguments, strict=False):
@@ -194,7 +194,7 @@ class TextRules:
         if TAG in value and isinstance(content, list):
             return value | {"value": self._redact_items(name, content, in_header=in_header)}
         members = {self.redact_member(None, key): member for key, member in value.items()}
-        # With log probabilities, "token" names a piece of text.
+        # Beside log probabilities, "token" is a piece of text.
         ordinary = "token" if "logprob" in members else None
         holds_headers = in_header or (name is not None and names_headers(name))
         holds_cookies = self.by_name and name is not None and is_cookie_name(name)
@@ -222,7 +222,7 @@ class TextRules:
     def _redact_announced(
         self, members: dict[str, Json], redacted: dict[str, Json], *, in_header: bool
     ) -> None:
-        """Lists of headers and variables, ``{"name": "X_API_KEY", "value": "…"}``, and the parts of forms."""
+        """Redact named values, ``{"name": "X_API_KEY", "value": "…"}``, and the parts of forms."""
         words = {key: _last_word(key) for key in members}
         names = [
             name
@@ -245,7 +245,7 @@ class TextRules:
     def _redact_asked(
         self, members: dict[str, Json], words: dict[str, str], redacted: dict[str, Json]
     ) -> None:
-        """``{"question": "password", "answer": "…"}``, ``{"selector": "#password", "text": "…"}``."""
+        """Redact ``{"question": "password", "answer": "…"}``, ``{"selector": "#password", "text": "…"}``."""
         asked = [
             key
             for key, name in members.items()
@@ -272,7 +272,7 @@ class TextRules:
             return [self.redact_value(None, item) for item in items]
         heads = items[0] if isinstance(items[0], list) else []
         columns = secret_columns(heads)
-        if columns and len(heads) > 2:  # rows of two are pairs, whose values may be called like names
+        if columns and len(heads) > 2:  # rows of two are pairs, whose values may look like names
             return [
                 self.redact_value(None, heads),
                 *(self._redact_row(heads, columns, row) for row in items[1:]),
@@ -293,14 +293,14 @@ class TextRules:
         ]
 
     def _redact_rows(self, members: dict[str, Json]) -> Iterator[tuple[str, Json]]:
-        """``{"columns": ["user", "password"], "rows": [["bob", "…"]]}``."""
+        """Redact ``{"columns": ["user", "password"], "rows": [["bob", "…"]]}``."""
         heads = [names for names in members.values() if isinstance(names, list) and secret_columns(names)]
         for key, rows in members.items() if heads else ():
             if isinstance(rows, list) and rows and all(isinstance(row, list) for row in rows):
                 yield key, [self._redact_row(heads[0], secret_columns(heads[0]), row) for row in rows]
 
     def _redact_row(self, names: list[Json], columns: list[int], row: Json) -> Json:
-        """One row of a table; *columns* say which of *names* are secret."""
+        """Redact one row of a table; *columns* are the positions of the secret *names*."""
         redacted = self.redact_value(None, row)
         if isinstance(row, list) and isinstance(redacted, list) and len(row) == len(names):
             for at in columns:
@@ -322,14 +322,14 @@ class TextRules:
         redacted = self.redact_arguments(items)
         is_value = is_lone_value if len(items) == 2 else looks_secret
         for at in range(0, len(items) if len(items) % 2 == 0 else 0, 2):
-            # Names of constants have digits, too.
+            # Names of constants may have digits, too.
             is_constant = len(items) > 2 and items[at + 1].isupper()
             if is_secret_name(items[at]) and is_value(items[at + 1]) and not is_constant:
                 redacted[at + 1] = self.redact_member(items[at], items[at + 1])
         return redacted
 
     def _redact_tagged(self, value: dict[str, Json], redact: Callable[[str], str]) -> Json:
-        """A value JSON does not know: bytes stay bytes, anything else becomes the text that stands for it."""
+        """Redact a value of a Python type: bytes stay bytes, anything else becomes a text."""
         text = cast(str, value["value"])
         if value[TAG] in _TAGGED_BYTES:
             return value | {"value": _redact_bytes(text, redact)}
@@ -339,11 +339,11 @@ class TextRules:
     # Text
 
     def redact(self, text: str, depth: int = 0) -> str:
-        """*text* without its secrets; *depth* codings around it were undone."""
+        """Redact *text*; *depth* is the number of encodings around it that were decoded."""
         return self.redact_with_cuts(text, (), depth)[0]
 
     def redact_with_cuts(self, text: str, cuts: Sequence[int], depth: int = 0) -> Text:
-        """The same, and where positions in *text* stand afterwards."""
+        """The same; also returns the new positions of *cuts*."""
         while self.is_suspect(text):
             before = text
             text, cuts = self._redact_once(text, cuts, depth)
@@ -354,25 +354,29 @@ class TextRules:
     def _redact_once(self, text: str, cuts: Sequence[int], depth: int) -> Text:
         for make_view in views(text):
             view = make_view(text)
-            text, cuts = _edit(text, cuts, view.in_text(in_order(self._json_edits(view.text))))
-            view = make_view(text)
             spans = json_spans(view.text)
+            edits = in_order(self._json_edits(view.text, spans))
+            if edits:
+                text, cuts = _apply_edits(text, cuts, view.in_text(edits))
+                view = make_view(text)
+                spans = json_spans(view.text)
             for stage in self._stages(depth) if spans != [(0, len(view.text))] else ():
-                edits = in_order(stage(view.text), [*spans, *placeholder_spans(view.text)])
+                found = list(stage(view.text))
+                edits = in_order(found, [*spans, *placeholder_spans(view.text)]) if found else []
                 if edits:
-                    text, cuts = _edit(text, cuts, view.in_text(edits))
+                    text, cuts = _apply_edits(text, cuts, view.in_text(edits))
                     view, spans = make_view(text), moved_spans(spans, edits)
-        # Undoing codes may have cut a form: of "%3132…" the first digits are an escape and a form's too.
+        # Decoding may have split an encoded form: in "%3132…" the digits 31 are an escape and part of a form.
         left = list(self._redact_registered(text))
         spans = [*json_spans(text), *placeholder_spans(text)] if left else []
-        return _edit(text, cuts, in_order(left, spans))
+        return _apply_edits(text, cuts, in_order(left, spans))
 
-    def _json_edits(self, text: str) -> Iterator[Edit]:
-        for start, end in json_spans(text):
+    def _json_edits(self, text: str, spans: Sequence[tuple[int, int]]) -> Iterator[Edit]:
+        for start, end in spans:
             value = _decode(text[start:end])
             places = list(scalars(text, start, end))
             before, after = list(leaves(value)), list(leaves(self.redact_value(None, value)))
-            if not len(places) == len(before) == len(after):  # a name stands there twice
+            if not len(places) == len(before) == len(after):  # an object has a duplicate name
                 before = [place.value for place in places]
                 after = [self.redact_member(None if p.is_name else p.name, p.value) for p in places]
             for place, old, new in zip(places, before, after, strict=True):
@@ -380,7 +384,7 @@ class TextRules:
                     yield scalar_edit(text, place, str(new))
 
     def _stages(self, depth: int) -> Iterator[Callable[[str], Iterable[Edit]]]:
-        """The rules for plain text, the surest first."""
+        """The rules for plain text, the most certain first."""
         if depth < MAX_DEPTH:
             yield lambda text: base64_edits(
                 text, self.is_base64_suspect, lambda plain: self._redact_decoded(plain, depth + 1)
@@ -405,7 +409,7 @@ class TextRules:
                 yield lambda text, edits=edits: edits(text, self.placeholders)  # type: ignore[misc]
 
     def _redact_decoded(self, text: str, depth: int) -> str:
-        """What base64 stood for: all rules where it is a text, for names are chance in other data."""
+        """Redact decoded base64; names count only if it is text, since they occur by chance in other data."""
         if is_readable(text.encode("utf-8", "surrogateescape")):
             return self.redact(text, depth)
         for stage in (self._redact_registered, self._redact_shapes):
@@ -421,13 +425,13 @@ class TextRules:
             yield Edit(start, end, self.placeholders.of(text[start:end]))
 
 
-def _edit(text: str, cuts: Sequence[int], edits: Sequence[Edit]) -> Text:
+def _apply_edits(text: str, cuts: Sequence[int], edits: Sequence[Edit]) -> Text:
     return (apply(text, edits), moved(cuts, edits)) if edits else (text, cuts)
 
 
 @lru_cache(4096)
 def _last_word(name: str) -> str:
-    """``value`` of ``stringValue``, ``string_value`` and ``VALUE``."""
+    """The last word in lowercase: ``value`` for ``stringValue``, ``string_value`` and ``VALUE``."""
     found = _LAST_WORD.search(name)
     return found[0].lower() if found else ""
 
@@ -438,7 +442,7 @@ def _is_count(name: str, value: str) -> bool:
 
 
 def _as_pair(item: Json) -> tuple[str, Json] | None:
-    """A name and its value, as forms and dictionaries of odd keys are kept: ``["password", "…"]``."""
+    """A name and its value, as forms and some dictionaries are encoded: ``["password", "…"]``."""
     items = item.get("value") if isinstance(item, dict) and item.get(TAG) in ("tuple", "list") else item
     if isinstance(items, list) and len(items) == 2 and isinstance(items[0], str):
         return items[0], items[1]
@@ -446,7 +450,7 @@ def _as_pair(item: Json) -> tuple[str, Json] | None:
 
 
 def _is_tagged_scalar(value: dict[str, Json]) -> bool:
-    """Whether an object stands for one value of Python's, kept as a text."""
+    """Whether an object encodes one Python value as text."""
     kind = value.get(TAG)
     return kind in (*_TAGGED_BYTES, *_TAGGED_SCALARS) and isinstance(value.get("value"), str)
 
