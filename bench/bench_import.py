@@ -29,7 +29,7 @@ TEXT = "The order has not shipped yet; the carrier was asked on Monday and said 
 
 
 def figures() -> Iterator[Figure]:
-    """A cassette of model calls, and two transcripts of Claude Code: of prose and of source code."""
+    """A cassette of model calls, and transcripts of Claude Code: prose, and source code in two layouts."""
     with TemporaryDirectory() as folder:
         cassette = Path(folder, "cassette.yaml")
         cassette.write_text(yaml.dump(_cassette(), Dumper=yaml.CSafeDumper))
@@ -41,11 +41,12 @@ def figures() -> Iterator[Figure]:
         yield Figure(what, ours_s, "PyYAML, C loader", beside_s, TimesAsLong(1.5))
         yield _transcript_figure("prose", repeat(TEXT * 4), Path(folder))
         yield _transcript_figure("source code", _pieces_of_code(), Path(folder))
+        yield _transcript_figure("source code, each once", _pieces_of_code(), Path(folder), is_twice=False)
 
 
-def _transcript_figure(kind: str, results: Iterator[str], folder: Path) -> Figure:
+def _transcript_figure(kind: str, results: Iterator[str], folder: Path, *, is_twice: bool = True) -> Figure:
     transcript = folder / "transcript.jsonl"
-    transcript.write_text("".join(json.dumps(entry) + "\n" for entry in _entries(results)))
+    transcript.write_text("".join(json.dumps(entry) + "\n" for entry in _entries(results, is_twice=is_twice)))
     size = transcript.stat().st_size
     ours_s, _ = best_in_turns(lambda: _import(transcript, folder / "run"), lambda: None)
     what = f"import a transcript of {kind}, {TURNS} turns, {size // 1000} kB"
@@ -81,8 +82,8 @@ def _pieces_of_code() -> Iterator[str]:
         yield "\n".join(f"{number:6}\u2192{line}" for number, line in enumerate(lines, 1))
 
 
-def _entries(results: Iterator[str]) -> Iterator[dict[str, Any]]:
-    """Turns with one tool call each; Claude Code writes what a tool gave twice."""
+def _entries(results: Iterator[str], *, is_twice: bool) -> Iterator[dict[str, Any]]:
+    """Turns with one tool call each; Claude Code writes what most tools gave twice."""
     for number in range(TURNS):
         known: dict[str, Any] = {
             "uuid": f"{number}",
@@ -99,5 +100,6 @@ def _entries(results: Iterator[str]) -> Iterator[dict[str, Any]]:
             given = next(results)
             result = {"type": "tool_result", "tool_use_id": f"t{number - 1}", "content": given}
             message = {"role": "user", "content": [result]}
-            known |= {"toolUseResult": {"stdout": given, "stderr": "", "interrupted": False}}
+            if is_twice:
+                known |= {"toolUseResult": {"stdout": given, "stderr": "", "interrupted": False}}
         yield known | {"type": "assistant" if number % 2 else "user", "message": message}

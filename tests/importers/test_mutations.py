@@ -98,13 +98,14 @@ def test_what_editors_and_checkouts_do_to_a_file_changes_nothing(tmp_path, name,
     assert calls_in(linked) == calls_in(before)
 
 
+@pytest.mark.parametrize("odd", [b"\xef", b"\0"])
 @pytest.mark.parametrize("name", [name for name in SOURCES if name != "cassetter.yaml"])
-def test_bytes_that_are_no_text_are_a_loss_with_its_line(tmp_path, name):
+def test_bytes_that_are_no_text_are_a_loss_with_its_line(tmp_path, name, odd):
     """They become replacement characters, and nobody takes that for the whole."""
-    text = text_of(name).replace(b" file", b" f\xefle")
+    text = text_of(name).replace(b" file", b" f" + odd + b"le")
     assert text != text_of(name)
     report = imported(tmp_path, text)
-    first = next(number for number, line in enumerate(text.split(b"\n"), 1) if b"\xef" in line)
+    first = next(number for number, line in enumerate(text.split(b"\n"), 1) if odd in line)
     reason, line = losses_in(report)[0]
     assert ("not UTF-8" in reason, line, report.verdict) == (True, first, "partly")
 

@@ -131,7 +131,7 @@ OBSERVATIONS = [
 TRACE = {"id": "t1", "name": "trace", "timestamp": "2026-01-01T00:00:00Z", "observations": OBSERVATIONS}
 
 
-@pytest.mark.parametrize("form", ["list", "lines", "trace"])
+@pytest.mark.parametrize("form", ["list", "lines", "trace", "page", "page on a line"])
 @pytest.mark.parametrize(("name", "told"), [("langsmith", LANGSMITH), ("langfuse", OBSERVATIONS)])
 def test_exports_can_be_judged(tmp_path, name, told, form):
     """Model calls with texts, tokens and tool calls; tools that gave something, and that failed."""
@@ -140,6 +140,9 @@ def test_exports_can_be_judged(tmp_path, name, told, form):
         text = "".join(json.dumps(each) + "\n" for each in told)
     elif form == "trace" and name == "langfuse":
         text = json.dumps(TRACE, indent=1)
+    elif form.startswith("page"):
+        page = {"runs" if name == "langsmith" else "data": told, "meta": {"page": 7001}}
+        text = json.dumps(page, indent=1 if form == "page" else None)
     (tmp_path / "it.json").write_text(text)
     (run,) = imported(tmp_path, tmp_path / "it.json")
     assert (run.format, counted(run), run.unknown) == (name, (2, 2, 2), {"attribute.odd": 1})
@@ -150,6 +153,16 @@ def test_exports_can_be_judged(tmp_path, name, told, form):
     results = [event["data"] for event in events if event["type"] == "tool_result"]
     assert [result["success"] for result in results] == [True, False]
     assert results[0]["result"] == "one.txt"
+    assert ("7001" in Path(run.path, "events.jsonl").read_text()) == form.startswith("page")
+
+
+def test_all_that_langfuse_says_of_a_trace_is_kept(tmp_path):
+    """Also what nobody here knows."""
+    (tmp_path / "it.json").write_text(json.dumps(TRACE | {"userId": "u-7001", "scores": [{"value": 7002}]}))
+    (run,) = imported(tmp_path, tmp_path / "it.json")
+    events = Path(run.path, "events.jsonl").read_text()
+    assert "u-7001" in events
+    assert "7002" in events
 
 
 def test_each_trace_is_a_run(tmp_path):
@@ -158,6 +171,18 @@ def test_each_trace_is_a_run(tmp_path):
     (tmp_path / "it.json").write_text(json.dumps(told))
     runs = imported(tmp_path, tmp_path / "it.json")
     assert sorted(Path(run.path).name for run in runs) == ["t0", "t1", "t2", "t3", "t4"]
+
+
+def test_of_protobuf_with_a_damaged_span_the_others_are_read(tmp_path):
+    """The damaged one is a loss, wherever in it the damage is."""
+    data = (FIXTURES / "otlp-genai.pb").read_bytes()
+    (whole,) = reenact.import_runs(FIXTURES / "otlp-genai.pb", tmp_path / "whole").runs
+    at = data.index(b"gen_ai.output.messages") - 2  # the tag of an attribute's name
+    (tmp_path / "it.pb").write_bytes(data[:at] + b"\x0e" + data[at + 1 :])
+    report = reenact.import_runs(tmp_path / "it.pb", tmp_path / "run")
+    (run,) = report.runs
+    assert run.counts.model_calls == whole.counts.model_calls - 1
+    assert [loss.reason for loss in run.losses] == ["span 1 of its scope is not OTLP: a field of kind 6"]
 
 
 @pytest.mark.parametrize("name", ["otlp-genai", "otlp-openinference"])

@@ -494,3 +494,19 @@ def test_a_version_that_is_not_known_is_a_loss_with_its_line(tmp_path, is_json):
     [loss] = report.runs[0].losses
     line = next(number for number, each in enumerate(text.splitlines(), 1) if "version" in each)
     assert ("version 9" in loss.reason, loss.line, report.verdict) == (True, line, "partly")
+
+
+def test_a_compressed_answer_that_was_cut_off_is_a_loss_with_its_line(tmp_path: Path) -> None:
+    """What comes before the cut is read."""
+    events = b"".join(
+        b'data: {"choices": [{"delta": {"content": "%d"}}]}\n\n' % number for number in range(99)
+    )
+    request = {"method": "POST", "uri": "https://api.openai.com/v1/chat/completions", "headers": {}}
+    request |= {"body": json.dumps({"model": "m", "messages": HELLO, "stream": True})}
+    response = {"status": {"code": 200, "message": "OK"}, "body": {"string": gzip.compress(events)[:-30]}}
+    response |= {"headers": {"content-type": ["text/event-stream"], "content-encoding": ["gzip"]}}
+    cassette = yaml.dump({"interactions": [{"request": request, "response": response}], "version": 1})
+    (tmp_path / "it.yaml").write_text(cassette)
+    (run,) = reenact.import_runs(tmp_path / "it.yaml", tmp_path / "run").runs
+    (loss,) = run.losses
+    assert ("was cut off" in loss.reason, loss.line, run.counts.model_calls) == (True, 2, 1)

@@ -46,11 +46,16 @@ _USAGE: Final = {
 _KNOWN: Final = re.compile(r"ATIF-v1\.[0-8]")
 
 
+_VERSION: Final = re.compile(rb'"schema_version"\s*:\s*"ATIF-')
+
+
 def _recognises(source: ForeignSource) -> bool:
-    return (
-        source.head.lstrip().startswith(b"{")
-        and re.search(rb'"schema_version"\s*:\s*"ATIF-', source.head) is not None
-    )
+    return source.head.lstrip().startswith(b"{") and _VERSION.search(source.head) is not None
+
+
+def _version_line(source: ForeignSource) -> int | None:
+    stated = _VERSION.search(source.head)
+    return source.head.count(b"\n", 0, stated.start()) + 1 if stated else None
 
 
 def _read(source: ForeignSource, runs: Runs) -> None:
@@ -74,7 +79,7 @@ def _read(source: ForeignSource, runs: Runs) -> None:
         run.lose(reason, line)
     version = str(told.get("schema_version"))
     if _KNOWN.fullmatch(version) is None:
-        run.lose(f"version {version!r} is not known; it was read as 1.8")
+        run.lose(f"version {version!r} is not known; it was read as 1.8", _version_line(source))
     turns.finish()
 
 

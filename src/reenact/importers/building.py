@@ -7,6 +7,7 @@ What the source does not hold, does not fit or is not known is counted here and 
 from __future__ import annotations
 
 import os
+import zlib
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
@@ -61,8 +62,8 @@ _OTHERS: Final = "…"
 LEFT_OUT: Final = ": left out"
 """Behind the name of a member that is known, may hold anything, and is not in the capture."""
 _NS_PER_MS: Final = 1_000_000
-_TOLD_BYTES: Final = 64 * 1024
-"""What so much of a source tells is written at once, and not kept any longer."""
+_WRITE_BYTES: Final = 64 * 1024
+"""What comes of so much of a source is written at once, and not kept any longer."""
 _LATEST_MS: Final = 10**14
 """Beyond the year 5000: no time that anything was recorded at."""
 
@@ -200,13 +201,15 @@ class RunBuilder:
         self._unknown: Counter[str] = Counter()
         self._losses: list[ImportLoss] = []
         self._loss_count = 0
+        self._line: Line = None
+        """Where the part begins that an importer reads now."""
         self._now_ms = source.started_ms
         if isinstance(started_ms, int | float) and 0 <= started_ms < _LATEST_MS:
             self._now_ms = int(started_ms)
         self._open_tools: dict[str, tuple[str, str]] = {}
         """By the source's own id: the call's id here, and its lane."""
-        self._told_ids: set[str] = set()
-        self._told_to = 0
+        self._call_ids: set[str] = set()
+        self._written_to = 0
         """How far the source was read when events were written last."""
         named, values = profile_and_secrets(redact)
         profile = named or default_profile(os.environ)
@@ -260,9 +263,12 @@ class RunBuilder:
 
     def check_fields(self, place: str, value: object, known: AbstractSet[str]) -> JsonObject:
         """*value*, if it is an object; what is in it beyond what is *known* is counted."""
+        # Nearly always: every object of a source comes here.
+        if isinstance(value, dict) and value.keys() <= (
+            known.plain if isinstance(known, KnownFields) else known
+        ):
+            return value
         found = expect_object(place or "the document", value)
-        if found.keys() <= (known.plain if isinstance(known, KnownFields) else known):
-            return found
         self.unknown(place, (name for name in found if name not in known))
         if isinstance(known, KnownFields):
             for inner_place, inner, inner_known in known.inner_objects(place, found):
@@ -285,19 +291,24 @@ class RunBuilder:
         return found
 
     def lose(self, reason: str, line: Line = None) -> None:
-        """A part of the source could not be read."""
+        """A part of the source could not be read; without a *line*, it is of the part under way."""
         self._loss_count += 1
+        line = self._line if line is None else line
         line = line() if callable(line) else line
         if len(self._losses) < _MAX_LOSSES:
-            told = self._redactor.redact_text(reason)
-            self._losses.append(ImportLoss(reason=told, line=ABSENT if line is None else line))
+            redacted = self._redactor.redact_text(reason)
+            self._losses.append(ImportLoss(reason=redacted, line=ABSENT if line is None else line))
 
-    def attempt(self, line: Line, read: Callable[..., object], *told: object, what: str = "the line") -> None:
+    def attempt(
+        self, line: Line, read: Callable[..., object], *given: object, what: str = "the line"
+    ) -> None:
         """Let an importer *read* one part of the source; what does not fit is a loss, the rest goes on."""
+        self._line = line
         try:
-            read(*told)
+            read(*given)
         except UNFIT as error:
-            self.lose(f"{what} cannot be read: {reason_of(error)}", line)
+            self.lose(f"{what} cannot be read: {reason_of(error)}")
+        self._line = None
 
     def lower(self, fidelity: Fidelity) -> None:
         """The run is at most that faithful."""
@@ -318,6 +329,8 @@ class RunBuilder:
         if plain is None:
             self.lose(f"{sent.method} {sent.url}: the answer is coded as {head.content_encoding!r}")
             return
+        if not is_decoded and _is_cut_off(head.content_encoding, body):
+            self.lose(f"{sent.method} {sent.url}: the answer was cut off; what comes before that is read")
         is_coded = plain is not body
         media_type = header_value(head.headers, "content-type").partition(";")[0].strip().lower()
         chunks = _stream_chunks(media_type, plain)
@@ -358,7 +371,7 @@ class RunBuilder:
         return plain if plain or not body else body
 
     def model_turn(self, turn: ModelTurn) -> None:
-        """A model call that somebody tells of."""
+        """A model call that a transcript describes."""
         self.counts.model_calls += 1
         self.at(turn.asked_ms)
         request: JsonObject = {"messages": [*turn.messages]}
@@ -367,7 +380,7 @@ class RunBuilder:
             request["after"] = before
         call_id = self._latest_model[turn.lane] = self._context.new_call_id()
         model, provider = _name_of(turn.model), _name_of(turn.provider)
-        self._tell(
+        self._record(
             "llm_request",
             {
                 "callId": call_id,
@@ -387,7 +400,7 @@ class RunBuilder:
             self.final_output = turn.text
         if turn.tools:
             answer["tool_calls"] = [each.to_json() for each in turn.tools]
-        told: JsonObject = {
+        data: JsonObject = {
             "callId": call_id,
             "derived": True,
             "model": model,
@@ -397,20 +410,20 @@ class RunBuilder:
             "usage": turn.usage or None,
         }
         if turn.error is not None:
-            told["modelError"] = {"type": "error", "message": turn.error}
-        self._tell("llm_response", told)
+            data["modelError"] = {"type": "error", "message": turn.error}
+        self._record("llm_response", data)
 
     def tool_call(
         self, own_id: str, tool: str, args: JsonValue, *, time_ms: float | None = None, lane: str = "0"
     ) -> bool:
-        """A tool was called; false where the source has told of that id already."""
-        if own_id in self._told_ids:
+        """A tool was called; false where that id was there before."""
+        if own_id in self._call_ids:
             return False
-        self._told_ids.add(own_id)
+        self._call_ids.add(own_id)
         self.counts.tool_calls += 1
         self.at(time_ms)
         call_id = self._context.new_call_id()
-        self._tell(
+        self._record(
             "tool_call",
             {"args": args, "callId": call_id, "derived": True, "lane": lane, "tool": _name_of(tool)},
         )
@@ -426,11 +439,11 @@ class RunBuilder:
         time_ms: float | None = None,
         line: Line = None,
     ) -> bool:
-        """What a tool gave; one whose call was not told is a loss, and false."""
+        """What a tool returned; a result without its call is a loss, and false."""
         call_id, _ = self._open_tools.pop(own_id, (None, ""))
         if call_id is None:
-            told = "a second result" if own_id in self._told_ids else "the result of a call that is not there"
-            self.lose(f"{told}: {own_id}", line)
+            what = "a second result" if own_id in self._call_ids else "the result of a call that is not there"
+            self.lose(f"{what}: {own_id}", line)
             return False
         self.counts.tool_results += 1
         self.at(time_ms)
@@ -440,7 +453,7 @@ class RunBuilder:
             outcome["error"] = {"type": "ToolError", "message": message}
         else:
             outcome["result"] = result
-        self._tell("tool_result", outcome)
+        self._record("tool_result", outcome)
         return True
 
     def is_open(self, own_id: str) -> bool:
@@ -451,14 +464,14 @@ class RunBuilder:
         """Something else that the source tells."""
         self.counts.notes += 1
         self.at(time_ms)
-        told = {"type": _name_of(kind), "details": details, "lane": lane, "derived": True}
-        self._tell("state_mutation", told)
+        data: JsonObject = {"type": _name_of(kind), "details": details, "lane": lane, "derived": True}
+        self._record("state_mutation", data)
 
-    def _tell(self, event_type: str, data: JsonObject) -> None:
+    def _record(self, event_type: str, data: JsonObject) -> None:
         source = self._source
         self._context.record_reported(event_type, data, self._now_ms, is_json=source.is_json)
-        if source.position - self._told_to > _TOLD_BYTES:
-            self._told_to = source.position
+        if source.position - self._written_to > _WRITE_BYTES:
+            self._written_to = source.position
             self._context.write_reported()
 
     def _lane(self, name: str) -> Lane:
@@ -513,9 +526,9 @@ class RunBuilder:
         return self.counts == ImportCounts()
 
 
-def _name_of(told: JsonValue) -> str:
+def _name_of(name: JsonValue) -> str:
     """A name as events hold it: a text without half characters."""
-    text = told if isinstance(told, str) else str(told)
+    text = name if isinstance(name, str) else str(name)
     return (text if text.isascii() else text.encode("utf-8", "replace").decode()) or "unknown"
 
 
@@ -574,6 +587,18 @@ def _parsed_date_ms(date: str) -> float | None:
         return parsedate_to_datetime(date).timestamp() * 1000
     except (ValueError, OverflowError, TypeError):
         return None
+
+
+def _is_cut_off(content_encoding: str, body: bytes) -> bool:
+    """Whether a compressed *body* has no end; only gzip tells."""
+    if content_encoding.strip().lower() not in ("gzip", "x-gzip"):
+        return False
+    inflater = zlib.decompressobj(31)
+    try:
+        inflater.decompress(body)
+    except zlib.error:
+        return False
+    return bool(body) and not inflater.eof
 
 
 def _load_coders(codings: Collection[str]) -> None:

@@ -131,7 +131,7 @@ class _Reading:
         if kind == "assistant":
             self._answer(line, entry, message, blocks, time_ms, lane)
         else:
-            self._said(line, blocks, time_ms, lane)
+            self._read_user_message(line, blocks, time_ms, lane)
 
     def _blocks(self, line: int, content: JsonValue) -> list[JsonObject]:
         if isinstance(content, str):
@@ -210,7 +210,9 @@ class _Reading:
             lane=lane,
         )
 
-    def _said(self, line: int, blocks: list[JsonObject], time_ms: float | None, lane: str) -> None:
+    def _read_user_message(
+        self, line: int, blocks: list[JsonObject], time_ms: float | None, lane: str
+    ) -> None:
         said: list[JsonValue] = []
         is_text = True
         for block in blocks:

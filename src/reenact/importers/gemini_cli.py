@@ -46,7 +46,7 @@ _USAGE: Final = {
     "cached": "cachedInputTokens",
     "thoughts": "reasoningTokens",
 }
-_TOLD: Final = ("info", "error", "warning")
+_NOTICES: Final = ("info", "error", "warning")
 
 
 def _recognises(source: ForeignSource) -> bool:
@@ -138,14 +138,14 @@ class _Reading:
         if kind == "gemini":
             self._answer(message, time_ms, line)
         elif kind == "user":
-            self._said(message.get("content"), time_ms, line)
-        elif kind in _TOLD:
+            self._read_user_message(message.get("content"), time_ms, line)
+        elif kind in _NOTICES:
             run.note(kind, {"content": message.get("content")}, time_ms=time_ms)
         else:
             run.unknown("type", [kind])
             run.note(kind, message, time_ms=time_ms)
 
-    def _said(self, content: JsonValue, time_ms: float | None, line: int | None) -> None:
+    def _read_user_message(self, content: JsonValue, time_ms: float | None, line: int | None) -> None:
         parts = content if isinstance(content, list) else [content]
         # What tools gave stands with their calls too.
         given = [part for part in parts if isinstance(part, dict) and "functionResponse" in part]

@@ -64,12 +64,14 @@ def _read(source: ForeignSource, runs: Runs) -> None:
     run.missing("boundaries of streamed chunks", "tasks that made the calls")
     entries = _Entries(run, is_large=source.path.stat().st_size > LARGE_BYTES)
     log: JsonObject = {}
+    version_line: int | None = None
     lost: Losses = []
     for path, line, value, is_item in source.members([_ENTRIES], lost):
         if is_item:
             entries.add(value, line)
         elif len(path) == 2:
             log[path[1]] = value
+            version_line = line if path[1] == "version" else version_line
         elif path and path != ("log",):
             run.unknown("", path)
     if not isinstance(log.get("entries"), list) or (lost and not entries.count):
@@ -79,7 +81,7 @@ def _read(source: ForeignSource, runs: Runs) -> None:
         run.lose(reason, at)
     run.check_fields("log", log, _LOG)
     if str(log.get("version")) not in ("1.1", "1.2") and not lost:
-        run.lose(f"version {log.get('version')!r} of HAR is not known; it was read as 1.2")
+        run.lose(f"version {log.get('version')!r} of HAR is not known; it was read as 1.2", version_line)
     entries.finish()
 
 

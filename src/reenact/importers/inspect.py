@@ -120,7 +120,7 @@ class _Reading:
         self._parents: dict[str, str] = {}
         """By span: the one around it."""
         self._children: dict[str, int] = {}
-        self._told: dict[str, list[str]] = {}
+        self._messages: dict[str, list[str]] = {}
         """By lane: the messages that its latest model call was given and gave."""
         self._asked: dict[str, JsonValue] = {}
         """Tool calls that an answer asks for, and with what."""
@@ -149,7 +149,7 @@ class _Reading:
             number = self._children.get(around, 0)
             self._children[around] = number + 1
             # The agent that a task is made of goes on with the task's own conversation.
-            self._lanes[span] = f"{around}.{number}" if self._told else around
+            self._lanes[span] = f"{around}.{number}" if self._messages else around
 
     def _lane_of(self, event: dict[str, JsonValue]) -> str:
         return self._lane_at(str(event.get("span_id")))
@@ -190,11 +190,11 @@ class _Reading:
             time_ms=iso_ms(event.get("completed")) or time_ms,
             lane=lane,
         )
-        self._told[lane] = [_identity(each) for each in [*given, message]]
+        self._messages[lane] = [_identity(each) for each in [*given, message]]
 
     def _say(self, given: list[dict[str, JsonValue]], time_ms: float | None, lane: str) -> None:
         """What is new to the model since its answer before."""
-        before = self._told.get(lane, [])
+        before = self._messages.get(lane, [])
         shared = 0
         for message, known in zip(given, before, strict=False):
             if _identity(message) != known:

@@ -22,8 +22,9 @@ _CHUNK_BYTES: Final = 256 * 1024
 _MAX_TOKEN: Final = 16
 """Behind the place of an error so much is enough to know that more text would not mend it."""
 _SPACE: Final = re.compile(r"[ \t\r\n]*")
-_ODD: Final = re.compile("[\udc80-\udcff]")
-"""What stands for a byte that is no UTF-8."""
+_ODD: Final = re.compile("[\udc80-\udcff\\x00-\\x08\\x0b\\x0c\\x0e-\\x1f]")
+"""What stands for a byte that is no UTF-8, and control characters, which JSON does not have."""
+_WITHOUT_CONTROLS: Final = bytes({*range(256)} - {*range(32)} | {9, 10, 13})
 _TOKEN: Final = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|["\[\]{},]', re.DOTALL)
 _CLOSING: Final = {"[": "]", "{": "}"}
 _decode: Final = json.JSONDecoder().raw_decode
@@ -53,7 +54,7 @@ def read_members(
     """The members of the document in their order; values at the paths of *lists* item by item.
 
     Raises :class:`BrokenJson` behind what could be read. What JSON does not have is read as Python reads it;
-    *on_odd* gets the lines with bytes that are no UTF-8, each of which becomes a replacement character.
+    *on_odd* gets the lines with bytes that are no UTF-8 or control characters: each becomes U+FFFD.
     """
     window = _Window(stream, on_odd)
     yield from _read_value(window, (), lists)
@@ -99,6 +100,16 @@ def close_cut_text(text: str) -> str | None:
         elif mark == "," and open_marks and open_marks[-1] == "[":
             end, whole = token.start(), "".join(open_marks)
     return text[:end] + "".join(_CLOSING[mark] for mark in reversed(whole)) if end else None
+
+
+def has_controls(text: bytes) -> bool:
+    """Whether control characters stand in *text* that JSON does not have, at the speed of memory."""
+    return bool(text.translate(None, _WITHOUT_CONTROLS))
+
+
+def to_text(text: bytes) -> str:
+    """*text* with the character U+FFFD for each byte that is no UTF-8, and for each control character."""
+    return _ODD.sub("\ufffd", text.decode("utf-8", "replace"))
 
 
 class _Window:
@@ -180,7 +191,8 @@ class _Window:
         if not more:
             return bool(chunk)
         line = self.line
-        if not more.isascii() and (odd := _ODD.search(more)):
+        may_be_odd = not more.isascii() or has_controls(chunk)
+        if may_be_odd and (odd := _ODD.search(more)):
             ends = self._text.count("\n", self._at) + more.count("\n", 0, odd.start())
             self._on_odd(line + ends)
             more = _ODD.sub("\ufffd", more)

@@ -14,8 +14,8 @@ from reenact.importers.spans import (
     Span,
     first_of,
     import_spans,
-    listed_in,
     messages_of,
+    read_listing,
     read_spans,
     take_answer,
     value_of,
@@ -68,12 +68,12 @@ def _recognises(source: ForeignSource) -> bool:
 
 def _read(source: ForeignSource, runs: Runs) -> None:
     lost: Losses = []
-    listed = listed_in(source, ["data", "traces"], lost)
-    told = [(each, line) for top, line in listed for each in _with_observations(top)]
+    listing = read_listing(source, ["data", "traces"], lost)
+    told = [(each, line) for top, line in listing.values for each in _with_observations(top)]
     spans = list(read_spans(told, _span_of, "observation", lost))
     if not spans and not lost:
         raise FormatError("it holds no observation", file=source.name)
-    import_spans(runs, spans, lost)
+    import_spans(runs, spans, lost, listing.about)
 
 
 def _with_observations(told: JsonValue) -> list[JsonValue]:
@@ -90,15 +90,17 @@ def _with_observations(told: JsonValue) -> list[JsonValue]:
     return [{**told, "observations": None}, *below]
 
 
+_TRACE_ITSELF: Final = ("id", "timestamp", "observations")
+
+
 def _trace_span(told: JsonObject) -> Span:
     trace = str(told.get("id") or "trace")
-    names = ("name", "input", "output", "metadata", "tags", "sessionId")
     return Span(
         trace_id=trace,
         span_id=trace,
         name=str(told.get("name") or "trace"),
         started_ms=iso_ms(told.get("timestamp")),
-        details={name: told[name] for name in names if name in told},
+        details={name: value for name, value in told.items() if name not in _TRACE_ITSELF},
     )
 
 

@@ -13,8 +13,8 @@ from reenact.importers.spans import (
     Span,
     first_of,
     import_spans,
-    listed_in,
     messages_of,
+    read_listing,
     read_spans,
     take_answer,
 )
@@ -51,8 +51,9 @@ def _recognises(source: ForeignSource) -> bool:
 
 def _read(source: ForeignSource, runs: Runs) -> None:
     lost: Losses = []
-    told = [(run, line) for top, line in listed_in(source, ["runs"], lost) for run in _with_children(top)]
-    import_spans(runs, list(read_spans(told, _span_of, "run", lost)), lost)
+    listing = read_listing(source, ["runs"], lost)
+    told = [(run, line) for top, line in listing.values for run in _with_children(top)]
+    import_spans(runs, list(read_spans(told, _span_of, "run", lost)), lost, listing.about)
 
 
 def _with_children(run: JsonValue) -> list[JsonValue]:

@@ -16,7 +16,16 @@ from typing import Any, Final
 from reenact.canonical import JsonValue
 from reenact.errors import FormatError
 from reenact.importers.importing import Importer, Runs
-from reenact.importers.source import ForeignSource, Losses, Unfit, expect_list, expect_object, unfit
+from reenact.importers.source import (
+    UNFIT,
+    ForeignSource,
+    Losses,
+    Unfit,
+    expect_list,
+    expect_object,
+    reason_of,
+    unfit,
+)
 from reenact.importers.spans import (
     MESSAGE,
     Span,
@@ -431,10 +440,10 @@ def _ms(nanoseconds: Any) -> float | None:
 
 
 class _CutOff(ValueError):
-    """The data ends inside of a field."""
+    """The data ends inside of a field, or goes on with something that is none."""
 
-    def __init__(self, number: int, rest: bytes) -> None:
-        super().__init__("the data was cut off")
+    def __init__(self, number: int, rest: bytes, reason: str = "the data was cut off") -> None:
+        super().__init__(reason)
         self.number = number
         self.rest = rest
 
@@ -471,7 +480,7 @@ def _fields(data: bytes) -> Iterator[tuple[int, Any]]:
         elif kind == 5:
             value, place = data[place : place + 4], place + 4
         else:
-            raise ValueError(f"a field of kind {kind}")
+            raise _CutOff(0, b"", f"a field of kind {kind}")
         if place > len(data):
             raise _CutOff(number, value if kind == 2 else b"")
         yield number, value
@@ -505,8 +514,20 @@ def _resource_spans(data: bytes, lost: Losses) -> dict[str, object]:
 def _scope_spans(data: bytes, lost: Losses) -> dict[str, object]:
     fields = list(_fields_before_cut(data, lost, 2))
     scope = next((_scope(value) for number, value in fields if number == 1), None)
-    found = [_protobuf_span(value) for number, value in fields if number == 2]
+    found = _protobuf_spans([value for number, value in fields if number == 2], lost)
     return {"scope": scope, "spans": found, **_strange(fields, 3)}
+
+
+def _protobuf_spans(values: list[bytes], lost: Losses) -> list[dict[str, JsonValue]]:
+    """The spans that can be read; each of the others goes to *lost*."""
+    spans = []
+    for number, value in enumerate(values, 1):
+        try:
+            spans.append(_protobuf_span(value))
+        except (*UNFIT, struct.error) as error:
+            reason = str(error) if isinstance(error, _CutOff) else reason_of(error)
+            lost.append((f"span {number} of its scope is not OTLP: {reason}", None))
+    return spans
 
 
 def _strange(fields: list[tuple[int, object]], last_known: int) -> dict[str, None]:

@@ -6,6 +6,7 @@ JSON is read as exactly as Python can hold it. What is none is a loss with its l
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from functools import cached_property
@@ -19,7 +20,15 @@ from reenact.canonical import JsonValue
 from reenact.errors import FormatError
 from reenact.formats.capture import ImportedSource
 from reenact.formats.lines import MAX_LINE_BYTES, TextBlock, read_text_blocks
-from reenact.importers.json_stream import BrokenJson, JsonMember, JsonPath, close_cut_text, read_members
+from reenact.importers.json_stream import (
+    BrokenJson,
+    JsonMember,
+    JsonPath,
+    close_cut_text,
+    has_controls,
+    read_members,
+    to_text,
+)
 from reenact.progress import Progress
 
 _HEAD_BYTES: Final = 64 * 1024
@@ -49,7 +58,7 @@ def read_value(text: bytes, on_odd: Callable[[], None] = lambda: None) -> JsonVa
         on_odd()
     try:
         # Lone surrogates and NaN are no JSON, and are written all the same.
-        value = json.loads(text.decode("utf-8", "replace"))
+        value = json.loads(to_text(text))
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
     return value
@@ -112,16 +121,20 @@ def reason_of(error: Exception) -> str:
     return str(error) if isinstance(error, Unfit) else "it holds something else than its format says"
 
 
-_NO_UTF8: Final = "some bytes are not UTF-8; each became the character U+FFFD"
+_ODD_BYTES: Final = "some bytes are not UTF-8, or control characters; each became the character U+FFFD"
+_CONTROL: Final = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]")
 
 
 def _odd_line(text: bytes) -> int | None:
-    """The first line with bytes that are no UTF-8."""
+    """The first line with bytes that are no UTF-8, or with control characters."""
+    places = []
     try:
         text.decode()
     except UnicodeDecodeError as error:
-        return text.count(b"\n", 0, error.start) + 1
-    return None
+        places.append(error.start)
+    if has_controls(text) and (control := _CONTROL.search(text)):
+        places.append(control.start())
+    return text.count(b"\n", 0, min(places)) + 1 if places else None
 
 
 class ForeignSource:
@@ -249,7 +262,7 @@ class ForeignSource:
             lose(f"the line is not JSON: {error}", number)
             return None
         if not self.is_json and _odd_line(text) is not None:
-            lose(_NO_UTF8, number)
+            lose(_ODD_BYTES, number)
         if not isinstance(value, dict):
             lose("the line is not a JSON object", number)
             return None
@@ -273,7 +286,7 @@ class ForeignSource:
         """
         text = self.read().removeprefix(_BOM)
         if (odd := _odd_line(text)) is not None:
-            lost.append((_NO_UTF8, odd))
+            lost.append((_ODD_BYTES, odd))
         try:
             return read_value(text)
         except json.JSONDecodeError as error:
@@ -301,7 +314,7 @@ class ForeignSource:
         """
         with self.stream() as stream:
             try:
-                yield from read_members(stream, lists, lambda line: lost.append((_NO_UTF8, line)))
+                yield from read_members(stream, lists, lambda line: lost.append((_ODD_BYTES, line)))
             except BrokenJson as error:
                 lost.append((f"the rest is not JSON: {error}", error.line))
 

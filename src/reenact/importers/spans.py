@@ -24,11 +24,11 @@ from reenact.importers.building import (
     text_of,
 )
 from reenact.importers.importing import Runs
-from reenact.importers.json_stream import JsonPath
 from reenact.importers.source import (
     UNFIT,
     ForeignSource,
     Losses,
+    Unfit,
     expect_object,
     read_value,
     reason_of,
@@ -146,23 +146,54 @@ def read_spans(
             lost.append((reason, line() if callable(line) else line))
 
 
-def listed_in(source: ForeignSource, names: Sequence[str], lost: Losses) -> list[tuple[JsonValue, Line]]:
-    """What a source lists, one value a line or in the list of a document, each with its line.
+class Listing(msgspec.Struct):
+    """What a source lists, each value with its line."""
 
-    In a document that is an object, the list is the first member of these *names*; without it the object is
-    all there is.
+    values: list[tuple[JsonValue, Line]] = []
+    about: list[tuple[str, JsonValue]] = []
+    """What pages say beside their lists: the kind of a note, and the note."""
+
+    def add_page(self, page: dict[str, JsonValue], name: str, line_of: Callable[[int], Line]) -> None:
+        """Add the list that is the member *name* of an object."""
+        listed = page[name]
+        if not isinstance(listed, list):
+            raise unfit(name, "a list", listed)
+        self.values += [(value, line_of(number)) for number, value in enumerate(listed, 1)]
+        if rest := {key: value for key, value in page.items() if key != name}:
+            self.about.append(("page", rest))
+
+
+def read_listing(source: ForeignSource, names: Sequence[str], lost: Losses) -> Listing:
+    """The values that a source lists: one a line, or in the list of a document.
+
+    In an object, the list is the first member of these *names*; without it the object is all there is.
     """
+    listing = Listing()
     if isinstance(source.first_line, dict):
-        return [(value, line) for line, value in source.objects(lambda *loss: lost.append(loss))]
+        for line, value in source.objects(lambda *loss: lost.append(loss)):
+            name = next((name for name in names if isinstance(value.get(name), list)), None)
+            if name is None:
+                listing.values.append((value, line))
+            else:
+                listing.add_page(value, name, lambda _, line=line: line)  # type: ignore[misc]
+        return listing
     document = source.document(lost)
-    listed: object = document
-    place: JsonPath = ()
-    if isinstance(document, dict):
-        name = next((name for name in names if name in document), None)
-        listed, place = (document[name], (name,)) if name is not None else ([document], ())
-    if not isinstance(listed, list):
-        raise FormatError(str(unfit("".join(place) or "the document", "a list", listed)), file=source.name)
-    return [(value, partial(source.line_of, place, number)) for number, value in enumerate(listed, 1)]
+    try:
+        if isinstance(document, list):
+            listing.values += [
+                (value, partial(source.line_of, (), number)) for number, value in enumerate(document, 1)
+            ]
+        elif isinstance(document, dict):
+            name = next((name for name in names if name in document), None)
+            if name is None:
+                listing.values.append((document, partial(source.line_of, (), 1)))
+            else:
+                listing.add_page(document, name, lambda number: partial(source.line_of, (name,), number))
+        else:
+            raise unfit("the document", "a list", document)
+    except Unfit as error:
+        raise FormatError(str(error), file=source.name) from error
+    return listing
 
 
 class _Writing:
