@@ -14,7 +14,7 @@ from typing import Any, BinaryIO, Final, Literal, TypeAlias, TypeVar
 import msgspec
 
 from reenact import canonical
-from reenact.canonical import read_json
+from reenact.canonical import JsonField, read_json
 from reenact.errors import DigestMismatch, FormatError, UnknownVersion
 from reenact.formats.lines import MAX_LINE_BYTES, Line, OnError, raise_error, read_records
 from reenact.formats.record import ABSENT, Absent, Codec, Count, Int64, Record, Upgrade, upgrade
@@ -34,6 +34,8 @@ PUT: Final = ">"
 """Likewise: it put an item into a queue; a number says how often."""
 TOOK: Final = "<"
 """Likewise: it took a lock; a number says how often."""
+PRINTED: Final = "#"
+"""Likewise: it printed before another lane did; a number says how many pieces in a row."""
 FIRED: Final = "@"
 """Likewise: a timer that it had set went off, or it waited in vain; which one stands behind."""
 JOINED: Final = "&"
@@ -58,9 +60,9 @@ def without_marks(value: object) -> Any:
     if isinstance(value, str):
         return PLACEHOLDER.sub(_without_mark, value) if "<secret:" in value else value
     if isinstance(value, list):
-        return [without_marks(child) for child in value]
+        return list(map(without_marks, value))
     if isinstance(value, dict):
-        return {name: without_marks(child) for name, child in value.items()}
+        return dict(zip(value, map(without_marks, value.values()), strict=True))
     return value
 
 
@@ -214,7 +216,7 @@ class Fork(Record, frozen=True):
     stored: Literal["suffix", "whole"]
     """Whether the event log begins behind what it has in common with the parent, or holds all events."""
     shares: ForkShares
-    change: Any | Absent = ABSENT
+    change: JsonField | Absent = ABSENT
     """What was changed; absent where nothing was."""
     ordered: Count | Absent = ABSENT
     """The last event up to which *order* and deadlines are told; absent where they are to the end."""
@@ -245,6 +247,8 @@ class CaptureManifest(Record, frozen=True):
     integrity: Integrity
     status: RunStatus
     completedAt: int | float | Absent = ABSENT  # noqa: N815
+    updatedAt: int | float | Absent = ABSENT  # noqa: N815
+    """When the latest update ended, which the times of events leave out."""
     error: str | Absent = ABSENT
     producer: str | Absent = ABSENT
     blobThresholdBytes: Count | Absent = ABSENT  # noqa: N815
@@ -343,7 +347,7 @@ class RunEndData(Record, frozen=True):
     """How the run ended."""
 
     status: RunStatus
-    finalOutput: Any | Absent = ABSENT  # noqa: N815
+    finalOutput: JsonField | Absent = ABSENT  # noqa: N815
     finalOutputHash: str | Absent = ABSENT  # noqa: N815
     error: str | Absent = ABSENT
     confidence: int | float | Absent = ABSENT
@@ -365,16 +369,16 @@ class LlmRequestData(Record, frozen=True):
     lane: str | Absent = ABSENT
     parent: str | Absent = ABSENT
     """The id of the call inside which this one was made, as in all data below."""
-    request: Any | Absent = ABSENT
+    request: JsonField | Absent = ABSENT
     requestHash: str | Absent = ABSENT  # noqa: N815
     """Digest of the whole request; written where *request* refers to earlier events."""
-    asked: Any | Absent = ABSENT
+    asked: JsonField | Absent = ABSENT
     """In a fork that asks otherwise than the agent did: the way back to the agent's request."""
     askedHash: str | Absent = ABSENT  # noqa: N815
     """Digest of the agent's request, by which replay knows the call."""
-    headers: Any | Absent = ABSENT
+    headers: JsonField | Absent = ABSENT
     """Those of the HTTP request that are not compared, by name."""
-    stream: Any | Absent = ABSENT
+    stream: JsonField | Absent = ABSENT
     """Whether the answer was asked for piece by piece."""
     derived: bool | Absent = ABSENT
     """True where the agent's own account told of it, as in all data below; nobody saw it happen."""
@@ -391,13 +395,15 @@ class _OutcomeData(Record, frozen=True):
     """True where the outcome came before the event loop went on."""
     joined: Count | Absent = ABSENT
     """Where it came in on an event loop that was not at rest: how many rounds later."""
+    latencyMs: int | float | Absent = ABSENT  # noqa: N815
+    """How long the call took, where the times of its events do not tell."""
     cancelled: bool | Absent = ABSENT
     """True where the caller went away before the end."""
     closed: bool | Absent = ABSENT
     """True where it did so by closing a stream."""
-    pieces: Any | Absent = ABSENT
+    pieces: JsonField | Absent = ABSENT
     """Of a stream: what it handed out, one by one."""
-    exact: Any | Absent = ABSENT
+    exact: JsonField | Absent = ABSENT
     """The same answer or pieces in the form in which they came, where redaction found nothing to hide."""
 
 
@@ -409,16 +415,16 @@ class LlmResponseData(_OutcomeData, frozen=True, kw_only=True):
     model: str
     stopReason: str | None  # noqa: N815
     usage: dict[str, Any] | None
-    response: Any | Absent = ABSENT
-    error: Any | Absent = ABSENT
-    complete: Any | Absent = ABSENT
+    response: JsonField | Absent = ABSENT
+    error: JsonField | Absent = ABSENT
+    complete: JsonField | Absent = ABSENT
     """Whether the answer came to its end, and to no error."""
-    modelError: Any | Absent = ABSENT  # noqa: N815
+    modelError: JsonField | Absent = ABSENT  # noqa: N815
     """What the provider answered instead of a message."""
-    responseId: Any | Absent = ABSENT  # noqa: N815
-    reasoningIds: Any | Absent = ABSENT  # noqa: N815
+    responseId: JsonField | Absent = ABSENT  # noqa: N815
+    reasoningIds: JsonField | Absent = ABSENT  # noqa: N815
     """Of the answer's thinking: ids, or digests of the signatures."""
-    toolCallIds: Any | Absent = ABSENT  # noqa: N815
+    toolCallIds: JsonField | Absent = ABSENT  # noqa: N815
     derived: bool | Absent = ABSENT
 
 
@@ -427,7 +433,7 @@ class ToolCallData(Record, frozen=True):
 
     callId: str  # noqa: N815
     tool: str
-    args: Any
+    args: JsonField
     lane: str | Absent = ABSENT
     parent: str | Absent = ABSENT
     derived: bool | Absent = ABSENT
@@ -441,8 +447,8 @@ class ToolResultData(_OutcomeData, frozen=True, kw_only=True):
 
     callId: str  # noqa: N815
     ok: bool
-    result: Any | Absent = ABSENT
-    error: Any | Absent = ABSENT
+    result: JsonField | Absent = ABSENT
+    error: JsonField | Absent = ABSENT
     derived: bool | Absent = ABSENT
 
 
@@ -453,15 +459,15 @@ class NondeterministicData(_OutcomeData, frozen=True, kw_only=True):
     """``clock``, ``rng``, ``network``, ``process`` or a name of the agent's own."""
     key: str
     valueHash: str | Absent = ABSENT  # noqa: N815
-    value: Any | Absent = ABSENT
-    error: Any | Absent = ABSENT
+    value: JsonField | Absent = ABSENT
+    error: JsonField | Absent = ABSENT
     lane: str | Absent = ABSENT
     parent: str | Absent = ABSENT
     callId: str | Absent = ABSENT  # noqa: N815
     """Present where the value took time: one event for the call, one for its outcome."""
-    request: Any | Absent = ABSENT
+    request: JsonField | Absent = ABSENT
     """What the call asked; in the first of the two events."""
-    headers: Any | Absent = ABSENT
+    headers: JsonField | Absent = ABSENT
     """Of an HTTP request: those that are not compared, by name."""
     beside: str | Absent = ABSENT
     """What the call is, where it is traffic beside the run; in the first of the two events."""
@@ -484,13 +490,13 @@ class StateMutationData(Record, frozen=True):
     group_id: str | Absent = ABSENT
     source: str | Absent = ABSENT
     path: str | Absent = ABSENT
-    content: Any | Absent = ABSENT
+    content: JsonField | Absent = ABSENT
     """What was written to memory."""
-    details: Any | Absent = ABSENT
+    details: JsonField | Absent = ABSENT
     """What a change of any other type says of itself."""
-    value: Any | Absent = ABSENT
+    value: JsonField | Absent = ABSENT
     """What a read found."""
-    error: Any | Absent = ABSENT
+    error: JsonField | Absent = ABSENT
     derived: bool | Absent = ABSENT
 
 
@@ -500,6 +506,8 @@ class _Event(Record, frozen=True, tag_field="type", kw_only=True):
     runId: str  # noqa: N815
     seq: Count
     ts: int | float
+    laterMs: Count | Absent = ABSENT  # noqa: N815
+    """Of an event that an update recorded: so much later than *ts* says it really was."""
     order: list[str] | Absent = ABSENT
     """What the run's own tasks came to between the event before and this one, in the order it happened."""
 

@@ -6,7 +6,6 @@ from typing import Literal, Protocol, TypeAlias
 
 import msgspec
 
-from reenact.canonical import JsonValue
 from reenact.errors import CheckFailed
 
 PolicyVerdict: TypeAlias = Literal["allow", "review", "deny"]
@@ -26,7 +25,7 @@ class Decision(msgspec.Struct, frozen=True):
 class CallGate(Protocol):
     """What decides about a tool call before it is made."""
 
-    def decide_call(self, name: str, arguments: JsonValue) -> Decision: ...
+    def decide_call(self, name: str, arguments: object) -> Decision: ...
 
 
 class CallRefused(CheckFailed):

@@ -75,6 +75,7 @@ class EventHead(msgspec.Struct, gc=False):
     runId: str = ""  # noqa: N815
     version: int = 0
     order: list[str] = []
+    laterMs: int = 0  # noqa: N815
 
     @property
     def request_call_id(self) -> str | None:
@@ -127,6 +128,7 @@ class RunEvent(msgspec.Struct, omit_defaults=True):
     runId: str = ""  # noqa: N815
     version: int = 0
     order: list[str] = []
+    laterMs: int = 0  # noqa: N815
 
     @property
     def failure(self) -> JsonValue:

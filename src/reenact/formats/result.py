@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
-from typing import Any, Final, Literal, TypeAlias
+from collections.abc import Callable, Iterable
+from typing import Any, Final, Literal, TypeAlias, TypeVar
 
 import msgspec
 
@@ -16,6 +16,7 @@ from reenact.formats.testcase import Severity
 
 AssertionStatus: TypeAlias = Literal["pass", "fail", "skip"]
 TestStatus: TypeAlias = Literal["pass", "fail", "error"]
+R = TypeVar("R")
 
 
 class Evidence(Record, frozen=True, kw_only=True):
@@ -142,24 +143,21 @@ def _entry(result: TestResult) -> SummaryEntry:
 
 def read_result(data: bytes, file: str) -> TestResult:
     """The result in *data*; one whose status does not follow from its assertions is refused."""
-    try:
-        value = read_json(data)
-        refuse_version(value, "test result")
-        result = RESULT_CODEC.from_json(value)
-        _refuse_false_status(result)
-        return result
-    except FormatError as error:
-        raise error.at(file=file) from None
+    return _read(data, file, "test result", RESULT_CODEC, _refuse_false_status)
 
 
 def read_summary(data: bytes, file: str) -> SuiteSummary:
     """The summary in *data*; one whose counts do not follow from its tests is refused."""
+    return _read(data, file, "suite summary", SUMMARY_CODEC, _refuse_false_counts)
+
+
+def _read(data: bytes, file: str, what: str, codec: Codec[R], refuse_false: Callable[[R], None]) -> R:
     try:
         value = read_json(data)
-        refuse_version(value, "suite summary")
-        summary = SUMMARY_CODEC.from_json(value)
-        _refuse_false_counts(summary)
-        return summary
+        refuse_version(value, what)
+        record = codec.from_json(value)
+        refuse_false(record)
+        return record
     except FormatError as error:
         raise error.at(file=file) from None
 
