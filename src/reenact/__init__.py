@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from importlib import import_module
+from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 from reenact._version import __version__
 
 if TYPE_CHECKING:
-    from reenact.analysis.artifact import Artifact, open_artifact
+    from reenact.analysis.artifact import Artifact, StepMoment, open_artifact
     from reenact.analysis.compare import DiffReport, diff
     from reenact.analysis.convert import ConvertReport, convert
     from reenact.analysis.fork_tree import fork_tree
+    from reenact.analysis.show import RunsReport, find_steps, play, show_runs
+    from reenact.catalog import CapsuleSummary, list_capsules, list_schemas, schema
+    from reenact.check.actions.capsule import Capsule
     from reenact.check.actions.files import ValidateReport, validate
+    from reenact.check.actions.registry import find_capsule
     from reenact.check.artifact import verify
     from reenact.check.findings import VerifyReport
+    from reenact.check.hashes import FileHash, hash_files
     from reenact.check.seals.keys import KeygenReport, keygen
     from reenact.check.seals.runs import PublishReport, SealReport, disclose, prove, publish, seal
     from reenact.commands.doctor import DoctorReport, doctor_command
@@ -54,7 +60,7 @@ if TYPE_CHECKING:
     from reenact.importers.importing import ImportReport, import_runs
     from reenact.recorder.sink import CaptureSink, FileCaptureSink
     from reenact.recovery import RecoverReport, recover
-    from reenact.rerun import test
+    from reenact.rerun import WatchRound, test, watch_tests
     from reenact.run import Run, capture, replay, run  # type: ignore[no-redef]  # it is a room too
     from reenact.seams.tool import tool
     from reenact.shadowing.experiment import SamplesReport, fork_samples, shadow
@@ -62,17 +68,21 @@ if TYPE_CHECKING:
     from reenact.store.pruning import PruneReport, prune
     from reenact.suite.first_test import write_first_test
     from reenact.suite.runner import SuiteReport
+    from reenact.testing.demo import DemoReport, demo
     from reenact.viewer.page import PageReport, write_page
     from reenact.viewer.server import view
     from reenact.workspace.files import CheckoutReport, FilesReport, checkout, files
 
-# Name → module. Resolved on first use, so that `import reenact` costs next to nothing.
+# Name → module. Imported on first use, so that `import reenact` stays fast.
 _HOMES = {
     "Artifact": "analysis.artifact",
+    "Capsule": "check.actions.capsule",
+    "CapsuleSummary": "catalog",
     "CaptureSink": "recorder.sink",
     "CheckFailed": "errors",
     "CheckoutReport": "workspace.files",
     "ConvertReport": "analysis.convert",
+    "DemoReport": "testing.demo",
     "DiffReport": "analysis.compare",
     "DigestMismatch": "errors",
     "Disclosure": "formats.seal",
@@ -80,6 +90,7 @@ _HOMES = {
     "DoctorReport": "commands.doctor",
     "ExportReport": "exporters.exporting",
     "FileCaptureSink": "recorder.sink",
+    "FileHash": "check.hashes",
     "FilesReport": "workspace.files",
     "ForkReport": "commands.fork",
     "FormatError": "errors",
@@ -101,10 +112,12 @@ _HOMES = {
     "ReplayReport": "commands.replay",
     "ReplayWriter": "formats.replay_log",
     "Run": "run",
+    "RunsReport": "analysis.show",
     "SamplesReport": "shadowing.experiment",
     "SealReport": "check.seals.runs",
     "ShadowReport": "formats.shadow",
     "StatsReport": "corpus.batches",
+    "StepMoment": "analysis.artifact",
     "StepsReport": "formats.shadow",
     "StoreError": "errors",
     "StoredRun": "corpus.transfer",
@@ -115,24 +128,32 @@ _HOMES = {
     "ValidateReport": "check.actions.files",
     "VerifyReport": "check.findings",
     "VerifyRunsReport": "corpus.batches",
+    "WatchRound": "rerun",
     "capture": "run",
     "checkout": "workspace.files",
     "convert": "analysis.convert",
+    "demo": "testing.demo",
     "diff": "analysis.compare",
     "disclose": "check.seals.runs",
     "doctor_command": "commands.doctor",
     "export_runs": "exporters.exporting",
     "files": "workspace.files",
+    "find_capsule": "check.actions.registry",
+    "find_steps": "analysis.show",
     "fork": "forks.run",
     "fork_command": "commands.fork",
     "fork_samples": "shadowing.experiment",
     "fork_tree": "analysis.fork_tree",
+    "hash_files": "check.hashes",
     "import_runs": "importers.importing",
     "index": "corpus.index",
     "keygen": "check.seals.keys",
+    "list_capsules": "catalog",
     "list_runs": "corpus.transfer",
+    "list_schemas": "catalog",
     "open_artifact": "analysis.artifact",
     "pack": "corpus.transfer",
+    "play": "analysis.show",
     "prove": "check.seals.runs",
     "prune": "store.pruning",
     "publish": "check.seals.runs",
@@ -144,9 +165,11 @@ _HOMES = {
     "replay": "run",
     "replay_command": "commands.replay",
     "run": "run",
+    "schema": "catalog",
     "seal": "check.seals.runs",
     "shadow": "shadowing.experiment",
     "shadow_steps": "shadowing.steps",
+    "show_runs": "analysis.show",
     "stats": "corpus.batches",
     "test": "rerun",
     "tool": "seams.tool",
@@ -155,16 +178,20 @@ _HOMES = {
     "verify": "check.artifact",
     "verify_runs": "corpus.batches",
     "view": "viewer.server",
+    "watch_tests": "rerun",
     "write_first_test": "suite.first_test",
     "write_page": "viewer.page",
 }
 
 __all__ = [
     "Artifact",
+    "Capsule",
+    "CapsuleSummary",
     "CaptureSink",
     "CheckFailed",
     "CheckoutReport",
     "ConvertReport",
+    "DemoReport",
     "DiffReport",
     "DigestMismatch",
     "Disclosure",
@@ -172,6 +199,7 @@ __all__ = [
     "DoctorReport",
     "ExportReport",
     "FileCaptureSink",
+    "FileHash",
     "FilesReport",
     "ForkReport",
     "FormatError",
@@ -193,10 +221,12 @@ __all__ = [
     "ReplayReport",
     "ReplayWriter",
     "Run",
+    "RunsReport",
     "SamplesReport",
     "SealReport",
     "ShadowReport",
     "StatsReport",
+    "StepMoment",
     "StepsReport",
     "StoreError",
     "StoredRun",
@@ -207,25 +237,33 @@ __all__ = [
     "ValidateReport",
     "VerifyReport",
     "VerifyRunsReport",
+    "WatchRound",
     "__version__",
     "capture",
     "checkout",
     "convert",
+    "demo",
     "diff",
     "disclose",
     "doctor_command",
     "export_runs",
     "files",
+    "find_capsule",
+    "find_steps",
     "fork",
     "fork_command",
     "fork_samples",
     "fork_tree",
+    "hash_files",
     "import_runs",
     "index",
     "keygen",
+    "list_capsules",
     "list_runs",
+    "list_schemas",
     "open_artifact",
     "pack",
+    "play",
     "prove",
     "prune",
     "publish",
@@ -237,9 +275,11 @@ __all__ = [
     "replay",
     "replay_command",
     "run",
+    "schema",
     "seal",
     "shadow",
     "shadow_steps",
+    "show_runs",
     "stats",
     "test",
     "tool",
@@ -248,6 +288,7 @@ __all__ = [
     "verify",
     "verify_runs",
     "view",
+    "watch_tests",
     "write_first_test",
     "write_page",
 ]
@@ -256,7 +297,12 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'reenact' has no attribute {name!r}")
-    return getattr(import_module(f"reenact.{_HOMES[name]}"), name)
+    found = getattr(import_module(f"reenact.{_HOMES[name]}"), name)
+    if isinstance(found, FunctionType):
+        from reenact.errors import raises_own_errors
+
+        found = raises_own_errors(found)
+    return globals().setdefault(name, found)
 
 
 def __dir__() -> list[str]:

@@ -15,13 +15,13 @@ from __future__ import annotations
 import os
 import sys
 from asyncio import CancelledError, _get_running_loop, current_task
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar, copy_context
 from sys import modules
 from threading import RLock, get_ident
 from types import TracebackType
-from typing import Any, Final, Literal, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, Protocol, TypeAlias, TypeVar
 
 import msgspec
 
@@ -31,128 +31,143 @@ from reenact.providers.asking import RequestChange, Undo
 CallKind: TypeAlias = Literal["tool", "llm", "network", "process"]
 RunMode: TypeAlias = Literal["off", "capture", "replay"]
 T = TypeVar("T")
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar as TypeVarWithDefault
+
+    A = TypeVarWithDefault("A", default=object)
+    A_co = TypeVarWithDefault("A_co", default=object, covariant=True)
+else:
+    A = TypeVar("A")
+    A_co = TypeVar("A_co", covariant=True)
 
 
-class Call(msgspec.Struct, frozen=True):
-    """One outside call: *request* is what must be equal in replay, *facts* are recorded beside it."""
+class Call(msgspec.Struct, Generic[A_co], frozen=True):
+    """One outside call: *request* must be equal in a replay, *facts* are only recorded.
+
+    The seam that makes it states the type of the answer, as in ``Call[int]``.
+    """
 
     kind: CallKind
     name: str
-    request: Any
-    facts: dict[str, Any] | Callable[[], dict[str, Any]] = {}
-    """A function where they take time to find out: only a recording asks for them."""
+    request: object
+    facts: Mapping[str, object] | Callable[[], Mapping[str, object]] = {}
+    """A function if they are slow to compute: only a recording needs them."""
     is_json: bool = False
-    """Request and answer were read from JSON, or from text: all their values are JSON's own, or bytes."""
+    """Request and answer were read from JSON or text: all their values are JSON values or bytes."""
     runs_again: bool = False
-    """In replay it is made once more beside being answered, and with it what was made inside."""
+    """In a replay it really runs as well as being answered, with the calls inside it."""
     beside: str = ""
-    """What it is, where it is traffic beside the run: of a library's own, and no part of what the run did."""
+    """Not empty for traffic of a library that is no part of the run: what it is."""
     is_background: bool = False
-    """It is taken to be beside the run for how it is made alone: by a library, in a thread of its own."""
+    """It counts as beside the run only because a library makes it in its own thread."""
     empty: Callable[[], object] | None = None
-    """Makes the answer that says nothing, for lenient replay; without it only a tool has one, ``None``."""
+    """Makes the empty answer for a lenient replay; without it only tools have one, ``None``."""
     ask_otherwise: Callable[[RequestChange], OtherCall | None] | None = None
-    """Has a model asked otherwise from now on; ``None`` where that says the same. Only a model call can."""
+    """Returns the model call with a changed request; ``None`` if nothing changes. Only for model calls."""
     may_leave_first: Callable[[], bool] | None = None
-    """Whether it may be recorded while it is on its way; the seam says it by :meth:`Step.mark_sent`.
+    """Whether it may be sent before it is recorded; the seam then calls :meth:`Step.mark_sent`.
 
-    A function because only a recording asks."""
+    A function, because only a recording needs it."""
 
 
 class OtherCall(msgspec.Struct, frozen=True):
-    """A call that is made in the place of another one."""
+    """A call that is made instead of another one."""
 
     call: Call
     undo: list[Undo]
-    """The way from its request back to the one that the agent made."""
+    """The edits that turn its request back into the one of the agent."""
 
 
 class Instant(msgspec.Struct, frozen=True):
-    """A call whose outcome is there at once: a clock read, a random number, a change of state."""
+    """A call with an immediate outcome: a clock read, a random number, a change of state."""
 
     type: Literal["nondeterministic", "state_mutation"]
     request: dict[str, Any]
-    """The event's own fields; all must be equal in replay."""
+    """The fields of the event; all must be equal in a replay."""
     is_plain: bool = False
-    """Neither the fields nor the value can hold a secret: a clock read, a random number."""
+    """Neither the fields nor the value can contain a secret."""
     is_read: bool = False
-    """The value is read from outside the run, which may take calls; replay has it from the recording only."""
+    """The value is read from outside the run, possibly by further calls; a replay uses only the recording."""
 
 
-class Step(Protocol):
-    """One crossing of the boundary under way."""
+class Step(Protocol[A]):
+    """One call in progress; its *answer* has the type that the call states."""
 
     call_id: str
     live: bool
-    """Whether the seam must make the call itself and leave its outcome in *answer*."""
-    answer: Any
-    facts: dict[str, Any]
-    """What the seam knows of the outcome beside the answer; recorded with it."""
-    exact: Any
-    """The same outcome in a form redaction cannot look into, such as compressed bytes; recorded, and given
-    back in replay, only where redaction found nothing in the outcome itself."""
+    """Whether the seam must make the call and put its outcome into *answer*."""
+    answer: A
+    """Set when the call was made; in a replay, when the step is entered."""
+    facts: dict[str, object]
+    """Further facts about the outcome; recorded with it."""
+    exact: object
+    """The outcome in a form that redaction cannot read, such as compressed bytes; recorded, and returned in a
+    replay, only if redaction found nothing in the plain outcome."""
 
     leaves_first: bool
-    """Whether the seam is to say when the live call is on its way."""
+    """Whether the seam must call :meth:`mark_sent`."""
 
     def mark_sent(self) -> None:
-        """A live call that may leave first is on its way: nobody waits for what is done now."""
+        """The live call was sent before it was recorded; recording goes on while it is in progress."""
 
     def begin(self, leave: Callable[[], None]) -> None:
-        """A live stream has begun: *answer* holds what is known of it, its pieces follow.
+        """A live stream has begun; *answer* has its beginning, and the pieces follow.
 
-        *leave* is called when the run ends before the stream does; it must lead to :meth:`close`.
+        *leave* is called if the run ends before the stream; it must lead to :meth:`close`.
         """
 
     def piece(self, value: object) -> None:
-        """A live stream has handed out *value*."""
+        """A live stream has yielded *value*."""
 
     def pieces(self) -> Iterator[Any]:
-        """The recorded pieces of a stream; raises at their end what the recorded stream raised."""
+        """The recorded pieces of a stream; at their end raises what the recorded stream raised."""
 
     def async_pieces(self) -> AsyncIterator[Any]:
-        """The same, letting the event loop go on between two pieces."""
+        """The same, yielding to the event loop between two pieces."""
 
     def give_up(self, error: Exception) -> None:
-        """What came cannot be recorded, because of *error*; the call goes on."""
+        """The outcome cannot be recorded because of *error*; the call goes on."""
 
     def wait(self) -> None:
-        """In replay: block until the outcome's turn has come; raises what the recorded call raised."""
+        """In a replay, block until it is the turn of the outcome; raises what the recorded call raised."""
 
     async def turn(self) -> None:
         """The same without blocking the event loop."""
 
     def close(self, error: BaseException | None) -> None:
-        """The call is over, with *answer* or with *error*."""
+        """End the call with *answer* or *error*."""
 
 
 class Context(Protocol):
-    """What a run does with the calls that reach the boundary."""
+    """How a run handles the calls that reach the boundary: recorder, replay engine, or fork."""
 
     mode: RunMode
     latest_model_request: object
-    """What the run's latest recorded model call asked; ``None`` in replay, where no tool runs."""
+    """The request of the latest recorded model call; ``None`` in a replay, where no tool runs."""
 
-    def step(self, call: Call, lane: Lane) -> Step:
-        """Begin one crossing; raises :class:`~reenact.errors.Diverged` where replay refuses it."""
+    def step(self, call: Call[Any], lane: Lane) -> Step[Any]:
+        """Begin a call; raises :class:`~reenact.errors.Diverged` if a replay refuses it.
+
+        Only the seam knows the type of a recorded answer.
+        """
 
     def instant(self, instant: Instant, lane: Lane, produce: Callable[[], T]) -> T:
-        """The value of *instant*: produced and recorded, or answered from the recording."""
+        """Produce and record the value of *instant*, or answer it from the recording."""
 
     def time_passes(self, lane: Lane) -> bool:
-        """Whether *lane* really waits where the agent's own code pauses."""
+        """Whether *lane* really sleeps when the agent sleeps."""
 
     def leaves_to_server(self, call_name: str) -> bool:
-        """Whether a call to a server of the run's own is left to it: not where a recording has the answer."""
+        """Whether a call to a server of this run really goes there, because the recording has no answer."""
 
     def note(self, text: str) -> None:
-        """Something about the run that is worth knowing, and no divergence."""
+        """Note a fact about the run that is no divergence."""
 
     def refuse_unplaced(self, call: Call) -> Exception | None:
-        """A call was made that may belong to this run or to another; the error to refuse it with, if any."""
+        """Return the error for a call that may belong to this run or another one, if it is refused."""
 
     def loop_seen(self, loop: object) -> None:
-        """A task of this run was started on *loop*, in the loop's own thread."""
+        """A task of this run was started on *loop*; called in the thread of the loop."""
 
     def lane_starting(self, lane: Lane) -> None:
         """A thread is being started in *lane*, or a job was handed to an executor for it."""
@@ -161,27 +176,27 @@ class Context(Protocol):
         """A thread or job has started in *lane*."""
 
     def lane_ending(self, lane: Lane, how: str) -> None:
-        """The thread or job of *lane* is about to be over, *how* says what came of it, where that is known.
+        """The thread or job of *lane* is about to end; *how* describes its result, if known.
 
-        Replay lets it end when its turn has come.
+        A replay lets it end in its turn.
         """
 
     def lane_end_seen(self, lane: Lane) -> None:
-        """Who waits for the thread or job of *lane* can see that it is over."""
+        """The end of the thread or job of *lane* is visible to those who wait for it."""
 
     def lane_ended(self, lane: Lane) -> None:
-        """The thread or job of *lane* is over, and who waited for it has been told."""
+        """The thread or job of *lane* has ended, and those who waited for it are notified."""
 
     def task_body(self, lane: Lane, coro: object, describe: DescribeEnd) -> object:
-        """What a new task in *lane* is to run: *coro*, which in replay ends when its turn has come."""
+        """Wrap *coro*, the body of a new task in *lane*; in a replay it ends in its turn."""
 
     def task_ended(self, lane: Lane, how: str) -> None:
-        """The task of an event loop in *lane* is over."""
+        """The asyncio or trio task of *lane* has ended."""
 
     def wait_to_act(self, lane: Lane, act: str) -> None:
         """*lane* is about to put an item into a queue, or to take a lock.
 
-        *act* is the mark that this has in a recorded order. Replay lets it when its turn has come.
+        *act* is its mark in the recorded order. A replay lets it act in its turn.
         """
 
     async def turn_to_act(self, lane: Lane, act: str) -> None:
@@ -190,98 +205,100 @@ class Context(Protocol):
     def has_acted(self, lane: Lane, act: str) -> None:
         """*lane* has done it."""
 
+    def print_piece(self, lane: Lane, write: Callable[[], object]) -> None:
+        """*lane* prints a piece of text, which *write* does; replay lets it be written in its turn."""
+
     def hold_timer(self, lane: Lane, name: str, timer: HeldTimer) -> bool:
-        """Whether replay decides when the timer *name*, set by *lane* on an event loop, goes off."""
+        """Whether the replay decides when the timer *name* of *lane* fires."""
 
     def drop_timer(self, lane: Lane, name: str) -> None:
-        """A timer that is held was cancelled."""
+        """A held timer was cancelled."""
 
     def timer_fired(self, lane: Lane, name: str) -> None:
-        """A timer that is not held went off."""
+        """A timer that is not held has fired."""
 
     def deadline(self, lane: Lane, name: str) -> WaitFor:
-        """How a thread is to wait that gives itself a deadline."""
+        """How a thread waits that has set a deadline."""
 
     def hold_deadline(self, lane: Lane, name: str, seconds: float, passed: Callable[[], object]) -> None:
-        """Call *passed* when it is the turn of a deadline to pass; at the latest when the run is over."""
+        """Call *passed* when it is the turn of the deadline, at the latest at the end of the run."""
 
     def may_give_up(self, lane: Lane) -> bool:
-        """Whether a wait may end without what it is for, although it did not when it was recorded."""
+        """Whether a wait may time out although the recorded one did not."""
 
 
 DescribeEnd: TypeAlias = Callable[[object, BaseException | None], str]
-"""Says how a task ended that returned this or raised that; nothing where it is not known whose it is."""
+"""Describes the end of a task by its result or exception; empty if its owner is unknown."""
 
 WaitFor: TypeAlias = Literal["its time", "nothing", "what comes"]
-"""In its own time; not at all, since its deadline passed; until it is there, since its deadline did not."""
+"""Wait normally; not at all, because the deadline passed; or until done, because it did not."""
 
 
 HANDED: Final = "h"
-"""The kind of a timer that is none: something that a thread hands to an event loop goes off there."""
+"""The kind for a callback that a thread hands to an event loop."""
 SLEEPS: Final = ("s", "z")
 """Timers of these kinds are sleeps, on an event loop or in a thread."""
 SLEPT_AFTER: Final = "-"
-"""Before the ordinal of a sleep, behind how many calls and tasks its lane had begun."""
+"""Separates the number of calls and tasks of the lane from the ordinal of a sleep."""
 
 
 class HeldTimer(Protocol):
-    """A timer of an event loop that goes off when its turn has come."""
+    """A timer of an event loop that the replay fires in its turn."""
 
     loop: object
     when_s: float
-    """On the clock of the process, when it would go off by itself."""
+    """When it would fire by itself, on the clock of the process."""
 
     def fire(self) -> None:
-        """Go off; on the loop's own thread."""
+        """Fire it; called in the thread of the loop."""
 
     def let_go(self) -> None:
-        """The run is over: go off by yourself, when it is time; from any thread."""
+        """Let it fire by itself, because the run has ended; from any thread."""
 
 
 class Lane(msgspec.Struct, eq=False):
-    """One logical task of a run, see the module's docstring; a struct because every call makes one."""
+    """One logical task of a run; a struct for speed, because every call makes one."""
 
     context: Context
     name: str
     parent: Lane | None = None
     owner: int = 0
-    """The identity of the thread or task whose code runs in this lane; 0 until it is known."""
+    """The id of the thread or task that runs in this lane; 0 until it is known."""
     within: str | None = None
-    """The id of the call inside which this lane lives."""
+    """The id of the call that contains this lane."""
     spawned: int = 0
     calls: int = 0
     timers: dict[str, int] | None = None
-    """By kind: how many timers it has set, and how often it has waited with a deadline."""
+    """The number of timers and of waits with a deadline, by kind."""
     slept_after: int = 0
-    """Its progress when it slept last, from where sleeps are counted."""
+    """Its progress at its last sleep; sleeps are counted from there."""
     latest_tool: str | None = None
-    """The id of the latest tool call that was made in this lane."""
+    """The id of the latest tool call in this lane."""
     recorded: Any = None
-    """The lane of the recording this one is bound to; owned by the replay engine."""
+    """The recorded lane that this one replays; owned by the replay engine."""
     home: Any = None
-    """The lane of the recording to look for it first, where that is not the one of its name; likewise."""
+    """The recorded lane to try first, if not the one of the same name; owned by the replay engine."""
     _loose: Lane | None = None
 
     def child(self) -> Lane:
-        """The lane of the next task this one starts."""
+        """The lane of the next task that this one starts."""
         ordinal, self.spawned = self.spawned, self.spawned + 1
         return Lane(self.context, f"{self.name}.{ordinal}", parent=self, within=self.within)
 
     def next_call(self) -> int:
-        """The ordinal of the call that this lane makes now."""
+        """Count a call of this lane and return its ordinal."""
         self.calls += 1
         return self.calls
 
     @property
     def progress(self) -> int:
-        """How many calls it has made and tasks it has started."""
+        """The number of calls made and tasks started."""
         return self.calls + self.spawned
 
     def next_timer(self, kind: str) -> str:
-        """What tells the next timer of its *kind* from the others of this lane.
+        """The unique mark of the next timer of this *kind*.
 
-        How often it sleeps while it looks whether something is there is chance, and must not change what the
-        sleeps after that are called.
+        The number of sleeps in a polling loop varies, and must not change the marks of later sleeps.
         """
         if self.timers is None:
             self.timers = {}
@@ -293,17 +310,17 @@ class Lane(msgspec.Struct, eq=False):
         return f"{kind}{self.slept_after}{SLEPT_AFTER}{ordinal}" if kind in SLEEPS else f"{kind}{ordinal}"
 
     def inside(self, call_id: str, ordinal: int) -> Lane:
-        """The lane of what happens inside this lane's call of that *ordinal*."""
+        """The lane inside the call with this *ordinal*."""
         return Lane(self.context, f"{self.name}/{ordinal}", self, self.owner, call_id)
 
     def loose(self) -> Lane:
-        """The lane of code that runs in this lane's name but in no known order."""
+        """The lane of code that runs in the context of this one, in no defined order."""
         if self._loose is None:
             self._loose = Lane(self.context, f"{self.name}~", parent=self, within=self.within)
         return self._loose
 
     def name_under(self, root: str) -> str:
-        """Its name in a capture in which this process's first lane is called *root*."""
+        """Its name in a capture in which the first lane of this process is *root*."""
         return self.name if root == ROOT else self.name.replace(ROOT, root, 1)
 
     @property
@@ -312,35 +329,35 @@ class Lane(msgspec.Struct, eq=False):
 
     @property
     def has_order(self) -> bool:
-        """Whether what it does comes again in replay, in its order: not inside a call, and not if loose."""
+        """Whether its calls have a defined order in a replay: not inside a call, and not if loose."""
         return "/" not in self.name and not self.name.endswith("~")
 
 
 UNCLAIMED: Final = -1
-"""The owner of a lane whose task is being made."""
+"""The owner of a lane whose task is being created."""
 
 OUTSIDE: Final = Lane(None, "")  # type: ignore[arg-type]  # it has no run, hence no context
-"""The lane of code that belongs to no run although it was started in one, such as a library's transport."""
+"""The lane of code that was started in a run but is no part of it, such as a library's transport."""
 
 lane_var: Final[ContextVar[Lane | None]] = ContextVar("reenact_lane", default=None)
 _owned: dict[int, Lane] = {}
-"""Lanes of threads and tasks whose context variable may say otherwise (foreign contexts)."""
-# By the context itself: id() is an audit event, and our hooks hear of every one.
+"""Lanes of threads and tasks whose context variable may be wrong (foreign contexts)."""
+# Keyed by the context itself: id() raises an audit event, which calls our hooks.
 open_runs: dict[Context, Lane] = {}
 """Root lanes of the open runs."""
-_lock = RLock()  # what is collected while it is held may run code of the agent, which asks for its lane
+_lock = RLock()  # reentrant: garbage collection while it is held may run code of the agent
 
 
 def set_lane(lane: Lane | None) -> None:
-    """Let *lane* be the current one in this context from now on."""
+    """Make *lane* the current one in this context."""
     # Before Python 3.12 the collector may run in the middle of setting a variable and end a forgotten stream,
-    # which sets it too. CPython would go on with the mapping that was replaced: a reference keeps it alive.
+    # which sets it too. CPython would then use the replaced mapping: this reference keeps it alive.
     _kept = copy_context()
     lane_var.set(lane)
 
 
 def identity() -> int:
-    """Who is running: the current task, 0 in a callback of a running loop, else the thread."""
+    """The id of the current task, 0 in a callback of a running loop, else the id of the thread."""
     if _get_running_loop() is not None:
         task = current_task()
         return id(task) if task is not None else 0
@@ -352,18 +369,18 @@ def identity() -> int:
 
 def is_on_trio() -> bool:
     """Whether the calling code runs in trio, in a task or in a callback of its loop."""
-    # Where trio says that it runs; to ask trio itself takes three times as long, in every call.
+    # Reads trio's thread-local state: asking trio takes three times as long, in every call.
     running = getattr(modules.get("sniffio"), "thread_local", None)
     return running is not None and running.name == "trio"
 
 
 def is_on_loop() -> bool:
-    """Whether the calling code runs on an event loop, so that others would stand still if it blocked."""
+    """Whether the calling code runs on an event loop and must not block."""
     return _get_running_loop() is not None or is_on_trio()
 
 
 def is_cancellation(error: BaseException | None) -> bool:
-    """Whether a task ends so that was cancelled, on an event loop of asyncio's kind or trio's."""
+    """Whether *error* is the cancellation of asyncio or trio."""
     if isinstance(error, CancelledError):
         return True
     trio = modules.get("trio")
@@ -371,26 +388,26 @@ def is_cancellation(error: BaseException | None) -> bool:
 
 
 def current_lane() -> Lane | None:
-    """The lane the calling code runs in; ``None`` outside any run, and where nobody can say in which."""
+    """The lane of the calling code; ``None`` outside any run, or if the run is unknown."""
     lane = lane_var.get()
     if lane is None:
         return _stray_lane() if open_runs else None
     if lane is OUTSIDE:
         return None
-    # As identity() says it; most code runs in a thread of its own, and every call asks.
+    # identity() inlined: every call gets here, mostly from a plain thread.
     is_thread = _get_running_loop() is None and ("trio" not in modules or not is_on_trio())
     me = get_ident() if is_thread else identity()
     if lane.owner != me:
         owned = _owned.get(me)
         if owned is None:
             lane = _claim(lane, me)
-        elif owned.owner != lane.owner:  # else it runs in the owner's name, maybe inside a call
+        elif owned.owner != lane.owner:  # otherwise it runs for the owner, maybe inside a call
             lane = owned
     return lane if lane.context in open_runs else _lane_after_run(lane)
 
 
 def _claim(lane: Lane, me: int) -> Lane:
-    """*lane*, if its task runs before its creator could say so, as eager tasks do; else its loose child."""
+    """*lane* for a task that starts before it is registered (an eager task), else its loose child."""
     if lane.owner != UNCLAIMED:
         return lane.loose()
     lane.owner = me
@@ -398,7 +415,7 @@ def _claim(lane: Lane, me: int) -> Lane:
 
 
 def _stray_lane() -> Lane | None:
-    """The lane of code that inherited none: it can only belong to the one open run."""
+    """The lane of code without a context: it belongs to the open run, if there is only one."""
     owned = _owned.get(identity())
     if owned is not None and owned.context in open_runs:
         return owned
@@ -408,26 +425,26 @@ def _stray_lane() -> Lane | None:
 
 
 def _lane_after_run(lane: Lane) -> Lane | None:
-    """The lane of code whose run is over: it joins the one that is open now.
+    """The lane of code whose run has ended: it joins the open run.
 
-    Where there is none it is as without us, but what a replay left behind must not go live.
+    Without one it is not recorded, but code that a replay started must not go live.
     """
     return _stray_lane() or (lane if lane.context.mode == "replay" else None)
 
 
 def own(owner: int, lane: Lane) -> None:
-    """Let *lane* be the lane of *owner* whatever context its code runs in."""
+    """Make *lane* the lane of *owner*, in whatever context its code runs."""
     lane.owner = owner
     share(owner, lane)
 
 
 def share(owner: int, lane: Lane) -> None:
-    """Let *owner* run in *lane* while its own owner waits."""
+    """Let *owner* run in *lane* while the owner of the lane waits."""
     _owned[owner] = lane
 
 
 def disown(owner: int) -> None:
-    """*owner* is over."""
+    """Forget *owner*, which has ended."""
     _owned.pop(owner, None)
 
 
@@ -436,9 +453,9 @@ _audit_listeners: dict[str, tuple[AuditListener, ...]] = {}
 
 
 def hear_audit_events(events: Iterable[str], listener: AuditListener) -> None:
-    """Tell *listener* of these audit events from now on, to the end of the process.
+    """Call *listener* for these audit events until the end of the process.
 
-    There is one hook for all: libraries raise an event with every ``id()``, and each hook costs 0.25 µs then.
+    There is one hook for all listeners: every ``id()`` raises an event, and each hook costs 0.25 µs.
     """
     with _lock:
         if not _audit_listeners:
@@ -460,14 +477,14 @@ def open_contexts() -> list[Context]:
 
 
 def forget_runs() -> None:
-    """In a forked child that is to have a run of its own: the parent's are not open here."""
+    """Forget the runs of the parent, in a forked child that gets its own run."""
     open_runs.clear()
     _owned.clear()
     set_lane(None)
 
 
 def _renew_lock() -> None:
-    """In a forked child: another thread of the parent's may have held it, and is not there to let go."""
+    """Replace the lock in a forked child: a thread of the parent may have held it."""
     global _lock
     _lock = RLock()
 
@@ -479,7 +496,7 @@ os.register_at_fork(after_in_child=_renew_lock)
 def entered(context: Context, within: str | None = None) -> Iterator[Lane]:
     """Make *context* the current one, with a fresh root lane, for the block.
 
-    *within* is the id of a call, of another process of the run, inside which all of this happens.
+    *within* is the id of the call, of another process of the run, that contains this block.
     """
     root = Lane(context, ROOT, owner=identity(), within=within)
     with _lock:
@@ -491,12 +508,12 @@ def entered(context: Context, within: str | None = None) -> Iterator[Lane]:
     finally:
         with _lock:
             del open_runs[context]
-        # Not reset by token: an async context manager may close in another context than it opened in.
+        # Not reset by token: an async context manager may be closed in another context.
         set_lane(before)
 
 
 class running_in:  # noqa: N801 — used like a function, and every call goes through several
-    """Let *lane* be the current one for the block; *on_error* hears what the block raises."""
+    """Make *lane* the current one for the block; *on_error* gets what the block raises."""
 
     __slots__ = ("_before", "_lane", "_on_error")
 
@@ -517,12 +534,12 @@ class running_in:  # noqa: N801 — used like a function, and every call goes th
 
 
 def outside() -> AbstractContextManager[None]:
-    """What the block does and starts, and what is done in contexts copied from it, belongs to no run."""
+    """Exclude the block, and contexts copied from it, from any run."""
     return running_in(OUTSIDE)
 
 
-class _Off:
-    """The step outside any run: the seam makes its call and nobody looks."""
+class _Off(Generic[A]):
+    """The step outside any run: the seam makes its call and nothing is recorded."""
 
     __slots__ = ("answer", "call_id", "exact", "facts", "leaves_first", "live")
 
@@ -530,30 +547,30 @@ class _Off:
         self.call_id = ""
         self.live = True
         self.leaves_first = False
-        self.answer: Any = None
+        self.answer: A
         self.facts: dict[str, object] = {}
-        self.exact: Any = None
+        self.exact: object = None
 
     def mark_sent(self) -> None:
-        """Nobody looks."""
+        """Nothing is recorded."""
 
     def begin(self, leave: Callable[[], None]) -> None:
-        """Nobody looks."""
+        """Nothing is recorded."""
 
     def piece(self, value: object) -> None:
-        """Nobody looks."""
+        """Nothing is recorded."""
 
-    def pieces(self) -> Iterator[Any]:
-        """None is recorded."""
+    def pieces(self) -> Iterator[object]:
+        """There are no recorded pieces."""
         return iter(())
 
-    async def async_pieces(self) -> AsyncIterator[Any]:
-        """None is recorded."""
+    async def async_pieces(self) -> AsyncIterator[object]:
+        """There are no recorded pieces."""
         for piece in self.pieces():
             yield piece
 
     def give_up(self, error: Exception) -> None:
-        """Nobody looks."""
+        """Nothing is recorded."""
 
     def wait(self) -> None:
         """Nothing to wait for."""
@@ -562,17 +579,17 @@ class _Off:
         """Nothing to wait for."""
 
     def close(self, error: BaseException | None) -> None:
-        """Nobody looks."""
+        """Nothing is recorded."""
 
 
 def _refuse_unplaced(call: Call) -> None:
-    """Tell every open run of a call that nobody can place; a replay refuses it."""
+    """Report a call whose run is unknown to every open run; a replay refuses it."""
     errors = [context.refuse_unplaced(call) for context in open_contexts()]
     for error in filter(None, errors):
         raise error
 
 
-class crossing:  # noqa: N801 — used like a function, as `contextlib.suppress` is
+class crossing(Generic[A]):  # noqa: N801 — used like a function, as `contextlib.suppress` is
     """Cross the boundary with *call*: ``with`` in sync code, ``async with`` in async code.
 
     The block runs with a step; when ``step.live`` it makes the call and sets ``step.answer``. What the
@@ -589,20 +606,20 @@ class crossing:  # noqa: N801 — used like a function, as `contextlib.suppress`
     __slots__ = ("_again", "_before", "_call", "_ordinal", "_streaming", "inside_lane", "lane", "step")
 
     lane: Lane | None
-    """In which the call is made; ``None`` outside any run. Known when it is entered."""
+    """The lane of the call; ``None`` outside any run. Set on entering."""
     inside_lane: Lane | None
-    """In which the call does what it does; known when it is live."""
-    step: Step
-    """Known when it is entered."""
+    """The lane inside the call; set if it is live."""
+    step: Step[A]
+    """Set on entering."""
 
     def __init__(
-        self, call: Call, *, streaming: bool = False, again: Callable[[], Any] | None = None
+        self, call: Call[A], *, streaming: bool = False, again: Callable[[], Any] | None = None
     ) -> None:
         self._call = call
         self._streaming = streaming
         self._again = again
 
-    def __enter__(self) -> Step:
+    def __enter__(self) -> Step[A]:
         step = self._begin()
         was_live = step.live
         if not was_live:
@@ -610,11 +627,11 @@ class crossing:  # noqa: N801 — used like a function, as `contextlib.suppress`
                 with self._inside_again():
                     self._again()
             step.wait()
-        if step.live and not was_live:  # no recorded call is like it, and it may be made
+        if step.live and not was_live:  # no recorded call matches, and it may be made
             self._enter_call()
         return step
 
-    async def __aenter__(self) -> Step:
+    async def __aenter__(self) -> Step[A]:
         step = self._begin()
         was_live = step.live
         if self._again is not None and not was_live:
@@ -625,7 +642,7 @@ class crossing:  # noqa: N801 — used like a function, as `contextlib.suppress`
             self._enter_call()
         return step
 
-    def _begin(self) -> Step:
+    def _begin(self) -> Step[A]:
         lane = self.lane = current_lane()
         if lane is None:
             self.inside_lane = lane_var.get()
@@ -634,7 +651,7 @@ class crossing:  # noqa: N801 — used like a function, as `contextlib.suppress`
             self.step = _Off()
             return self.step
         call = self._call
-        # Not every run makes calls beside it, so they do not count.
+        # Calls beside the run vary from run to run, so they are not counted.
         if call.beside:
             self._ordinal = 0
         else:
@@ -647,7 +664,7 @@ class crossing:  # noqa: N801 — used like a function, as `contextlib.suppress`
         return step
 
     def _enter_call(self) -> None:
-        """What is done from now on is done inside the call; of a stream only what pulls from its source."""
+        """Enter the lane inside the call; for a stream only :meth:`inside` does so."""
         lane = self.lane
         assert lane is not None
         self.inside_lane = Lane(
@@ -664,12 +681,12 @@ class crossing:  # noqa: N801 — used like a function, as `contextlib.suppress`
         return running_in(lane.inside(self.step.call_id, self._ordinal))
 
     def note(self, text: str) -> None:
-        """Tell the run something about this call."""
+        """Note a fact about this call in the run."""
         if self.lane is not None:
             self.lane.context.note(f"{self._call.name}: {text}")
 
     def inside(self) -> AbstractContextManager[None]:
-        """What the block does now belongs to the call, not to the agent between two pieces."""
+        """Run the block inside the call, not in the code of the agent between two pieces."""
         return running_in(self.inside_lane)
 
     def __exit__(

@@ -3,10 +3,10 @@
 ``replay``  keys in code-point order, no white space, raw UTF-8, minimal escapes, ``1.0`` stays
             ``1.0``, integers exact in 64 bits. Digests are written ``sha256:<64 hex>``.
 ``jcs``     RFC 8785, digests in bare hex. An integer beyond ±(2**53 - 1) is refused unless it is the text
-            of a double, as 10000000000000000 is of 1e16: of the others, two would get one text.
+            of a double, as 10000000000000000 is of 1e16; otherwise two integers would get the same text.
 
-Both refuse what JSON cannot hold instead of changing it; the error names the JSON path. Two things that
-are not JSON are written by the ``replay`` profile, as what they stand for: UUIDs and enum members.
+Both refuse values that JSON cannot represent; the error names the JSON path. As an exception, the ``replay``
+profile writes UUIDs as text and enum members as their values.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from hashlib import sha256
 from resource import RLIM_INFINITY, RLIMIT_AS, RLIMIT_DATA, getrlimit
-from typing import Any, Final, Literal, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar, cast
 
 import msgspec
 import orjson
@@ -27,14 +27,19 @@ from reenact.errors import FormatError
 
 Profile: TypeAlias = Literal["replay", "jcs"]
 JsonValue: TypeAlias = "bool | int | float | str | list[JsonValue] | dict[str, JsonValue] | None"
-"""Any JSON; fields of msgspec's structs say ``Any``, because it does not take a type that holds itself."""
+"""Any JSON value."""
+if TYPE_CHECKING:
+    JsonField: TypeAlias = JsonValue
+else:  # msgspec does not take a type that holds itself
+    JsonField = Any
+"""Any JSON value, as the type of a struct field."""
 
 MAX_DEPTH: Final = 254
-"""Deeper nesting is refused; it is where the strictest JSON library we use stops."""
+"""Deeper nesting is refused: the limit of the strictest JSON library that we use."""
 
 _E = TypeVar("_E", bound=Callable[..., bytes])
 _ROOM_PER_CHARACTER: Final = 20
-"""orjson keeps eight bytes ready for each, up to twice that when it grows, and the old place meanwhile."""
+"""orjson reserves eight bytes for each, up to twice that while it grows, besides the old buffer."""
 _SMALL_BYTES: Final = 1 << 20
 
 
@@ -43,9 +48,9 @@ def _is_memory_limited() -> bool:
 
 
 def guarded(encode: _E) -> _E:
-    """*encode* itself, or where this process was started with limited memory one that asks for it first.
+    """Return *encode*, or in a process with limited memory a function that allocates the memory first.
 
-    The libraries end the process when they get none; asking raises :class:`MemoryError` instead.
+    The libraries abort the process without memory; the allocation raises :class:`MemoryError` instead.
     """
     if not _is_memory_limited():
         return encode
@@ -60,7 +65,7 @@ def guarded(encode: _E) -> _E:
 
 
 def _room_bytes(value: object) -> int:
-    """About how much the text of *value* needs while it is made."""
+    """Estimate the memory for encoding *value*."""
     characters, left = 0, [value]
     while left:
         found = left.pop()
@@ -93,20 +98,20 @@ _STRICT: Final = (
 _PLUS: Final = ord("+")
 _DIGEST: Final = re.compile("sha256:[0-9a-f]{64}")
 _NAME: Final = re.compile(r"[^\W\d]\w*")
-"""A key that stands in a path as it is; patterns of paths read no more without quotes."""
+"""A key that needs no quotes in a path."""
 
 encode_clean: Final[Callable[[Any], bytes]] = guarded(_encoder.encode)
 """The ``replay`` text of a value known to be plain JSON: decoded from JSON or checked before."""
 encode_ordered: Final[Callable[[object], bytes]] = guarded(msgspec.json.Encoder().encode)
-"""The same with the members of objects in their own order."""
+"""The same, keeping the order of object members."""
 
 
 def encode(value: object, profile: Profile = "replay") -> bytes:
-    """The canonical text of *value*; :class:`FormatError` with the path of what JSON cannot hold."""
+    """The canonical text of *value*; :class:`FormatError` names the path of what JSON does not have."""
     if profile == "jcs":
         return "".join(_jcs(value, "$", 0)).encode()
     try:
-        # Strict where msgspec is not: it refuses bytes, sets, dates and huge integers, at C speed.
+        # Stricter than msgspec: it refuses bytes, sets, dates and huge integers.
         text: bytes = _dump(value, None, _STRICT)
     except TypeError as error:
         refuse_unholdable(value)
@@ -115,22 +120,22 @@ def encode(value: object, profile: Profile = "replay") -> bytes:
     # text again and compare takes four times as long: 180 instead of 45 µs for a chat of 16 KB.
     if b"null" in text and _may_hold_non_finite(_bits(value)):
         refuse_unholdable(value)
-    # One library writes 1e+16 and the other 1e16; ours is the latter.
+    # One library writes 1e+16, the other 1e16; canonical is the latter.
     return encode_clean(value) if _PLUS in text and b"e+" in text else text
 
 
 def _may_hold_non_finite(bits: bytes) -> bool:
-    # Searching for one byte is many times faster than for two, and neither stands in ordinary text.
+    # Searching for one byte is many times faster than for two, and neither occurs in ordinary text.
     return (0x7F in bits and b"\xcb\x7f" in bits) or (0xFF in bits and b"\xcb\xff" in bits)
 
 
 def digest(value: object, profile: Profile = "replay") -> str:
-    """SHA-256 over the canonical text, written the way the profile writes it."""
+    """The SHA-256 of the canonical text, in the notation of the profile."""
     return digest_of_bytes(encode(value, profile), profile)
 
 
 def digest_of_bytes(data: bytes, profile: Profile = "replay") -> str:
-    """The digest of bytes that are canonical, or opaque, already."""
+    """The digest of bytes that are canonical or opaque."""
     in_hex = sha256(data).hexdigest()
     return in_hex if profile == "jcs" else "sha256:" + in_hex
 
@@ -141,7 +146,7 @@ def is_digest(text: object) -> bool:
 
 
 def are_digests(texts: Iterable[str]) -> bool:
-    """Whether all of *texts* are digests, at the speed of one C loop."""
+    """Whether all of *texts* are digests, checked in one C loop."""
     return all(map(_DIGEST.fullmatch, texts))
 
 
@@ -155,7 +160,7 @@ def child_path(path: str, key: str | int) -> str:
 
 
 def refuse_unholdable(value: object) -> None:
-    """Raise :class:`FormatError` for the first thing in *value* that the ``replay`` profile cannot hold."""
+    """Raise :class:`FormatError` for the first value in *value* that the ``replay`` profile cannot encode."""
     for path, reason in _unholdable(value, "$", 0):
         raise FormatError(reason, json_path=path)
 
@@ -198,7 +203,7 @@ def _children(value: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def is_unicode(text: str) -> bool:
-    """Whether *text* can be written: Python lets half of a surrogate pair stand alone."""
+    """Whether *text* can be encoded as UTF-8: it has no lone surrogates."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -207,7 +212,7 @@ def is_unicode(text: str) -> bool:
 
 
 def as_unicode(text: str) -> str:
-    """*text* as it can be written: bytes that this process could not decode may be UTF-8, or are escaped."""
+    """*text* without lone surrogates: undecoded bytes are decoded as UTF-8 if possible, else escaped."""
     if is_unicode(text):
         return text
     try:
@@ -222,7 +227,7 @@ def _short(value: int) -> str:
 
 
 def _jcs(value: Any, path: str, depth: int) -> Iterator[str]:
-    """RFC 8785, piece by piece; written for correctness, action records are small."""
+    """RFC 8785, piece by piece; not optimized, because action records are small."""
     kind = type(value)
     if kind is dict or kind is list or kind is tuple:
         if depth >= MAX_DEPTH:
@@ -244,14 +249,14 @@ def _jcs(value: Any, path: str, depth: int) -> Iterator[str]:
 
 
 def is_double(value: int) -> bool:
-    """Whether a reader that knows only doubles, such as JavaScript, writes *value* as it stands."""
+    """Whether a reader with doubles only, such as JavaScript, writes *value* with the same digits."""
     if -(2**53) < value < 2**53:
         return True
     return value.bit_length() <= _LONGEST_BITS and _jcs_number(float(value)) == str(value)
 
 
 _LONGEST_BITS: Final = 70
-"""From 10**21 on, numbers are written with an exponent."""
+"""Numbers from 10**21 on have an exponent."""
 
 
 def _jcs_object(value: Any, path: str, depth: int) -> Iterator[str]:
@@ -286,7 +291,7 @@ def _jcs_number(value: float) -> str:
     whole, _, fraction = mantissa.partition(".")
     fraction = "" if fraction == "0" else fraction
     digits = (whole + fraction).lstrip("0")
-    # The decimal point stands `point` places behind the first significant digit.
+    # The decimal point is `point` places after the first significant digit.
     point = len(whole.lstrip("0")) or len(digits) - len(fraction)
     point += int(exponent or 0)
     digits = digits.rstrip("0")
@@ -305,34 +310,33 @@ def _place_point(digits: str, point: int) -> str:
 
 
 def read_json(text: bytes, profile: Profile = "replay") -> Any:
-    """The value of *text*; :class:`FormatError` for repeated keys, NaN, and what is not UTF-8 or too large.
+    """Decode *text*; :class:`FormatError` for repeated keys, NaN, invalid UTF-8 and too large integers.
 
-    What the ``jcs`` profile writes it reads again: there an integer beyond 64 bits that is the text of a
-    double is that double.
+    With the ``jcs`` profile, an integer beyond 64 bits that is the text of a double becomes that double.
 
-    Decoders keep the last of two equal keys. A key takes two quotes, so a text from which none was
-    dropped has as many quotes as the value written again. Writing also refuses integers beyond 64 bits and
-    nesting beyond the limit, which decoding lets through. A byte order mark is tolerated.
+    Decoders keep the last of two equal keys. Each key has two quotes, so a text without repeated keys has as
+    many quotes as its value encoded again. Encoding also refuses integers beyond 64 bits and too deep
+    nesting, which decoding accepts. A byte order mark is accepted.
     """
     try:
         value = _decode(text)
-        # In a list, because orjson writes one level more than we allow if that level is empty.
+        # In a list, because orjson accepts one more level than we do if it is empty.
         if _quotes(orjson.dumps([value])) == _quotes(text):
             return value
     except (msgspec.MsgspecError, ValueError, TypeError, RecursionError):
-        pass  # the exact way finds the reason and its place
+        pass  # the exact reader finds the reason and its place
     return read_json_exactly(text, profile)
 
 
 def _quotes(text: bytes) -> int:
-    """How many quotes of a valid JSON text begin or end a string."""
+    """The number of quotes in a valid JSON text that begin or end a string."""
     if b"\\" in text:
         text = text.replace(b"\\\\", b"").replace(b'\\"', b"")
     return text.count(b'"')
 
 
 def read_json_exactly(text: bytes, profile: Profile = "replay") -> object:
-    """The same, slowly; it knows what is wrong and where."""
+    """Like :func:`read_json`, slower, with the place of an error."""
     try:
         value = json.loads(
             text.decode("utf-8-sig"),
@@ -347,7 +351,7 @@ def read_json_exactly(text: bytes, profile: Profile = "replay") -> object:
         raise FormatError(f"not JSON: {error.msg} at {place}") from None
     except RecursionError:
         raise FormatError(f"nested deeper than {MAX_DEPTH} levels") from None
-    except ValueError as error:  # integers of thousands of digits, and our own hooks
+    except ValueError as error:  # integers with thousands of digits, and our hooks
         raise FormatError(f"not JSON: {error}") from None
     _refuse_duplicates(value, "$")
     refuse_unholdable(value)
@@ -355,7 +359,7 @@ def read_json_exactly(text: bytes, profile: Profile = "replay") -> object:
 
 
 class _Duplicate(dict[str, Any]):
-    """Stands where an object repeated a key, until the walk that knows the path finds it."""
+    """Marks an object with a repeated key; a later pass finds it and its path."""
 
     key = ""
 

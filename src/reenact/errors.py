@@ -3,23 +3,27 @@
     ReenactError
     ├── FormatError            a file or value is not what its format says
     │   ├── UnknownVersion     written by a newer major version
-    │   └── DigestMismatch     the bytes are not the bytes that were recorded
-    ├── StoreError             a capture directory cannot be used (busy, unwritable, outside path)
-    ├── Diverged               a replay is not the recorded run
+    │   └── DigestMismatch     the bytes differ from the recorded ones
+    ├── StoreError             a file or folder cannot be used (missing, busy, not permitted, outside path)
+    ├── Diverged               a replay differs from the recorded run
     │   └── LiveCallBlocked    something tried to go live in replay
     ├── CheckFailed            a verification, validation or test found problems
-    └── UsageError             reenact was asked something it cannot do
+    └── UsageError             wrong arguments or settings
 
 A message starts with the place and ends with the remedy, and fits on one line.
-What the agent's own tools raised during a run is a recorded value, not one of these.
+Errors of the agent's tools during a run are recorded values, not these.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar, cast
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 class ReenactError(Exception):
@@ -40,7 +44,7 @@ class FormatError(ReenactError):
         self.reason = reason
         self.file = file
         self.line = line
-        """1-based; ``None`` where the format is not line-based or the place is the whole file."""
+        """1-based; ``None`` if the format has no lines or the error is about the whole file."""
         self.json_path = json_path
         super().__init__(reason)
 
@@ -51,7 +55,7 @@ class FormatError(ReenactError):
         return ": ".join(part for part in (place, self.json_path, self.reason) if part)
 
     def at(self, *, file: str | None = None, line: int | None = None) -> FormatError:
-        """This error with the place filled in where it was still unknown."""
+        """Fill in the place, as far as it is unknown, and return this error."""
         self.file = self.file or file
         self.line = self.line if self.line is not None else line
         return self
@@ -62,15 +66,15 @@ class UnknownVersion(FormatError):
 
 
 class DigestMismatch(FormatError):
-    """The bytes do not have the digest under which they were recorded."""
+    """The bytes differ from the recorded ones."""
 
 
 class StoreError(ReenactError):
-    """A capture directory cannot be used as asked."""
+    """A file or folder cannot be used as asked."""
 
 
 class Diverged(ReenactError):
-    """A replay is not the recorded run; *divergence* is the value that says where."""
+    """A replay differs from the recorded run; *divergence* says where."""
 
     def __init__(self, message: str, divergence: Any = None) -> None:
         self.divergence = divergence
@@ -86,12 +90,50 @@ class CheckFailed(ReenactError):
 
 
 class UsageError(ReenactError):
-    """reenact was asked something it cannot do; the message says what to do instead."""
+    """Wrong arguments or settings; the message says what to do instead."""
+
+
+def describe_os_error(error: OSError) -> str:
+    """The path, where there is one, and the system's words."""
+    return str(error) if error.filename is None else f"{os.fsdecode(error.filename)}: {error.strerror}"
+
+
+def raises_own_errors(function: Callable[P, T]) -> Callable[P, T]:
+    """*function*, which raises one of the errors above where the system refuses a path."""
+
+    @wraps(function)
+    def wrapper(*args: P.args, **kwargs: P.kwargs) -> T:
+        arguments = (*args, *kwargs.values())
+        with _own_errors(arguments):
+            found = function(*args, **kwargs)
+        return cast("T", _iterate(found, arguments)) if isinstance(found, Generator) else found
+
+    return wrapper
+
+
+def _iterate(found: Iterable[object], arguments: tuple[object, ...]) -> Iterator[object]:
+    with _own_errors(arguments):
+        yield from found
+
+
+@contextmanager
+def _own_errors(arguments: tuple[object, ...]) -> Iterator[None]:
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise StoreError(describe_os_error(error)) from error
+    except ValueError as error:
+        if "embedded null" not in str(error):
+            raise
+        paths = (str(value) for value in arguments if "\0" in str(value))
+        raise UsageError(f"{next(paths, '')!r}: a path has no null characters") from error
 
 
 @contextmanager
 def relabel_errors(copy: str, label: str) -> Iterator[None]:
-    """Errors that name *copy* name *label* instead."""
+    """Replace *copy* by *label* in the messages of errors that the block raises."""
     try:
         yield
     except FormatError as error:

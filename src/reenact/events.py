@@ -1,8 +1,8 @@
-"""A capture made from what an agent framework tells of itself, where its traffic cannot be seen.
+"""Captures from the event stream of an agent framework, for agents whose traffic cannot be recorded.
 
-A framework's stream becomes :class:`AgentEvent` values on a few channels, by a function per framework, and
-these become capture events by one function, :func:`capture_events`. All of them are ``derived``: they can be
-shown, verified, tested, compared and converted, but nothing can be answered from them in a replay.
+A function per framework turns its stream into :class:`AgentEvent` values on a few channels, and
+:func:`capture_events` turns these into capture events. All are ``derived``: they can be shown, verified,
+tested, compared and converted, but not replayed.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ _LANE: Final = "0"
 
 
 class AgentEvent(msgspec.Struct, frozen=True):
-    """One thing that an agent said of itself.
+    """One event that an agent framework reported.
 
     ``lifecycle`` has ``phase`` (``start`` and ``end`` of the whole run, else anything), ``input`` and
     ``output``. ``assistant`` has ``text``, ``tool_calls``, ``model``, ``provider``, ``usage``,
-    ``stop_reason`` and ``messages`` (what was asked), each where it is known. ``tool`` has ``phase``
+    ``stop_reason`` and ``messages`` (the request), as far as they are known. ``tool`` has ``phase``
     (``call``, ``result`` or ``error``), ``tool``, ``args``, ``result``, ``error``. ``error`` has ``type`` and
-    ``message``. Any other channel is the agent's own.
+    ``message``. Other channels are recorded unchanged.
     """
 
     channel: str
     data: Mapping[str, object] = {}
     id: str | None = None
-    """Of a call, in its call and its result; of a message, so that one that is told twice is taken once."""
+    """The id of a tool call, in call and result; or of a message, so that a repeated one counts once."""
 
 
 CaptureData: TypeAlias = tuple[str, dict[str, object]]
@@ -52,23 +52,23 @@ CaptureData: TypeAlias = tuple[str, dict[str, object]]
 
 
 class EventStreamState(msgspec.Struct):
-    """What a stream has told so far."""
+    """The state of a stream."""
 
     calls: dict[str, str] = {}
-    """The ids of tool calls without a result, by what the agent calls them."""
+    """The ids of tool calls without a result, by the id that the framework uses."""
     messages: set[str] = set()
     count: int = 0
-    """How many calls there were."""
+    """The number of calls so far."""
     output: object = None
-    """What the agent came to, as far as it is known."""
+    """The latest known output of the agent."""
     error: str | None = None
-    """How it failed, if it did."""
+    """The error of a failed run."""
 
 
 def capture_events(event: AgentEvent, state: EventStreamState) -> list[CaptureData]:
-    """What *event* is in a capture; *state* knows what came before it, and learns of it.
+    """Convert *event* to capture events, and update *state*.
 
-    The start and the end of a run are no events here: *state* has how it ended.
+    The start and the end of a run give no events; *state* keeps its output and error.
     """
     data = dict(event.data)
     if event.channel == LIFECYCLE:
@@ -112,7 +112,7 @@ def _tool_event(event: AgentEvent, data: dict[str, object], state: EventStreamSt
     is_new = own not in state.calls and (phase == "call" or own not in state.messages)
     found: list[CaptureData] = []
     if is_new and own not in state.messages:
-        # A result whose call was not reported is a call too: an outcome alone says nothing.
+        # A result without a reported call gets a call.
         state.count += 1
         state.calls[own] = f"c{state.count}"
         state.messages.add(own)
@@ -128,16 +128,16 @@ def _tool_event(event: AgentEvent, data: dict[str, object], state: EventStreamSt
 def _digest_of(request: object) -> str:
     try:
         return digest(_plain(request))
-    except Exception:  # what has no canonical form has no digest of it either; the event itself says more
+    except Exception:  # a value without a canonical form has no digest
         return digest(None)
 
 
 Adapter: TypeAlias = Callable[[object], Iterable[AgentEvent]]
-"""What one item of a framework's stream says."""
+"""Converts one item of a framework's stream."""
 
 
 class StreamCapture(CaptureRun):
-    """A capture of what is added to it; nothing else of this process is recorded.
+    """Records the items that are added to it, and nothing else of this process.
 
     >>> with StreamCapture("runs/order", from_openai_agents) as capture:
     ...     async for event in result.stream_events():
@@ -152,7 +152,7 @@ class StreamCapture(CaptureRun):
         redact: Redact = None,
         identity: Identity | None = None,
     ) -> None:
-        """Without an *adapter*, what is added are :class:`AgentEvent` values."""
+        """Without an *adapter*, the items are :class:`AgentEvent` values."""
         super().__init__(
             FileCaptureSink(path),
             redact=redact,
@@ -165,13 +165,13 @@ class StreamCapture(CaptureRun):
         self._state = EventStreamState()
 
     def __enter__(self) -> Self:
-        """Nothing is attached, and no call of the block belongs to this run: the stream tells all."""
+        """No seam is attached: only the stream is recorded, no calls of the block."""
         self._context.start()
         self._context.record_event("run_start", self.surroundings())
         return self
 
     def add(self, item: Any) -> None:
-        """Record what one item of the stream says; where that fails it is a warning, no error."""
+        """Record one item of the stream; a failure gives a warning, no error."""
         try:
             events = [item] if self._adapter is None else self._adapter(item)
             for event in events:
@@ -190,7 +190,7 @@ class StreamCapture(CaptureRun):
 
 
 def _plain(value: object) -> Any:
-    """*value* as JSON: models and messages of frameworks by their fields, other objects by their ``repr``."""
+    """Convert *value* to JSON: objects of frameworks by their fields, other objects by ``repr``."""
     if value is None or isinstance(value, str | bool | int | float):
         return value
     if isinstance(value, Mapping):
@@ -211,7 +211,7 @@ def _plain(value: object) -> Any:
 
 
 def from_openai_agents(event: Any) -> Iterator[AgentEvent]:
-    """What an event of ``Runner.run_streamed(…).stream_events()`` says; pieces of answers say nothing."""
+    """Convert an event of ``Runner.run_streamed(…).stream_events()``; deltas give nothing."""
     if event.type == "raw_response_event":
         if event.data.type == "response.completed":
             yield _openai_answer(event.data.response)
@@ -264,9 +264,9 @@ def _arguments(text: object) -> object:
 
 
 def from_langgraph(item: object) -> Iterator[AgentEvent]:
-    """What an item of a graph's ``astream_events`` says, or of ``stream`` and ``astream``.
+    """Convert an item of a graph's ``astream_events``, ``stream`` or ``astream``.
 
-    Of the latter's modes ``updates``, ``values`` and ``custom`` tell of messages; others say nothing.
+    Of the modes of ``stream``, ``updates``, ``values`` and ``custom`` have messages; others give nothing.
     """
     if isinstance(item, Mapping) and isinstance(item.get("event"), str) and "run_id" in item:
         yield from _langgraph_event(item)
@@ -274,7 +274,7 @@ def from_langgraph(item: object) -> Iterator[AgentEvent]:
     mode, content = None, item
     if isinstance(item, tuple):
         if len(item) not in (2, 3) or not isinstance(item[-2], str):
-            return  # pieces of messages, or of a subgraph
+            return  # deltas of messages, or of a subgraph
         mode, content = item[-2], item[-1]
     if mode == "custom":
         yield AgentEvent("custom", content if isinstance(content, Mapping) else {"value": content})
@@ -366,6 +366,6 @@ def _text_of(message: Any) -> str:
 
 
 def _last_text(output: object) -> object:
-    """What a graph came to: the last message where it has messages."""
+    """The output of a graph: its last message, if it has messages."""
     messages = _messages_in(output)
     return _text_of(messages[-1]) if messages and hasattr(messages[-1], "content") else output

@@ -1,8 +1,8 @@
-"""What a lane, one logical task of a run, is called in captures, and what its name tells.
+"""The name of a lane, a logical task of a run, and its parts.
 
     0            the first lane of the first process         0.1      the second task that it started
-    0.1:2        the first lane of a process it started      0/4      what happened inside its fourth call
-    0.1~         code that ran in its name in no known order  g~      what came through the gateway
+    0.1:2        the first lane of a process it started      0/4      inside its fourth call
+    0.1~         code that ran for it in no defined order     g~       calls through the gateway
 
 Names nest: ``0.1:2.3/4~`` is loose code inside the fourth call of a task of the process ``0.1:2``.
 """
@@ -25,23 +25,23 @@ _KINDS: Final[dict[str, LaneKind]] = {_TASK: "task", _INSIDE: "inside", _LOOSE: 
 
 
 class LaneName(str):
-    """A lane's name; whoever needs a part of it asks here."""
+    """The name of a lane, with its parts as properties."""
 
     __slots__ = ()
 
     @property
     def kind(self) -> LaneKind:
-        """How it hangs on its parent; ``process`` where it is the first lane of one."""
+        """Its relation to its parent; ``process`` for the first lane of a process."""
         return _KINDS.get(self.rstrip(digits)[-1:], "process")
 
     @property
     def is_loose(self) -> bool:
-        """Whether what it does comes in no known order."""
+        """Whether its calls have no defined order."""
         return self.endswith(_LOOSE)
 
     @property
     def is_below_loose(self) -> bool:
-        """Whether it, or a lane that it hangs on, is loose."""
+        """Whether it or one of its parents is loose."""
         return _LOOSE in self
 
     @property
@@ -60,13 +60,13 @@ class LaneName(str):
 
     @property
     def ordinal(self) -> int | None:
-        """Which task of its parent it is, or inside which of its calls; ``None`` for a loose one."""
+        """The ordinal of its task, or of the call that contains it; ``None`` for a loose one."""
         last = self[max(self.rfind(_TASK), self.rfind(_INSIDE)) + 1 :]
         return int(last) if last.isdigit() else None
 
     @property
     def around(self) -> LaneName:
-        """The lane inside a call from which it descends: ``0/3.1/2`` for ``0/3.1/2.0~``."""
+        """The innermost lane inside a call that contains it: ``0/3.1/2`` for ``0/3.1/2.0~``."""
         before, _, behind = self.rpartition(_INSIDE)
         return LaneName(f"{before}{_INSIDE}{behind[: len(behind) - len(behind.lstrip(digits))]}")
 
@@ -75,18 +75,18 @@ class LaneName(str):
         return self == other or self.startswith(tuple(other + mark for mark in _MARKS))
 
     def inside_of(self, caller: str) -> tuple[int, str] | None:
-        """Inside which call of the lane *caller* it is, and what stands behind that; ``None`` for none."""
+        """The ordinal of the call of *caller* that contains it, and the rest of the name, or ``None``."""
         start = f"{caller}{_INSIDE}"
         behind = self[len(start) :] if self.startswith(start) else ""
         rest = behind.lstrip(digits)
         return (int(behind[: len(behind) - len(rest)]), rest) if rest != behind else None
 
     def in_call(self, ordinal: int, rest: str = "") -> str:
-        """What happens inside its call of that *ordinal*; *rest* is as :meth:`inside_of` gives it."""
+        """The lane inside its call with this *ordinal*; *rest* is as :meth:`inside_of` returns it."""
         return f"{self}{_INSIDE}{ordinal}{rest}"
 
     def started_process(self, ordinal: int) -> str:
-        """The first lane of the process that it starts in the place of its next task."""
+        """The first lane of the process that it starts as its next task."""
         return f"{self}{_PROCESS}{ordinal}"
 
     def _cut(self) -> int | None:

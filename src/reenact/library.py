@@ -1,4 +1,4 @@
-"""Whose code a file is: a library's (the standard one, an installed one, reenact) or else the agent's."""
+"""Whether code belongs to a library (the standard one, an installed one, reenact) or to the agent."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _ROOTS: Final = (
 )
 
 _DEMO_AGENT: Final = str(Path(__file__).resolve().parent / "testing" / "support_agent.py")
-"""Lives with us and is an agent all the same."""
+"""Part of our package, but treated as an agent."""
 
 
 @cache
 def is_library(filename: str) -> bool:
-    """Whether the code in *filename* is not the agent's own."""
+    """Whether the code in *filename* belongs to a library."""
     if filename == _DEMO_AGENT:
         return False
     return filename.startswith(_ROOTS) or any(mark in filename for mark in _MARKS)
@@ -31,18 +31,18 @@ def is_library(filename: str) -> bool:
 
 @cache
 def is_standard(filename: str) -> bool:
-    """Whether the code in *filename* is Python's own or ours."""
+    """Whether the code in *filename* belongs to the standard library or to reenact."""
     return filename.startswith(_ROOTS) and not any(mark in filename for mark in _MARKS)
 
 
 _libraries: Final[dict[str, object]] = {}
-"""By name: loaded modules that were found to be libraries, so that the next run need not look again."""
+"""Loaded modules that are known to be libraries, by name; a cache for later runs."""
 
 
 def namespace_of(value: object) -> dict[str, object]:
-    """The names of *value* if it is a module, else none; whatever it is, no code of its own runs.
+    """The namespace of *value* if it is a module, else an empty one; runs no code of *value*.
 
-    Asking a lazy object for its class or its names makes it load: a module of ``importlib.util.LazyLoader``,
+    Reading the class or names of a lazy object would load it: a module of ``importlib.util.LazyLoader``, or
     Django's ``settings`` before they are configured.
     """
     if not issubclass(type(value), ModuleType):
@@ -52,10 +52,10 @@ def namespace_of(value: object) -> dict[str, object]:
 
 
 def possible_agents() -> list[tuple[str, dict[str, object]]]:
-    """Name and namespace of every loaded module that is not known to be a library's.
+    """The name and namespace of every loaded module that may belong to the agent.
 
-    A process has thousands of modules and an agent a few; each library is looked at once, unless another
-    module takes its name.
+    A process has thousands of modules and an agent a few; each library is checked once, unless another module
+    takes its name.
     """
     found: list[tuple[str, dict[str, Any]]] = []
     for name, module in list(sys.modules.items()):
@@ -82,17 +82,17 @@ HOST_QUESTIONS: Final = _OF_LOKY | {
     "platform",
     "uuid",
 }
-"""Modules whose child processes are housekeeping: they ask this host about itself or tidy up after it.
+"""Modules whose child processes only read facts about this host or clean up.
 
-SDK clients put ``platform.platform()`` into a header, which runs ``uname -p``; refusing that would stop
-every replay over something the agent never asked for.
+SDK clients put ``platform.platform()`` into a header, which runs ``uname -p``; refusing that would stop every
+replay.
 """
 _DEPTH_LIMIT: Final = 200
-"""Frames looked at from the inside; SDK stacks stay under a hundred."""
+"""The number of frames to look at; stacks of SDKs stay below a hundred."""
 
 
 def asking_module(passed_on_by: frozenset[str]) -> str | None:
-    """The innermost calling module beyond reenact and the modules that only pass the request on."""
+    """The innermost calling module outside of reenact and of modules that only pass calls on."""
     frame = sys._getframe(1)  # noqa: SLF001
     for _ in range(_DEPTH_LIMIT):
         name = str(frame.f_globals.get("__name__"))

@@ -1,4 +1,4 @@
-"""How far a long job is, for whoever wants to show it."""
+"""Types for showing the progress of a long job."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import TypeAlias
 
 Progress: TypeAlias = Callable[[int], None]
-"""Told how many bytes, or steps, were done since it was last told."""
+"""Called with the number of bytes or steps done since the last call."""
 ProgressBar: TypeAlias = Callable[[int, str], AbstractContextManager[Progress]]
-"""Given the size of the work and what it is; shows it while the context is open."""
+"""Takes the total and a title, and shows the progress while the context is open."""
 
 
 @contextmanager
 def no_progress_bar(_total: int, _what: str) -> Iterator[Progress]:
-    """For callers who do not want to see how far the work is."""
+    """A progress bar that shows nothing."""
     yield lambda _: None

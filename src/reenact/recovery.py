@@ -1,4 +1,4 @@
-"""Completing captures that were interrupted: what `reenact recover` does, as a function."""
+"""Completing captures that were interrupted."""
 
 from __future__ import annotations
 
@@ -12,32 +12,32 @@ from reenact.store.rundir import RunDir, RunState
 
 
 class RecoverReport(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """What became of a capture."""
+    """The result of :func:`recover`."""
 
     path: str
     state: str
     """``open`` while it is still being recorded, ``recovered``, or ``complete``."""
     events: int | None = None
-    """How many events were kept, where the run was recovered now."""
+    """The number of kept events, if the run was recovered now."""
     removed_bytes: int | None = None
-    """How much of a torn last line was cut then."""
+    """The size of the incomplete last line that was removed."""
     removed_doubles: int = 0
-    """How many events stood there twice, and do no more."""
+    """The number of duplicate events that were removed."""
     completed: bool = False
-    """Whether parts that other processes left were joined in."""
+    """Whether the parts of other processes were merged in."""
 
     @property
     def is_open(self) -> bool:
-        """Whether it can only be recovered when the recording has ended."""
+        """Whether it is still being recorded."""
         return self.state == "open"
 
 
 def recover(path: str | Path) -> RecoverReport:
-    """Complete the capture in *path* if it was interrupted; one that is complete is left as it is.
+    """Complete the capture in *path* if it was interrupted; a complete one does not change.
 
-    Every event that was recorded stays; half a line at the end is cut. Raises
-    :class:`~reenact.errors.StoreError` or :class:`~reenact.errors.FormatError` where *path* holds no capture,
-    or more than the last line is damaged.
+    Every recorded event is kept; an incomplete last line is removed. Raises
+    :class:`~reenact.errors.StoreError` or :class:`~reenact.errors.FormatError` if *path* is no capture, or if
+    more than the last line is damaged.
     """
     directory = Path(path)
     state = RunDir.open(directory).state

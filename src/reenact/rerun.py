@@ -1,8 +1,8 @@
-"""Tests over recorded runs, and over commands that are executed for them: the agent again, or a check.
+"""Running tests, with the commands that they need: the agent in a replay, or a check of files.
 
-Judging belongs to the reading side, which never runs an agent; replaying a command belongs to the running
-side. This module stands above both and joins them. A command is run in a process of its own, because the
-working folder and the handling of signals are a process's; what it prints is not shown.
+The reading side judges and never runs an agent; the running side replays commands. This module is above both.
+Each command runs in its own process, because the working folder and signal handlers belong to a process; its
+output is not shown.
 """
 
 from __future__ import annotations
@@ -14,20 +14,22 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Collection
+import time
+from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Thread
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypedDict, TypeVar, Unpack
 
 from reenact.errors import FormatError, ReenactError, UsageError
 from reenact.formats.replay_receipt import ReplayReceipt, read_replay_receipt, receipt_codec
 from reenact.redaction import Redactor, default_profile, environment_secrets, is_secret_name
+from reenact.store.project import PROJECT_FILE
 from reenact.store.reader import CaptureReader
 from reenact.store.remote import is_remote, local_folder, relabel, remote_name
 from reenact.suite.files import CommandEnd, CommandSucceedsInWorkspace
-from reenact.suite.runner import Outcome, SuiteReport, run_suite
+from reenact.suite.runner import Outcome, SuiteReport, run_suite, snapshot
 from reenact.workspace.history import WorkspaceHistory
 
 T = TypeVar("T")
@@ -35,8 +37,9 @@ TIMEOUT_S: Final = 600
 _COMMAND: Final = "$.adapter_input.command"
 _MODULE: Final = "reenact.rerun"
 _OUTPUT_BYTES: Final = 8192
-"""So much of what a command prints is kept: its end."""
+"""The end of the output of a command that is kept."""
 _JOIN_S: Final = 1.0
+_POLL_S: Final = 0.5
 
 
 def test(
@@ -53,12 +56,12 @@ def test(
 ) -> SuiteReport:
     """Run the assertions of every test file in *paths* over the recorded runs that they name.
 
-    The command that a test names is executed again, replayed from its capture. Only tests whose id, title or
-    path contains *name*, and with one of the *tags*, are run. With *strict* a key or parameter that nobody
-    knows is an error. Result and trace files go to *out*. *jobs* is how many processes may work: 0 for one
-    per core, ``None`` for that if there are many tests; *on* has Ray do it (``ray``, ``ray=ADDRESS``).
+    The command of a test is run again, replayed from its capture. Only tests whose id, title or path contains
+    *name*, and with one of the *tags*, are run. With *strict* an unknown key or parameter is an error. Result
+    and trace files go to *out*. *jobs* is the number of processes: 0 for one per core, ``None`` for that if
+    there are many tests; *on* runs them on Ray (``ray``, ``ray=ADDRESS``).
     *allow_code* runs the Python files that ``reenact.toml`` names for assertions, *allow_commands* the
-    commands of assertions, in copies of the recorded files. *on_outcome* is told of each test as it is done.
+    commands of assertions, in copies of the recorded files. *on_outcome* is called after each test.
     """
     with ExitStack() as copies:
         folders = [copies.enter_context(local_folder(path)) for path in paths]
@@ -86,10 +89,57 @@ def test(
         return rename(report)
 
 
-def replay_for_test(capture: Path, command: str | list[str], directory: Path) -> ReplayReceipt:
-    """The receipt of *command*, run in *directory* and replayed from *capture*, among its files if any.
+class TestOptions(TypedDict, total=False):
+    """The keyword arguments of :func:`test`."""
 
-    :class:`FormatError` where no replay came about: there is nothing to judge then.
+    name: str | None
+    tags: Collection[str]
+    strict: bool
+    out: str | Path | None
+    jobs: int | None
+    on: str | None
+    allow_code: bool
+    allow_commands: bool
+    on_outcome: Callable[[Outcome], None] | None
+
+
+class WatchRound(NamedTuple):
+    """One run of the watched tests."""
+
+    report: SuiteReport | None
+    """``None`` if the tests could not be run."""
+    error: Exception | None
+    watched_files: int
+
+    def result(self) -> SuiteReport:
+        """Return the report, or raise the error."""
+        if self.report is None:
+            raise self.error or AssertionError
+        return self.report
+
+
+def watch_tests(*paths: str | Path, **options: Unpack[TestOptions]) -> Iterator[WatchRound]:
+    """Run :func:`test` now, and again whenever a file in *paths* or ``reenact.toml`` changes.
+
+    The iterator has no end; an error in one round does not stop it.
+    """
+    watched = [*map(Path, paths), Path(PROJECT_FILE)]
+    while True:
+        before = snapshot(watched)
+        report, problem = None, None
+        try:
+            report = test(*paths, **options)
+        except Exception as error:
+            problem = error
+        yield WatchRound(report, problem, len(before))
+        while snapshot(watched) == before:
+            time.sleep(_POLL_S)
+
+
+def replay_for_test(capture: Path, command: str | list[str], directory: Path) -> ReplayReceipt:
+    """Replay *command* from *capture* in *directory*, with its recorded files if any; return the receipt.
+
+    Raises :class:`FormatError` if no replay was possible.
     """
     words = _split(command) if isinstance(command, str) else command
     with TemporaryDirectory(prefix="reenact-") as scratch:
@@ -127,7 +177,7 @@ def _last_line(text: str) -> str:
 
 
 def _replay(capture: str, receipt: str, *words: str) -> None:
-    """What the process of its own does."""
+    """The main function of the child process."""
     from reenact.commands.replay import replay_command
 
     has_files = WorkspaceHistory.has_one(CaptureReader(capture))
@@ -136,7 +186,7 @@ def _replay(capture: str, receipt: str, *words: str) -> None:
 
 
 def run_in_files(capture: Path, wanted: CommandSucceedsInWorkspace) -> CommandEnd:
-    """How the command ended in a copy of the files that *capture* has at its end."""
+    """Run the command in a copy of the files at the end of *capture*."""
     with TemporaryDirectory(prefix="reenact-workspace-") as scratch:
         root = Path(os.path.realpath(scratch), "workspace")
         history = WorkspaceHistory(CaptureReader(capture))
@@ -145,10 +195,10 @@ def run_in_files(capture: Path, wanted: CommandSucceedsInWorkspace) -> CommandEn
 
 
 def run_in_folder(folder: Path, wanted: CommandSucceedsInWorkspace) -> CommandEnd:
-    """How the command ended in a copy of *folder*."""
+    """Run the command in a copy of *folder*."""
     from reenact.replayer.guard import aside
 
-    # A test may ask for it in the middle of its run, whose part it is not.
+    # Not part of the run, if a test calls this during its run.
     with aside(), TemporaryDirectory(prefix="reenact-workspace-") as scratch:
         root = Path(os.path.realpath(scratch), "workspace")
         shutil.copytree(folder, root, symlinks=True)
@@ -158,8 +208,8 @@ def run_in_folder(folder: Path, wanted: CommandSucceedsInWorkspace) -> CommandEn
 def _run_among(root: Path, wanted: CommandSucceedsInWorkspace) -> CommandEnd:
     """Run the command in *root*.
 
-    It is within the fence of replays, does not see variables under whose names secrets are kept, and is
-    stopped with all that it started when its time is over.
+    It has no network, like in a replay, and no environment variables with secret names. At its time limit it
+    is stopped with all its child processes.
     """
     from reenact.injected.fence import Fence
 
@@ -176,7 +226,7 @@ def _run_among(root: Path, wanted: CommandSucceedsInWorkspace) -> CommandEnd:
 def _run_for(
     timeout_s: float, words: list[str], cwd: Path, enter: Callable[[], None] | None
 ) -> tuple[int | None, str]:
-    """The exit status of *words*, ``None`` where they took longer, and the end of what they printed."""
+    """The exit status of *words*, ``None`` after the time limit, and the end of the output."""
     try:
         child = subprocess.Popen(
             words,
@@ -202,7 +252,7 @@ def _run_for(
             os.killpg(child.pid, signal.SIGKILL)
         child.wait()
         reading.join(_JOIN_S)
-    with suppress(ChildProcessError):  # those of its group that became ours when it ended
+    with suppress(ChildProcessError):  # orphans of its group that are our children now
         while os.waitpid(-child.pid, 0)[0]:
             pass
     if status is not None and status < 0:

@@ -1,7 +1,7 @@
 """Work in batches: in this process, in others on this machine, or as tasks of Ray.
 
-Results come in the order of the batches, whoever did the work, and each batch counts once: a worker that is
-killed is replaced, and what it had not finished is done again.
+Results come in the order of the batches, and each batch counts once: a worker that is killed is replaced, and
+its unfinished batches are done again.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ B = TypeVar("B")
 R = TypeVar("R")
 
 IN_FLIGHT: Final = 3
-"""Batches per worker: one in work, the others ready."""
+"""Batches per worker: one in progress, the others waiting."""
 _PATIENCE_S: Final = 10
 MAX_TRIES: Final = 4
-"""So often a batch is begun before it is the batch that is to blame."""
+"""The number of tries of a batch whose workers die."""
 
 
 def worker_count(jobs: int | None, *, is_much: bool) -> int:
-    """As many as asked for, 0 for all cores; where nothing was said, all cores if there is much to do."""
+    """The number of workers: as given, 0 for all cores, ``None`` for all cores if there is much to do."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     if jobs is None:
         return cores if is_much else 1
@@ -40,11 +40,11 @@ def worker_count(jobs: int | None, *, is_much: bool) -> int:
 def map_batches(
     work: Callable[[B], R], batches: Iterable[B], *, jobs: int = 1, on: str | None = None
 ) -> Generator[R]:
-    """What *work* returns for each of *batches*, in their order; closed, it leaves no worker behind.
+    """Yield what *work* returns for each of *batches*, in order; closing the iterator stops all workers.
 
-    *jobs* processes share the work, or with *on* the tasks of Ray: ``ray`` for one on this machine,
+    *jobs* processes share the work, or with *on* tasks of Ray: ``ray`` for this machine,
     ``ray=ADDRESS`` for a cluster. *work* is a function of a module, and what it takes and returns can be
-    pickled. Raises :class:`StoreError` where workers die over one batch again and again.
+    pickled. Raises :class:`StoreError` if workers die repeatedly in one batch.
     """
     if on is not None:
         yield from _on_ray(work, batches, _ray_address(on), jobs)
@@ -55,7 +55,7 @@ def map_batches(
 
 
 class _Piece(Generic[B, R]):
-    """A batch, and the try at it that is under way."""
+    """A batch, and its current try."""
 
     def __init__(self, batch: B) -> None:
         self.batch = batch
@@ -64,7 +64,7 @@ class _Piece(Generic[B, R]):
 
 
 class _Pool(Generic[B, R]):
-    """Processes of this machine; a pool that lost one of them is replaced as a whole."""
+    """Processes of this machine; if one dies, the whole pool is replaced."""
 
     def __init__(self, work: Callable[[B], R], jobs: int) -> None:
         self._work = work
@@ -114,7 +114,7 @@ class _Pool(Generic[B, R]):
     def _replace(self, waiting: Iterable[_Piece[B, R]]) -> None:
         self._executor.shutdown(wait=True, cancel_futures=True)
         self._executor = self._start()
-        # What was finished before is kept: nothing is done twice that has an answer.
+        # Finished results are kept and not computed again.
         self._submit(piece for piece in waiting if not _has_answer(piece.future))
 
 
@@ -123,7 +123,7 @@ def _has_answer(future: Future[Any]) -> bool:
 
 
 def _ignore_ctrl_c() -> None:
-    """The process that waits for the workers ends them."""
+    """The parent process stops the workers."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
@@ -157,7 +157,7 @@ def _on_ray(work: Callable[[B], R], batches: Iterable[B], address: str | None, j
         while waiting:
             yield _result(ray, waiting)
     finally:
-        # Also after Ctrl-C: nothing of ours is left in the cluster.
+        # Also after Ctrl-C, so that nothing of ours stays in the cluster.
         for reference in waiting:
             ray.cancel(reference, force=True)
         if is_ours:
@@ -165,7 +165,7 @@ def _on_ray(work: Callable[[B], R], batches: Iterable[B], address: str | None, j
 
 
 def _work_in(folder: str, work: Callable[[B], R], batch: B) -> R:
-    """In the folder of who asked, where this machine has it: paths may be relative."""
+    """Change to the folder of the caller, if this machine has it: paths may be relative."""
     with suppress(OSError):
         os.chdir(folder)
     return work(batch)
@@ -185,8 +185,8 @@ def _result(ray: Any, waiting: deque[object]) -> Any:
 
 
 def _import_ray() -> Any:
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is told to anybody
-    # And its warning about variables that no task of ours has is not for our users.
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # no telemetry
+    # Hides a warning about variables that our tasks do not use.
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
     try:
         import ray
@@ -196,10 +196,10 @@ def _import_ray() -> Any:
 
 
 def _refuse_silence(address: str) -> None:
-    """Where nothing listens, Ray itself waits for minutes."""
+    """Fail fast if nothing listens: Ray would wait for minutes."""
     host, _, port = address.removeprefix("ray://").rpartition(":")
     if not host or not port.isdecimal():
-        return  # "auto", or a name that Ray knows
+        return  # "auto", or another name of Ray
     try:
         socket.create_connection((host.strip("[]"), int(port)), timeout=_PATIENCE_S).close()
     except (OSError, OverflowError) as error:

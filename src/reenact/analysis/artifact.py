@@ -20,18 +20,19 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
+from functools import partial
 from pathlib import Path
 from threading import RLock
-from typing import Any, Final, NamedTuple, Self
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
 from reenact.analysis.brief import tidy_number
 from reenact.analysis.content import Content, content_of, detail_of
-from reenact.analysis.index import STATES, StepIndex, Term, Tokens, total_cost
-from reenact.analysis.steps import Detail, RunStep, read_step
+from reenact.analysis.index import STATES, StepIndex, Term, Tokens, cost_of, total_cost
+from reenact.analysis.steps import Detail, RunStep, describe_outcome, describe_request, event_with_blobs
 from reenact.check.kinds import MANIFESTS, RUN_FILES, find_kind
 from reenact.errors import FormatError, StoreError, UsageError, relabel_errors
 from reenact.progress import ProgressBar, no_progress_bar
@@ -86,7 +87,7 @@ class RunCopy(NamedTuple):
     """Removes it."""
 
 
-class Artifact:
+class Artifact(AbstractContextManager["Artifact"]):
     """One run to look at; *prices* turns tokens into money."""
 
     def __init__(
@@ -96,6 +97,10 @@ class Artifact:
         self.source = source
         """The events themselves, for those who read all of them."""
         self._copy = copy
+        self._relabel_errors: Callable[[], AbstractContextManager[None]] = (
+            nullcontext if copy is None else partial(relabel_errors, str(copy.folder), copy.label)
+        )
+        """Errors in its block name the run as users know it."""
         self._prices = dict(prices or {})
         self.rows = StepIndex()
         """Where the steps are that have been read, for those who count over all of them."""
@@ -107,12 +112,6 @@ class Artifact:
     @property
     def path(self) -> str:
         return self.source.path if self._copy is None else self._copy.label
-
-    def _relabel_errors(self) -> AbstractContextManager[None]:
-        """Errors in the block name the run as users know it."""
-        return (
-            nullcontext() if self._copy is None else relabel_errors(str(self._copy.folder), self._copy.label)
-        )
 
     @property
     def size_bytes(self) -> int:
@@ -153,7 +152,35 @@ class Artifact:
 
     def at(self, place: int) -> RunStep:
         """The step at *place*, which has been read."""
-        return read_step(self.source, self.rows, place, self._prices)
+        index = self.rows
+        seq, outcome_seq = index.seq[place], index.outcome_seq[place]
+        parent, mask = index.parent[place], index.beside[place]
+        name = index.names[index.name[place]]
+        tokens = Tokens(index.input_tokens[place], index.output_tokens[place], index.cached_tokens[place])
+        has_tokens = tokens.input + tokens.output > 0
+        took_ms, utility = index.took_ms[place], index.utility[place]
+        began = event_with_blobs(self.source, seq)
+        return RunStep(
+            seq=seq,
+            place=place,
+            outcome_seq=outcome_seq or None,
+            kind=index.kinds[index.kind[place]],
+            name=name,
+            derived=began.data.get("derived") is True,
+            lane=index.lanes[index.lane[place]],
+            depth=index.depth[place],
+            parent_seq=index.seq[parent] if parent >= 0 else None,
+            column=index.column[place],
+            beside=tuple(bit for bit in range(mask.bit_length()) if mask >> bit & 1) if mask else (),
+            at_ms=tidy_number(index.at_ms[place]),
+            took_ms=None if math.isnan(took_ms) else tidy_number(took_ms),
+            state=STATES[index.state[place]],
+            tokens=tokens if has_tokens else None,
+            cost=cost_of(name, tokens, self._prices) if has_tokens and self._prices else None,
+            utility=None if math.isnan(utility) else tidy_number(utility),
+            asked=describe_request(began),
+            came=describe_outcome(event_with_blobs(self.source, outcome_seq)) if outcome_seq else "",
+        )
 
     def find(self, terms: Sequence[Term], start: int = 0, count: int = 100, seconds: float = 1.0) -> Found:
         """Steps from place *start* on that fit all *terms*, as many as are found in about so long."""
@@ -216,12 +243,16 @@ class Artifact:
     def counts(self) -> Counts:
         """What there is, as far as it has been read."""
         index = self.rows
+        states: dict[str, int] = {}
         with self._lock:
+            for state in STATES:
+                if index.state_counts[state]:
+                    states[state] = index.state_counts[state]
             return Counts(
                 events=self.source.count,
                 steps=len(index),
                 kinds=dict(index.kind_counts.most_common()),
-                states={state: index.state_counts[state] for state in STATES if index.state_counts[state]},
+                states=states,
                 models=dict(index.models.most_common()),
                 tokens=sum(index.tokens.values(), Tokens()) if index.tokens else None,
                 cost=total_cost(index.tokens, self._prices),
@@ -237,9 +268,6 @@ class Artifact:
         self.source.close()
         if self._copy is not None:
             self._copy.stack.close()
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()

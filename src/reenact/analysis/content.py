@@ -8,6 +8,7 @@ are left out. What a published log holds only the digest of is compared by its d
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import repeat
 from typing import Any, Final, NamedTuple
 
 from reenact.analysis.index import STATES, State, StepIndex
@@ -221,7 +222,7 @@ def _without_transport(value: JsonValue) -> JsonValue:
 def _renumber_ids(value: object, numbers: dict[str, str]) -> Any:
     """*value* with ids by the order of their first appearance, ``#1``, ``#2``; *numbers* has those so far."""
     if isinstance(value, list):
-        return [_renumber_ids(child, numbers) for child in value]
+        return list(map(_renumber_ids, value, repeat(numbers)))
     if not isinstance(value, dict):
         return value
     members: dict[str, object] = {}

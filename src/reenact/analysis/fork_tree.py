@@ -73,6 +73,7 @@ def fork_tree(path: str | Path, among: Iterable[Path] | None = None) -> list[For
         return _list_trees([way for run in runs if (way := _way_up(run))], runs)
     way_up = _way_up(Path(path))
     if not way_up:
+        Path(path).stat()  # one that is not there is no run without a tree
         return []
     return _list_trees([way_up], _runs_around(way_up) if among is None else among)
 

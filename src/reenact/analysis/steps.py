@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Final
 
 import msgspec
 
-from reenact.analysis.brief import brief, brief_arguments, brief_failure, plural, size, tidy_number, unquote
-from reenact.analysis.index import STATES, State, StepIndex, Tokens, cost_of
+from reenact.analysis.brief import brief, brief_arguments, brief_failure, plural, size, unquote
+from reenact.analysis.index import State, Tokens
 from reenact.canonical import JsonValue
 from reenact.errors import ReenactError
 from reenact.formats.event import RunEvent
 from reenact.formats.workspace import WORKSPACE
 from reenact.providers import Text, ToolCallPart, read_text_parts
-from reenact.suite.settings import Price
 from reenact.trace.sources.source import RunSource
 
 
@@ -217,38 +214,7 @@ _MODEL_EVENTS: Final = ("llm_request", "llm_response")
 _STORED: Final = ("request", "response", "pieces")
 
 
-def read_step(source: RunSource, index: StepIndex, place: int, prices: Mapping[str, Price]) -> RunStep:
-    """The step at *place* of *index*; *prices* turns its tokens into money."""
-    seq, outcome_seq = index.seq[place], index.outcome_seq[place]
-    parent, mask = index.parent[place], index.beside[place]
-    name = index.names[index.name[place]]
-    tokens = Tokens(index.input_tokens[place], index.output_tokens[place], index.cached_tokens[place])
-    has_tokens = tokens.total > 0
-    began = _event_with_blobs(source, seq)
-    return RunStep(
-        seq=seq,
-        place=place,
-        outcome_seq=outcome_seq or None,
-        kind=index.kinds[index.kind[place]],
-        name=name,
-        derived=began.data.get("derived") is True,
-        lane=index.lanes[index.lane[place]],
-        depth=index.depth[place],
-        parent_seq=index.seq[parent] if parent >= 0 else None,
-        column=index.column[place],
-        beside=tuple(bit for bit in range(mask.bit_length()) if mask >> bit & 1) if mask else (),
-        at_ms=tidy_number(index.at_ms[place]),
-        took_ms=_number_or_none(index.took_ms[place]),
-        state=STATES[index.state[place]],
-        tokens=tokens if has_tokens else None,
-        cost=cost_of(name, tokens, prices) if has_tokens and prices else None,
-        utility=_number_or_none(index.utility[place]),
-        asked=describe_request(began),
-        came=describe_outcome(_event_with_blobs(source, outcome_seq)) if outcome_seq else "",
-    )
-
-
-def _event_with_blobs(source: RunSource, seq: int) -> RunEvent:
+def event_with_blobs(source: RunSource, seq: int) -> RunEvent:
     """An event; what a model call says is fetched from its blob, because a reference says nothing."""
     event = source.event(seq)
     assert event is not None
@@ -258,7 +224,3 @@ def _event_with_blobs(source: RunSource, seq: int) -> RunEvent:
             with suppress(ReenactError, msgspec.DecodeError):
                 event.data[name] = msgspec.json.decode(source.blob(value["$blob"]))
     return event
-
-
-def _number_or_none(number: float) -> int | float | None:
-    return None if math.isnan(number) else tidy_number(number)

@@ -64,7 +64,8 @@ def verify(
             return check_dataset(path, runs=None if runs is None else Path(runs), progress=progress)
     if runs is not None:
         raise UsageError(f"{path}: is not a dataset; --runs is for datasets only")
-    processes = worker_count(jobs, is_much=size_bytes(path) >= _MANY_BYTES)
+    is_small = size_bytes(path) < _MANY_BYTES
+    processes = 1 if jobs is None and is_small else worker_count(jobs, is_much=True)
     with progress_bar(size_bytes(path), "verifying") as progress:
         report = check_artifact(
             path, lenient=lenient, published=published, processes=processes, progress=progress

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Literal, NamedTuple, TypeAlias
+from collections.abc import Callable, Iterator
+from operator import attrgetter
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -36,6 +37,9 @@ class Finding(msgspec.Struct, frozen=True):
         return f"{place}:{path} {self.message} [{self.code}]"
 
 
+severity_of: Final[Callable[[Finding], FindingSeverity]] = attrgetter("severity")
+
+
 def unknown_member_findings(record: Record, file: str) -> Iterator[Finding]:
     """A warning for each member that its format does not know: an optional one may have been renamed."""
     for path in unknown_members(record):
@@ -56,7 +60,7 @@ class VerifyReport(msgspec.Struct, frozen=True):
     @property
     def is_good(self) -> bool:
         """Whether nothing worse than a warning was found."""
-        return all(finding.severity == "warning" for finding in self.findings)
+        return "error" not in map(severity_of, self.findings)
 
     def to_json(self) -> dict[str, JsonValue]:
         """The report as plain JSON, with its verdict."""

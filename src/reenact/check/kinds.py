@@ -33,7 +33,9 @@ ArtifactKind: TypeAlias = Literal[
     "shadow report",
     "policy",
     "dataset",
+    "events",
 ]
+"""``events`` is the event log of a capture by itself, which is a run, but no artifact that can be checked."""
 
 DATASET_SCHEMA: Final = "reenact.dataset.v1"
 """What the provenance of every row of a dataset is called."""
@@ -72,19 +74,11 @@ def _begins_with_row(file: Path) -> bool:
     return head.startswith(PARQUET_MAGIC) or DATASET_SCHEMA.encode() in head
 
 
-def kind_of(path: Path) -> ArtifactKind:
-    """The artifact in *path*; :class:`FormatError` for what is none."""
-    kind = kind_or_events(path)
-    if kind == "events":
-        reason = "is the event log of a capture; name its directory"
-        raise FormatError(reason, file=str(path))
-    return kind
+def kind_of(path: Path, *, takes_events: bool = False) -> ArtifactKind:
+    """The artifact in *path*; :class:`FormatError` for what is none.
 
-
-def kind_or_events(path: Path) -> ArtifactKind | Literal["events"]:
-    """As :func:`kind_of`, for readers that need no more of a capture than its events.
-
-    A file of lines is what its first good line is; one with none is taken for a damaged log.
+    A file of lines is what its first good line is; one with none is taken for a damaged log. With
+    *takes_events* the event log of a capture will do; else its directory is asked for.
     """
     if path.is_dir():
         return "dataset" if not RunDir(path).is_capture and dataset_files(path) else "capture"
@@ -94,7 +88,7 @@ def kind_or_events(path: Path) -> ArtifactKind | Literal["events"]:
         from reenact.formats.yaml_text import read_yaml  # PyYAML is slow to import
 
         document = read_yaml(path.read_bytes(), str(path))
-        return _kind(document.value, has_lines=False, file=str(path))
+        return _kind(document.value, has_lines=False, file=str(path), takes_events=takes_events)
     with path.open("rb") as stream:
         head = stream.readline(MAX_LINE_BYTES + 2)
         if head.startswith(PARQUET_MAGIC):
@@ -105,7 +99,7 @@ def kind_or_events(path: Path) -> ArtifactKind | Literal["events"]:
             return "replay log"
         if value is None:
             value = _read_value(head + stream.read(), str(path))
-    return _kind(value, has_lines=has_lines, file=str(path))
+    return _kind(value, has_lines=has_lines, file=str(path), takes_events=takes_events)
 
 
 def _find_value(text: bytes) -> Any:
@@ -122,7 +116,7 @@ def _read_value(text: bytes, file: str) -> object:
         raise error.at(file=file) from None
 
 
-def _kind(value: JsonValue, *, has_lines: bool, file: str) -> ArtifactKind | Literal["events"]:
+def _kind(value: JsonValue, *, has_lines: bool, file: str, takes_events: bool) -> ArtifactKind:
     if isinstance(value, list) and value and _is_record(value[0]):
         return "pack"
     if not isinstance(value, dict):
@@ -130,6 +124,8 @@ def _kind(value: JsonValue, *, has_lines: bool, file: str) -> ArtifactKind | Lit
     if _is_record(value):
         return "pack" if has_lines else "record"
     if "captureId" in value and "seq" in value:
+        if not takes_events:
+            raise FormatError("is the event log of a capture; name its directory", file=file)
         return "events"
     if _schema(value).startswith("reenact.dataset-manifest."):
         raise FormatError("is the manifest of a dataset; name the file or the folder of its rows", file=file)
@@ -185,10 +181,10 @@ def _unknown(file: str) -> FormatError:
     return FormatError(f"is not an artifact that reenact knows; name {known}", file=file)
 
 
-def find_kind(file: Path) -> ArtifactKind | Literal["events"] | None:
+def find_kind(file: Path) -> ArtifactKind | None:
     """The artifact in *file*, or the events of a capture; ``None`` where it is none that we know."""
     try:
-        return kind_or_events(file)
+        return kind_of(file, takes_events=True)
     except FormatError:
         return None
 
@@ -196,7 +192,7 @@ def find_kind(file: Path) -> ArtifactKind | Literal["events"] | None:
 def is_run(path: Path) -> bool:
     """Whether *path* is a run by its name, or by its first line; damage may still be found."""
     if path.is_dir():
-        return any((path / name).is_file() for name in (*MANIFESTS, *RUN_FILES))
+        return any(map(Path.is_file, map(path.joinpath, (*MANIFESTS, *RUN_FILES))))
     return path.is_file() and find_kind(path) in RUN_KINDS
 
 

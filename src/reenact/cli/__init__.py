@@ -1,7 +1,7 @@
 """The command line: one file per verb.
 
 A verb is a row in ``VERBS`` and a module of its name with a click command called ``command``.
-Help and version are answered from here, because importing click alone takes longer than they may.
+Help and version do not import click, which is slow.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ GROUPS = {
         "capsules": "List the capsules (rules for values), or describe one",
     },
 }
-"""Verbs by what they are for, as the help lists them."""
+"""Verbs by purpose, in the order of the help."""
 VERBS = {verb: what for verbs in GROUPS.values() for verb, what in verbs.items()}
 
 _HELP = """\
@@ -82,10 +82,10 @@ exit status: 0 good · 1 differs, fails or is rejected · 2 unreadable or invali
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line; the exit status, never an exception."""
+    """Run the command line and return the exit status; never raises."""
     try:
         encodings = {getattr(sys.stdout, "encoding", "utf-8"), getattr(sys.stderr, "encoding", "utf-8")}
-        if encodings != {"utf-8"}:  # then a sign without a code becomes \\u2713, and JSON stays JSON
+        if encodings != {"utf-8"}:  # a character that the encoding lacks becomes \\u2713; JSON stays valid
             from reenact.cli.terminal import escape_on_output
 
             escape_on_output()
@@ -99,7 +99,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def help_text() -> str:
-    """What ``reenact --help`` prints."""
+    """Return the text of ``reenact --help``."""
     width = max(map(len, VERBS))
     listed = (
         "\n".join([f"{group}:", *(f"  {verb:<{width}}  {what}" for verb, what in verbs.items())])
@@ -127,7 +127,7 @@ def _dispatch(arguments: list[str]) -> int:
 
 
 def load(verb: str) -> Command:
-    """The click command of a verb of the table."""
+    """Import the click command of *verb*."""
     from importlib import import_module
 
     command: Command = import_module(f"reenact.cli.{verb}").command
@@ -137,7 +137,7 @@ def load(verb: str) -> Command:
 def invoke(verb: str, arguments: list[str]) -> int:
     """Run *verb*; its exit status is what its function returns, 0 for ``None``.
 
-    click's own ``main`` is passed by, because it chooses other exit statuses than ours.
+    click's own ``main`` is not used, because its exit statuses differ from ours.
     """
     from click.exceptions import Exit
 

@@ -1,16 +1,16 @@
-"""``reenact capsules``: the capsules there are, and what one takes and gives."""
+"""``reenact capsules``: a list of capsules, or the fields of one."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Any
 
 import click
+import msgspec
 
-from reenact.canonical import JsonValue
+from reenact.catalog import CapsuleSummary, list_capsules
 from reenact.check.actions.capsule import Capsule
-from reenact.check.actions.registry import capsule_ids, find_capsule
+from reenact.check.actions.registry import find_capsule
 from reenact.check.actions.schema import (
     ArraySchema,
     EnumSchema,
@@ -21,7 +21,6 @@ from reenact.check.actions.schema import (
     member_path,
 )
 from reenact.cli.terminal import printable
-from reenact.errors import UsageError
 
 
 @click.command("capsules")
@@ -35,40 +34,23 @@ def command(capsule_id: str | None, as_json: bool) -> None:
     """
     if capsule_id is not None:
         capsule = find_capsule(capsule_id)
-        lines = [json.dumps(_describe(capsule), indent=2, ensure_ascii=False)] if as_json else _page(capsule)
-    elif as_json:
-        lines = [
-            json.dumps([_describe_briefly(name) for name in capsule_ids()], indent=2, ensure_ascii=False)
-        ]
+        found: object = {"digest": capsule.digest, "manifest": capsule.manifest_json()}
+        lines = _page(capsule)
     else:
-        lines = [_line(_describe_briefly(name)) for name in capsule_ids()]
+        capsules = list_capsules()
+        found = msgspec.to_builtins(capsules)
+        lines = map(_line, capsules)
+    if as_json:
+        click.echo(json.dumps(found, indent=2, ensure_ascii=False))
+        return
     for line in lines:
-        click.echo(printable(line) if not as_json else line)
+        click.echo(printable(line))
 
 
-def _describe(capsule: Capsule) -> dict[str, object]:
-    return {"digest": capsule.digest, "manifest": capsule.manifest_json()}
-
-
-def _describe_briefly(name: str) -> dict[str, JsonValue]:
-    try:
-        capsule = find_capsule(name)
-    except UsageError as error:  # a broken package must not hide the others
-        return {"id": name, "error": str(error)}
-    manifest = capsule.manifest
-    return {
-        "id": name,
-        "version": manifest.version,
-        "profile": manifest.profile,
-        "digest": capsule.digest,
-        "summary": manifest.summary,
-    }
-
-
-def _line(entry: dict[str, Any]) -> str:
-    if "error" in entry:
-        return f"{entry['id']}  ({entry['error']})"
-    return f"{entry['id']}  {entry['version']}  {entry['digest'][:12]}  {entry['summary']}"
+def _line(capsule: CapsuleSummary) -> str:
+    if capsule.error:
+        return f"{capsule.id}  ({capsule.error})"
+    return f"{capsule.id}  {capsule.version}  {capsule.digest[:12]}  {capsule.summary}"
 
 
 def _page(capsule: Capsule) -> Iterator[str]:
@@ -88,7 +70,7 @@ def _page(capsule: Capsule) -> Iterator[str]:
 
 
 def _rows(schema: Schema, path: str) -> Iterator[tuple[str, str, str]]:
-    """Every field with its path, its type and what it is, depth first."""
+    """Each field as path, type and description, depth first."""
     if isinstance(schema, ArraySchema):
         yield from _rows(schema.items, f"{path}[]")
     elif isinstance(schema, ObjectSchema):

@@ -1,4 +1,4 @@
-"""``reenact checkout``: the files of a run, put into a folder."""
+"""``reenact checkout``: put the files of a run into a folder."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ import click
 import msgspec
 
 from reenact.analysis.brief import plural
+from reenact.cli.options import (
+    repository_option,
+)
 from reenact.cli.terminal import printable, say
 from reenact.workspace.files import checkout
 
@@ -18,9 +21,7 @@ from reenact.workspace.files import checkout
 @click.option(
     "--at", metavar="SEQ", type=click.IntRange(min=1), help="The event; by default the end of the run."
 )
-@click.option(
-    "--repository", metavar="FOLDER", help="The git repository with the files that the capture only names."
-)
+@repository_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def command(directory: str, output: str, at: int | None, repository: str | None, as_json: bool) -> int:
     """Put the files of a run at one of its steps into a folder.

@@ -1,4 +1,4 @@
-"""``reenact convert``: one artifact as another."""
+"""``reenact convert``: write an artifact in another format."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def command(
 
 
 def _say_losses(report: ConvertReport) -> None:
-    """One line on stderr per kind of loss."""
+    """Print one line on stderr per kind of loss."""
     if report.skipped:
         say(f"skipped what could not be read: {plural(report.skipped, 'line')}")
     if report.losses:

@@ -1,11 +1,10 @@
-"""``reenact demo``: the whole story on a built-in scripted provider."""
+"""``reenact demo``: record, replay, change and verify a small agent."""
 
 from __future__ import annotations
 
 import os
 import shutil
 import sys
-import time
 from pathlib import Path
 
 import click
@@ -15,14 +14,10 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from reenact.check.integrity.capture import check_capture
 from reenact.cli.terminal import A_PATH, shell_line
-from reenact.errors import Diverged
 from reenact.formats.capture import LlmRequest, LlmResponse, ToolCall, ToolResult
-from reenact.formats.divergence import ReplayDivergence
-from reenact.run import ReplayRun, capture, replay
 from reenact.store.reader import CaptureReader
-from reenact.testing import ScriptedProvider, support_agent
+from reenact.testing.demo import DemoReport, demo
 
 
 @click.command("demo")
@@ -33,71 +28,40 @@ def command(output: Path | None) -> int:
     A support agent talks to a scripted model on this machine, with the real anthropic SDK if it is
     installed, otherwise over HTTP.
     """
-    path = output or Path("runs") / time.strftime("demo-%Y%m%d-%H%M%S")
-    console = Console(highlight=False)
-    _Story(console, path).tell()
+    _Story(Console(highlight=False)).tell(demo(output))
     return 0
 
 
 class _Story:
-    def __init__(self, console: Console, path: Path) -> None:
+    def __init__(self, console: Console) -> None:
         self._console = console
-        self._path = path
-        self._url = ""
-        self._connections = 0
 
-    def tell(self) -> None:
-        recorded = self._record()
-        self._replay(recorded)
-        self._diverge()
-        self._verify()
-        self._go_on()
-
-    def _record(self) -> str:
+    def tell(self, report: DemoReport) -> None:
         self._head("1", "Record a run")
-        with ScriptedProvider(support_agent.script(), models=(support_agent.MODEL,)) as provider:
-            self._url = provider.base_url("anthropic")
-            with capture(self._path) as run:
-                run.final_output = support_agent.answer(support_agent.QUESTION, self._url)
-            self._connections = provider.connections
-        by = "with the anthropic SDK" if support_agent.has_sdk() else "over HTTP"
-        self._say(f"A support agent asks a model at {self._url}, {by}, and uses two tools:")
-        self._console.print(Padding(_timeline(self._path), (0, 0, 0, 2)))
-        self._say(f"→ {run.final_output}", "bold")
-        return str(run.final_output)
+        client = "with the anthropic SDK" if report.uses_sdk else "over HTTP"
+        self._say(f"A support agent asks a model at {report.url}, {client}, and uses two tools:")
+        self._console.print(Padding(_timeline(report.path), (0, 0, 0, 2)))
+        self._say(f"→ {report.answer}", "bold")
 
-    def _replay(self, recorded: str) -> None:
         self._head("2", "Replay it, with the model switched off")
-        began = time.perf_counter()
-        with replay(self._path, policy="strict") as run:
-            run.final_output = support_agent.answer(support_agent.QUESTION, self._url)
-        took_ms = (time.perf_counter() - began) * 1000
-        same = "the same answer" if run.final_output == recorded else "ANOTHER ANSWER"
-        self._say(f"✓ {same} in {took_ms:.0f} ms: no connection, no key, no token", "green")
-        self._say(f"verdict {_verdict(run)}, {len(run.blocked)} live calls tried")
+        same = "the same answer" if report.replayed_answer == report.answer else "ANOTHER ANSWER"
+        self._say(f"✓ {same} in {report.replay_ms:.0f} ms: no connection, no key, no token", "green")
+        self._say(f"verdict {report.verdict}, {report.blocked} live calls tried")
 
-    def _diverge(self) -> None:
         self._head("3", "Change one tool argument and replay again")
-        try:
-            with replay(self._path, policy="strict"):
-                support_agent.answer(support_agent.QUESTION, self._url, support_agent.CHANGED_TOOLS)
-        except Diverged as error:
-            found = error.divergence
-            assert isinstance(found, ReplayDivergence)
+        if report.divergence is not None:
             self._say("✗ the replay stopped at the first difference:", "red")
-            self._console.print(Padding(Text(found.explain()), (0, 0, 0, 4)))
+            self._console.print(Padding(Text(report.divergence.explain()), (0, 0, 0, 4)))
 
-    def _verify(self) -> None:
         self._head("4", "Verify the recording")
-        report = check_capture(self._path)
-        verdict = "✓ every event, link and digest holds" if report.is_good else "✗ it does not hold"
-        self._say(f"{verdict}: {report.facts['events']} events", "green" if report.is_good else "red")
-        self._say(str(report.facts["eventsHash"]), "dim")
+        is_good, facts = report.verified.is_good, report.verified.facts
+        verdict = "✓ every event, link and digest holds" if is_good else "✗ it does not hold"
+        self._say(f"{verdict}: {facts['events']} events", "green" if is_good else "red")
+        self._say(str(facts["eventsHash"]), "dim")
 
-    def _go_on(self) -> None:
         self._console.print(Rule(style="dim"))
-        self._say(f"The recording is in {self._path}. Try:")
-        for words in (*([verb, str(self._path)] for verb in ("show", "view", "verify")), ["--help"]):
+        self._say(f"The recording is in {report.path}. Try:")
+        for words in (*([verb, str(report.path)] for verb in ("show", "view", "verify")), ["--help"]):
             # Not wrapped, so that it can be pasted.
             self._console.print(Text(shell_line([*_program(), *words]), style="cyan"), soft_wrap=True)
 
@@ -109,7 +73,7 @@ class _Story:
 
 
 def _program() -> list[str]:
-    """How this program is called from here."""
+    """The words that start this program in the user's shell."""
     script = Path(sys.argv[0])
     if shutil.which("reenact") is not None:
         return ["reenact"]
@@ -118,12 +82,8 @@ def _program() -> list[str]:
     return [sys.executable, "-m", "reenact"]
 
 
-def _verdict(run: ReplayRun) -> str:
-    return run.receipt.verdict if run.receipt is not None else "unknown"
-
-
 def _timeline(path: Path) -> Table:
-    """One row per call of the recording, with what came back."""
+    """One row per recorded call, with its outcome."""
     reader = CaptureReader(path)
     rows: dict[str, list[str]] = {}
     for event in reader.events():
@@ -138,9 +98,9 @@ def _timeline(path: Path) -> Table:
         elif isinstance(event, ToolResult):
             rows[event.data.callId][2] = _short(reader.resolve(event.data.result))
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
-    for kind, what, came in rows.values():
+    for kind, call, outcome in rows.values():
         table.add_row(
-            Text(kind, style="magenta" if kind == "model" else "yellow"), what, Text(came, style="dim")
+            Text(kind, style="magenta" if kind == "model" else "yellow"), call, Text(outcome, style="dim")
         )
     return table
 

@@ -62,7 +62,7 @@ def command(left: str, right: str, strict: bool, as_json: bool) -> int:
 
 
 def _progress_bar(total: int, what: str) -> AbstractContextManager[Callable[[int], None]]:
-    """Steps are counted where runs are compared, bytes where they are read."""
+    """Comparing counts steps, reading counts bytes."""
     return progress_bar(total, what, least=MANY if what == "comparing" else LARGE_BYTES)
 
 
@@ -137,7 +137,7 @@ def _json_lines(change: JsonChange, room: int) -> Iterator[TextLine]:
 
 
 def _word(piece: Piece) -> Cell:
-    """Marked as ``git diff --word-diff`` does, because colours do not go through a pipe."""
+    """Mark a word as ``git diff --word-diff`` does: a pipe has no colours."""
     if piece.mark == "-":
         return Cell(f"[-{piece.text}-]", "red")
     return Cell(f"{{+{piece.text}+}}", "green") if piece.mark == "+" else Cell(piece.text, "dim")
@@ -156,7 +156,7 @@ def _values(change: JsonChange, limit: int) -> Iterator[Cell]:
 
 
 def _end_lines(report: DiffReport) -> Iterator[TextLine]:
-    """What the runs came to, and the files that they left."""
+    """The final outputs of the runs, and the files that they left."""
     if report.outcome:
         yield ()
         yield (Cell("the runs ended differently", "bold"),)

@@ -1,4 +1,4 @@
-"""``reenact disclose``: what chosen fields of a sealed event say, with proof."""
+"""``reenact disclose``: reveal chosen fields of a sealed event, with proof."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``reenact doctor``: what differs from run to run, rules for it, and the proof that they suffice."""
+"""``reenact doctor``: find what differs from run to run, and write rules that a replay has proved."""
 
 from __future__ import annotations
 
@@ -15,6 +15,10 @@ import msgspec
 
 from reenact.analysis.brief import plural
 from reenact.canonical import JsonValue
+from reenact.cli.options import (
+    port_option,
+    upstream_option,
+)
 from reenact.cli.record import first_line
 from reenact.cli.terminal import DIFFERS, printable, say
 from reenact.commands.doctor import DoctorProof, DoctorReport, doctor_command
@@ -35,7 +39,7 @@ _STRAYS: Final = 10
 
 
 def as_text(report: DoctorReport) -> str:
-    """The whole report."""
+    """The report for people."""
     lines = [*_sources(report.diagnosis), *_strays(report.diagnosis)]
     if report.beside:
         lines += ["telemetry and the like, not compared:", *(f"  {line}" for line in _beside(report))]
@@ -51,7 +55,7 @@ def as_text(report: DoctorReport) -> str:
 
 
 def as_json(report: DoctorReport) -> dict[str, JsonValue]:
-    """The same as one object."""
+    """The report as one JSON object."""
     captures, diagnosis, file, _, proof, _ = report
     return {
         "captures": [str(path) for path in captures],
@@ -122,13 +126,11 @@ def _proof_lines(path: Path, proof: DoctorProof) -> Iterator[str]:
     "--runs", type=click.IntRange(2, 20), default=2, show_default=True, help="How many times to record."
 )
 @click.option("--redact", type=click.Choice(PROFILES), help="What to hide [default; strict if CI is set].")
-@click.option(
-    "--upstream", metavar="NAME=URL", multiple=True, help="Forward the gateway's /NAME to this URL."
-)
+@upstream_option
 @click.option(
     "--network", is_flag=True, help="Let programs other than Python reach other machines in the replay."
 )
-@click.option("--port", type=click.IntRange(1, 65535), help="The gateway's port; a free one by default.")
+@port_option
 @click.option(
     "--json", "is_json", is_flag=True, help="Print one JSON object; COMMAND's own stdout goes to stderr."
 )
@@ -169,7 +171,7 @@ def command(
 
 @contextmanager
 def _output_of_children_on_stderr() -> Iterator[None]:
-    """Stdout is for what we have to say at the end."""
+    """Send what child processes print to stderr; stdout is for the report."""
     sys.stdout.flush()
     ours = os.dup(1)
     os.dup2(2, 1)

@@ -1,4 +1,4 @@
-"""``reenact export``: runs as what other tools and trainers read."""
+"""``reenact export``: write runs in the formats of other tools and trainers."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ import click
 import msgspec
 
 from reenact.analysis.brief import plural
+from reenact.cli.options import (
+    allow_code_option,
+)
 from reenact.cli.terminal import INVALID, JOBS, ON, printable, progress_bar, say
 from reenact.corpus.parts import is_corpus
 from reenact.corpus.query import indexed_runs
@@ -53,12 +56,7 @@ from reenact.trace.to_rows import Reasoning
     default="exact",
     help="Which duplicate rows to leave out [exact].",
 )
-@click.option(
-    "--allow-code",
-    is_flag=True,
-    envvar="REENACT_ALLOW_CODE",
-    help="Run the Python files that reenact.toml names for assertions.",
-)
+@allow_code_option
 @JOBS
 @ON
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
@@ -115,7 +113,7 @@ def command(
 
 
 def _select(path: str, to: ExportFormat, status: tuple[str, ...]) -> list[str]:
-    """*path* itself; of a corpus the captures in it that ended so, as far as they are still there."""
+    """Replace a corpus by its captures with the wanted status that still exist."""
     if not is_corpus(path):
         return [path]
     if to in ("atif", "har", "otlp"):

@@ -1,4 +1,4 @@
-"""``reenact files``: the files of a run, listed or compared."""
+"""``reenact files``: list the files of a run, or compare them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ import json
 import click
 import msgspec
 
+from reenact.cli.options import (
+    repository_option,
+)
 from reenact.cli.terminal import printable
 from reenact.workspace.files import FilesReport, RecordedFile, files
 
@@ -19,9 +22,7 @@ from reenact.workspace.files import FilesReport, RecordedFile, files
 @click.option(
     "--diff", metavar="A..B", help="Print the changes from event A (or the start) to B (or the end)."
 )
-@click.option(
-    "--repository", metavar="FOLDER", help="The git repository with the files that the capture only names."
-)
+@repository_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def command(directory: str, at: int | None, diff: str | None, repository: str | None, as_json: bool) -> int:
     """List the files of a run at one of its steps, or what a step changed.

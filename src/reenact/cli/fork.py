@@ -1,71 +1,36 @@
-"""``reenact fork``: a recorded command again, with something changed on the way."""
+"""``reenact fork``: run a recorded command again, with something changed on the way."""
 
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
 
-from reenact import canonical
 from reenact.analysis.brief import plural
+from reenact.cli.options import (
+    allow_code_option,
+    allow_option,
+    named_upstreams,
+    network_option,
+    on_miss_option,
+    port_option,
+    repository_option,
+    request_options,
+    upstream_option,
+    volatile_option,
+)
 from reenact.cli.terminal import A_PATH, DIFFERS, INTERRUPTED, printable, progress_bar, safe_json, say
-from reenact.cli.volatile import volatile_option
 from reenact.commands.fork import ForkReport, fork_command, new_place
-from reenact.errors import FormatError, StoreError, UsageError
-from reenact.forks.change import ForkChange, OnMiss, error_type
+from reenact.errors import UsageError
+from reenact.forks.change import OnMiss, read_change_options
 from reenact.formats.volatile import VolatileRule
-from reenact.gateway.upstreams import upstreams_of
-from reenact.providers import RequestChange
 
 if TYPE_CHECKING:
     from reenact.shadowing.experiment import SamplesReport
-
-Decorated = TypeVar("Decorated", bound=Callable[..., Any])
-
-
-def request_options(function: Decorated) -> Decorated:
-    """The options that have models asked otherwise; see :func:`read_request_change`."""
-    for option in (
-        click.option("--temperature", metavar="T", type=float, help="Use this temperature."),
-        click.option("--system", metavar="FILE", type=A_PATH, help="Use the system prompt in FILE."),
-        click.option("--model", metavar="NAME", help="Use this model."),
-    ):
-        function = option(function)
-    return function
-
-
-on_miss_option: Final[Callable[[Any], Any]] = click.option(
-    "--on-miss",
-    type=click.Choice(["fail", "nearest", "live"]),
-    default="fail",
-    show_default=True,
-    help="What to do with a call that was not recorded.",
-)
-
-
-def read_request_change(model: str | None, system: Path | None, temperature: float | None) -> RequestChange:
-    """How models are to be asked, checked."""
-    if model is not None and not model.strip():
-        raise UsageError("--model: is empty; name the model to ask")
-    prompt = None if system is None else _read_text(system)
-    change = RequestChange(model or "", prompt, temperature)
-    change.check()
-    return change
-
-
-def _read_text(file: Path) -> str:
-    try:
-        return file.read_text(encoding="utf-8")
-    except UnicodeDecodeError:
-        raise FormatError("is not UTF-8", file=str(file)) from None
-    except OSError as error:
-        raise StoreError(f"{file}: {error.strerror}") from None
 
 
 @click.command("fork")
@@ -95,25 +60,14 @@ def _read_text(file: Path) -> str:
     "-j", "--jobs", metavar="N", type=click.IntRange(1), help="Samples to run at a time [all cores]."
 )
 @click.option("--test", metavar="FILE", type=A_PATH, help="A test.yaml that decides which samples pass.")
-@click.option(
-    "--allow-code",
-    is_flag=True,
-    envvar="REENACT_ALLOW_CODE",
-    help="Run the Python files that reenact.toml names for assertions.",
-)
+@allow_code_option
 @volatile_option
 @click.option("--workspace", is_flag=True, help="Run COMMAND in a new folder with the recorded files.")
-@click.option(
-    "--repository", metavar="FOLDER", help="The git repository with the files that the capture only names."
-)
-@click.option(
-    "--upstream", metavar="NAME=URL", multiple=True, help="Forward the gateway's /NAME to this URL."
-)
-@click.option("--network", is_flag=True, help="Let programs other than Python reach other machines.")
-@click.option(
-    "--allow", "allowed", metavar="HOST:PORT", multiple=True, help="Let COMMAND reach this address."
-)
-@click.option("--port", type=click.IntRange(1, 65535), help="The gateway's port; a free one by default.")
+@repository_option
+@upstream_option
+@network_option
+@allow_option
+@port_option
 @click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON object; COMMAND's own stdout goes to stderr."
 )
@@ -158,23 +112,15 @@ def command(
     Exit status: that of COMMAND; 1 when a call is missing, when no model answers, or when COMMAND
     differs before the point. With -n: 0, or 1 when no sample could be made.
     """
-    if error is not None:
-        error_type(error)
-    change = ForkChange(
-        set=dict(map(_read_setting, settings)),
-        replace=() if replace is None else (_read_replacement(replace),),
-        error=error or "",
-    ).with_request(read_request_change(model, system, temperature))
-    change.check()
-    known = upstreams_of(os.environ, upstream)
-    named = [each.partition("=")[0] for each in upstream]
+    change = read_change_options(settings, replace, error, model, system, temperature)
+    upstreams = named_upstreams(upstream)
     if samples is None and (test is not None or jobs is not None):
         raise UsageError("--test and --jobs are for samples; say how many with -n")
     if samples is not None:
         from reenact.shadowing.experiment import fork_samples  # slow to import
 
         if port is not None:
-            raise UsageError("--port: samples run side by side, each with a port of its own")
+            raise UsageError("--port: samples run in parallel, each with its own port; leave it out")
         sampled = fork_samples(
             directory,
             words,
@@ -187,7 +133,7 @@ def command(
             test=test,
             jobs=jobs,
             volatile=volatile,
-            upstreams={name: known[name] for name in named},
+            upstreams=upstreams,
             allow=allowed,
             network=network,
             allow_code=allow_code,
@@ -205,7 +151,7 @@ def command(
         on_miss=on_miss,
         standalone=standalone,
         volatile=volatile,
-        upstreams={name: known[name] for name in named},
+        upstreams=upstreams,
         allow=allowed,
         network=network,
         port=port,
@@ -221,7 +167,7 @@ def command(
 
 
 def show_progress(total: int, what: str) -> AbstractContextManager[Any]:
-    """A bar for work of which each piece takes its time."""
+    """Show a progress bar from two items on: each takes long."""
     return progress_bar(total, what, least=2)
 
 
@@ -235,31 +181,7 @@ def _explain_samples(report: SamplesReport, *, as_json: bool) -> int:
             click.echo(printable(line))
     if report.is_interrupted:
         return INTERRUPTED
-    return DIFFERS if report.failed.count == report.failed.total else 0
-
-
-def _read_setting(text: str) -> tuple[str, object]:
-    path, mark, value = text.partition("=")
-    if not mark:
-        raise UsageError(f"--set {text}: write PATH=VALUE, as '$.due=\"Friday\"'")
-    try:
-        return path, canonical.read_json(value.encode("utf-8", "surrogateescape"))
-    except FormatError as error:
-        if not error.reason.startswith("not JSON"):
-            raise UsageError(f"--set {text}: {error.reason}") from None
-        quoted = json.dumps(value)
-        raise UsageError(f"--set {text}: {value} is not JSON; a text is written '{path}={quoted}'") from None
-
-
-def _read_replacement(file: Path) -> object:
-    try:
-        text = file.read_bytes()
-    except OSError as error:
-        raise StoreError(f"{file}: {error.strerror}") from None
-    try:
-        return canonical.read_json(text)
-    except FormatError as error:
-        raise FormatError(f"is {error.reason}; put a text in quotes", file=str(file)) from None
+    return 0 if report.has_samples else DIFFERS
 
 
 def _to_json(report: ForkReport) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""``reenact import``: foreign recordings as captures."""
+"""``reenact import``: make captures from recordings of other tools."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from reenact.importers.importing import ImportReport, import_runs
 from reenact.redaction import PROFILES
 
 _SHOWN: Final = 5
-"""So many losses of one run are told to a person; the manifest has them all."""
+"""Losses that are printed per run; the manifest has them all."""
 
 
 @click.command("import")

@@ -1,4 +1,4 @@
-"""``reenact index``: many runs as tables that are kept."""
+"""``reenact index``: keep tables of many runs up to date."""
 
 from __future__ import annotations
 

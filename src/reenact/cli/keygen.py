@@ -1,4 +1,4 @@
-"""``reenact keygen``: a pair of keys for sealing."""
+"""``reenact keygen``: make a pair of keys for seals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``reenact ls``: the runs in object storage or in a pack."""
+"""``reenact ls``: list the runs in object storage or in a pack."""
 
 from __future__ import annotations
 

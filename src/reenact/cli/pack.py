@@ -1,4 +1,4 @@
-"""``reenact pack``: many runs in one file."""
+"""``reenact pack``: put many runs into one file."""
 
 from __future__ import annotations
 

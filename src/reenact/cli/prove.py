@@ -1,4 +1,4 @@
-"""``reenact prove``: that an event stands at its place in a sealed run."""
+"""``reenact prove``: prove that an event is at its place in a sealed run."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def options(command: F) -> F:
-    """What ``prove`` and ``disclose`` take alike."""
+    """Add the options that ``prove`` and ``disclose`` share."""
     file = A_PATH
     for option in (
         click.option("--force", is_flag=True, help="Replace FILE if it exists."),
@@ -53,7 +53,7 @@ def command(
 
 
 def write(disclosure: Disclosure, output: Path | None, force: bool) -> None:
-    """Write *disclosure* where it was asked for."""
+    """Write *disclosure* to the output file, or to stdout."""
     text = write_disclosure(disclosure)
     if output is None:
         click.echo(text, nl=False)

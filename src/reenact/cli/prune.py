@@ -1,4 +1,4 @@
-"""``reenact prune``: captures that need not be kept, taken away."""
+"""``reenact prune``: delete captures that are no longer needed."""
 
 from __future__ import annotations
 
@@ -70,22 +70,22 @@ def command(
 
 
 def _tell(report: PruneReport) -> None:
-    word = "gone" if report.done else "would go"
+    word = "deleted" if report.done else "would delete"
     for run in report.going:
         click.echo(printable(f"{word}   {_describe(run)}"))
     for run in report.sealed:
-        click.echo(printable(f"stays   {_describe(run)}, sealed; --sealed deletes it too"))
+        click.echo(printable(f"kept   {_describe(run)}, sealed; --sealed deletes it too"))
     for path in report.recording:
-        click.echo(printable(f"stays   {path}: is being recorded"))
+        click.echo(printable(f"kept   {path}: is being recorded"))
     for path in report.changed:
-        click.echo(printable(f"stays   {path}: has changed meanwhile"))
+        click.echo(printable(f"kept   {path}: has changed meanwhile"))
     what = "the payloads of " if report.payloads_only else ""
     size_bytes = sum(run.size_bytes for run in report.going)
     total = f"{what}{plural(len(report.going), 'run')}, {size(size_bytes)}"
     count = len(report.staying) + (len(report.going) + len(report.changed) if report.payloads_only else 0)
-    rest = f"{plural(count, 'run')} stay" + ("s" if count == 1 else "")
+    rest = f"{plural(count, 'run')} kept"
     if report.done:
-        click.echo(f"removed {total}; {rest}")
+        click.echo(f"deleted {total}; {rest}")
     elif report.going:
         click.echo(f"{total} would be deleted, {rest}; nothing was changed; delete with --yes")
     else:

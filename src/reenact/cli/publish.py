@@ -1,4 +1,4 @@
-"""``reenact publish``: a run's log without what is private in it."""
+"""``reenact publish``: write a run's log without its private parts."""
 
 from __future__ import annotations
 

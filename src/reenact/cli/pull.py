@@ -1,4 +1,4 @@
-"""``reenact pull``: captures out of object storage or out of a pack."""
+"""``reenact pull``: get captures out of object storage or out of a pack."""
 
 from __future__ import annotations
 

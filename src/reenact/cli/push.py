@@ -1,4 +1,4 @@
-"""``reenact push``: captures into object storage."""
+"""``reenact push``: put captures into object storage."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ def _print_json(result: QueryResult) -> None:
 
 
 def _as_json(value: object) -> Any:
-    """Times are ISO 8601, what JSON has no number for is ``null``, and bytes are hexadecimal."""
+    """Convert a value to JSON: times to ISO 8601, bytes to hexadecimal, NaN and infinities to ``null``."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if value is None or isinstance(value, bool | int | str):

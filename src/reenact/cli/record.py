@@ -1,4 +1,4 @@
-"""``reenact record``: a command, run as it is and recorded."""
+"""``reenact record``: run a command and record it."""
 
 from __future__ import annotations
 
@@ -12,9 +12,13 @@ import click
 
 from reenact.analysis.artifact import open_artifact
 from reenact.analysis.brief import plural
+from reenact.cli.options import (
+    port_option,
+    upstream_option,
+    volatile_option,
+)
 from reenact.cli.table import describe_counts
 from reenact.cli.terminal import message_of, printable, say, shell_line
-from reenact.cli.volatile import volatile_option
 from reenact.commands.record import RecordingReport, record_command
 from reenact.errors import UsageError
 from reenact.formats.capture import CaptureManifest, RedactionProfile
@@ -38,10 +42,8 @@ from reenact.workspace.scan import LIMIT_BYTES
 @click.option("--force", is_flag=True, help="Replace the capture in DIR when the new one is complete.")
 @click.option("--redact", type=click.Choice(PROFILES), help="What to hide [default; strict if CI is set].")
 @click.option("--durability", type=click.Choice(["process", "disk"]), default="process", show_default=True)
-@click.option(
-    "--upstream", metavar="NAME=URL", multiple=True, help="Forward the gateway's /NAME to this URL."
-)
-@click.option("--port", type=click.IntRange(1, 65535), help="The gateway's port; a free one by default.")
+@upstream_option
+@port_option
 @click.option("--print-env", is_flag=True, help="Print the environment variables of the gateway, and exit.")
 @click.option(
     "--workspace",
@@ -92,7 +94,7 @@ def command(
     files and files whose names suggest keys. {workspace} in COMMAND stands for the folder.
     """
     upstreams = upstreams_of(os.environ, upstream)
-    project_beside(Path.cwd())  # what is wrong with it is said before anything runs
+    project_beside(Path.cwd())  # reports a wrong setting before anything runs
     if print_env:
         return _print_environment(port)
     if not words:
@@ -139,7 +141,7 @@ def _print_environment(port: int | None) -> int:
 
 
 def _replay_line(report: RecordingReport, port: int | None, *, has_files: bool) -> str:
-    """The command that replays what was recorded; what is printed here may end in a log of CI."""
+    """The command that replays the recording, without secrets: CI logs may keep it."""
     options = [] if port is None else ["--port", str(port)]
     options += ["--workspace"] if has_files else []
     line = shell_line(["reenact", "replay", report.path, *options, "--", *report.command])
@@ -148,7 +150,7 @@ def _replay_line(report: RecordingReport, port: int | None, *, has_files: bool) 
 
 
 def first_line(report: RecordingReport) -> str:
-    """What the first line about a recording says."""
+    """The first line that describes a recording."""
     if report.notes:
         return report.notes[0]
     if report.manifest is None:

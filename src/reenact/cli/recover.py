@@ -1,4 +1,4 @@
-"""``reenact recover``: captures that were interrupted, completed."""
+"""``reenact recover``: complete captures that were interrupted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``reenact replay``: a recorded command again, answered from its capture."""
+"""``reenact replay``: run a recorded command again, answered from its capture."""
 
 from __future__ import annotations
 
@@ -9,8 +9,14 @@ from typing import Final
 import click
 
 from reenact.analysis.brief import plural
+from reenact.cli.options import (
+    allow_option,
+    network_option,
+    port_option,
+    repository_option,
+    volatile_option,
+)
 from reenact.cli.terminal import DIFFERS, printable, say
-from reenact.cli.volatile import volatile_option
 from reenact.commands.replay import ReplayReport, replay_command
 from reenact.errors import UsageError
 from reenact.formats.divergence import ReplayDivergence
@@ -23,7 +29,7 @@ from reenact.replayer.volatile import beyond_defaults
 from reenact.store.outfile import write_output
 
 _EXPLAINED: Final = 5
-"""So many divergences are explained to a person; the first is nearly always the cause of the others."""
+"""Divergences that are printed; the first usually causes the others."""
 
 
 @click.command("replay")
@@ -45,16 +51,12 @@ _EXPLAINED: Final = 5
 @click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON object; COMMAND's own stdout goes to stderr."
 )
-@click.option("--network", is_flag=True, help="Let programs other than Python reach other machines.")
-@click.option(
-    "--allow", "allowed", metavar="HOST:PORT", multiple=True, help="Let COMMAND reach this address."
-)
+@network_option
+@allow_option
 @click.option("--strict-output", is_flag=True, help="Different output of COMMAND is a divergence.")
 @click.option("--workspace", is_flag=True, help="Run COMMAND in a new folder with the recorded files.")
-@click.option(
-    "--repository", metavar="FOLDER", help="The git repository with the files that the capture only names."
-)
-@click.option("--port", type=click.IntRange(1, 65535), help="The gateway's port; a free one by default.")
+@repository_option
+@port_option
 @click.argument("words", metavar="-- COMMAND...", nargs=-1, required=True, type=click.UNPROCESSED)
 def command(
     directory: str,
@@ -145,7 +147,7 @@ def _explain(report: ReplayReport) -> None:
 
 
 def _count_accepted(receipt: ReplayReceipt) -> str:
-    """How much differed that means nothing; which it was is in the receipt."""
+    """Count the accepted differences; the receipt lists them."""
     kinds = (receipt.renamed or (), "generated name"), (receipt.times or (), "time")
     counted = " and ".join(plural(len(found), kind) for found, kind in kinds if found)
     return f"; {counted} differed, as in every run" if counted else ""

@@ -1,4 +1,4 @@
-"""``reenact seal``: sign what a run was."""
+"""``reenact seal``: sign a run."""
 
 from __future__ import annotations
 

@@ -1,38 +1,45 @@
-"""``reenact shadow``: recorded runs against a changed agent, prompt or model."""
+"""``reenact shadow``: make recorded runs again with a changed agent, prompt or model."""
 
 from __future__ import annotations
 
-import os
 import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final
 
 import click
 import msgspec
 
 from reenact.canonical import JsonValue
-from reenact.cli.fork import on_miss_option, read_request_change, request_options, show_progress
+from reenact.cli.fork import show_progress
+from reenact.cli.options import (
+    allow_code_option,
+    allow_option,
+    named_upstreams,
+    network_option,
+    on_miss_option,
+    request_options,
+    upstream_option,
+    volatile_option,
+)
 from reenact.cli.terminal import A_PATH, DIFFERS, INTERRUPTED, ON, printable, safe_json
-from reenact.cli.volatile import volatile_option
 from reenact.errors import UsageError
-from reenact.forks.change import OnMiss
+from reenact.forks.change import OnMiss, read_request_options
 from reenact.formats.shadow import ShadowReport, StepsReport
 from reenact.formats.volatile import VolatileRule
-from reenact.gateway.upstreams import upstreams_of
 from reenact.shadowing.experiment import shadow
-from reenact.shadowing.report import html_report, junit_report, report_json, report_lines
+from reenact.shadowing.report import FailOn, html_report, is_bad, junit_report, report_json, report_lines
 from reenact.shadowing.steps import shadow_steps, step_lines
 from reenact.store.outfile import write_output
 
 _WORDS: Final = "words"
 _AT_A_TIME: Final = 4
-"""Requests that wait for a model side by side."""
+"""Model requests sent at the same time."""
 
 
 class _BeforeCommand(click.Command):
-    """Takes what stands behind ``--`` as it is."""
+    """Keeps the words behind ``--`` apart from the arguments."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if "--" in args:
@@ -68,19 +75,10 @@ class _BeforeCommand(click.Command):
     help="When to exit with 1: worse beyond chance, any run failed, any run changed.",
 )
 @volatile_option
-@click.option(
-    "--upstream", metavar="NAME=URL", multiple=True, help="Forward the gateway's /NAME to this URL."
-)
-@click.option("--network", is_flag=True, help="Let programs other than Python reach other machines.")
-@click.option(
-    "--allow", "allowed", metavar="HOST:PORT", multiple=True, help="Let COMMAND reach this address."
-)
-@click.option(
-    "--allow-code",
-    is_flag=True,
-    envvar="REENACT_ALLOW_CODE",
-    help="Run the Python files that reenact.toml names for assertions.",
-)
+@upstream_option
+@network_option
+@allow_option
+@allow_code_option
 @click.option("--all", "every", is_flag=True, help="Also list runs without a difference.")
 @click.option("--json", "json_file", metavar="F", help="Write the report as JSON; - for stdout.")
 @click.option("--junit", "junit_file", metavar="F", type=A_PATH, help="Write JUnit XML.")
@@ -98,7 +96,7 @@ def command(
     jobs: int | None,
     on: str | None,
     output: Path | None,
-    fail_on: Literal["worse", "failed", "changed"],
+    fail_on: FailOn,
     volatile: tuple[VolatileRule, ...],
     upstream: tuple[str, ...],
     network: bool,
@@ -121,9 +119,8 @@ def command(
     Exit status: 0, or 1 as --fail-on says.
     """
     words = click.get_current_context().meta.get(_WORDS, [])
-    known = upstreams_of(os.environ, upstream)
-    named = [each.partition("=")[0] for each in upstream]
-    change = msgspec.to_builtins(read_request_change(model, system, temperature))
+    upstreams = named_upstreams(upstream)
+    change = msgspec.to_builtins(read_request_options(model, system, temperature))
     if step_by_step:
         if words:
             raise UsageError("--step-by-step runs no command; leave it out")
@@ -131,7 +128,7 @@ def command(
             raise UsageError("--step-by-step waits for models, which --on does not make faster; use --jobs")
         if junit_file is not None or html_file is not None:
             raise UsageError("--step-by-step writes --json alone, neither --junit nor --html")
-        return _steps(runs, change, jobs, {name: known[name] for name in named}, json_file, every=every)
+        return _steps(runs, change, jobs, upstreams, json_file, every=every)
     if not words:
         raise click.UsageError("Missing argument '-- COMMAND...'", click.get_current_context())
     report = shadow(
@@ -147,7 +144,7 @@ def command(
         on=on,
         volatile=volatile,
         allow=allowed,
-        upstreams={name: known[name] for name in named},
+        upstreams=upstreams,
         network=network,
         allow_code=allow_code,
         progress_bar=show_progress,
@@ -157,7 +154,7 @@ def command(
     _write(report, json_file, junit_file, html_file)
     if report.is_interrupted:
         return INTERRUPTED
-    return DIFFERS if _is_bad(report, fail_on) else 0
+    return DIFFERS if is_bad(report, fail_on) else 0
 
 
 def _steps(
@@ -206,13 +203,3 @@ def _write_json(report: ShadowReport | StepsReport, json_file: str | None) -> No
         sys.stdout.write(text)
     else:
         write_output(Path(json_file), text.encode())
-
-
-def _is_bad(report: ShadowReport, fail_on: str) -> bool:
-    if not report.comparison.runs:
-        return True
-    if fail_on == "worse":
-        return report.comparison.is_worse
-    if fail_on == "failed":
-        return bool(report.counts["failed"])
-    return report.counts["same"] < report.comparison.runs

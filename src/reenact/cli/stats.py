@@ -1,4 +1,4 @@
-"""``reenact stats``: many runs, counted."""
+"""``reenact stats``: count over runs."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _MAX_ROWS: Final = 30
 
 
 def stats_lines(counted: Stats, latencies: Iterable[float]) -> Iterator[TextLine]:
-    """All of it."""
+    """The report for people."""
     yield from _summary(counted)
     yield from _call_table(counted.calls)
     if counted.models:
@@ -127,7 +127,7 @@ def _latency_chart(latencies: Iterable[float]) -> Iterator[TextLine]:
 
 
 def _bar(share: float, columns: int) -> str:
-    """A bar as long as *share* of *columns*, to an eighth of one."""
+    """A bar over *share* of *columns*, drawn in eighths of a column."""
     eighths = max(round(share * columns * 8), 1 if share else 0)
     return "█" * (eighths // 8) + (_BLOCKS[eighths % 8] if eighths % 8 else "")
 

@@ -1,4 +1,4 @@
-"""How a run looks in the terminal: what it says of itself, a line per step, what was counted."""
+"""A run in the terminal: header, one line per step, counts."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _MAX_GUTTER: Final = 8
 
 
 def header_lines(header: Header, counts: Counts) -> Iterator[TextLine]:
-    """The run as a whole."""
+    """What a run says of itself."""
     yield (Cell(header.path, "bold"),)
     if header.kind in _KINDS:
         yield _field("kind", _KINDS[header.kind])
@@ -72,7 +72,7 @@ def header_lines(header: Header, counts: Counts) -> Iterator[TextLine]:
 
 
 def run_line(header: Header, width: int) -> TextLine:
-    """A run on one line, its path in *width* columns: how it ended, when it began, which model it asked."""
+    """A run on one line: its path in *width* columns, its status, start and model."""
     word = header.status or header.state or header.kind
     style = {"ok": "green", "error": "red"}.get(word, "yellow")
     began = "" if header.created_at_ms is None else _date(header.created_at_ms)
@@ -89,7 +89,7 @@ def _date(at_ms: float) -> str:
 
 
 def footer(counts: Counts, *, is_open: bool, matched: int | None = None) -> Iterator[TextLine]:
-    """What there was, counted."""
+    """The counts of a run."""
     yield ()
     chosen = "" if matched is None else f", {matched:,} shown"
     yield (Cell(f"{plural(counts.events, 'event')}, {describe_counts(counts.kinds)}{chosen}"),)
@@ -109,7 +109,7 @@ def describe_counts(kinds: Mapping[str, int]) -> str:
 
 
 class Layout:
-    """The columns of one listing, fixed before the first line; what no step has gets no column."""
+    """The columns of one listing; a column that would be empty is left out."""
 
     def __init__(self, counts: Counts) -> None:
         self._seq = max(3, len(str(counts.events)))
@@ -137,7 +137,7 @@ class Layout:
         )
 
     def moment(self, moment: StepMoment) -> TextLine:
-        """The same of a step that begins, or ends, or both."""
+        """The beginning or end of a step on one line."""
         step = moment.step
         outcome = Cell(step.came if moment.ends else "", _OUTCOME_STYLES[step.state] if moment.ends else "")
         called = call_text(step) if moment.begins else f"{'  ' * step.depth}⤷ {step.kind} {step.name}"
@@ -169,7 +169,7 @@ class Layout:
 
 
 def call_text(step: RunStep) -> str:
-    """``tool search(query="lamp")``, further in for each call around it."""
+    """``tool search(query="lamp")``, indented by the number of enclosing calls."""
     kind = f"derived {step.kind}" if step.derived else step.kind
     what = f"{'  ' * step.depth}{kind} {step.name}"
     return f"{what}({step.asked})" if step.kind == "tool" else f"{what} {step.asked}"

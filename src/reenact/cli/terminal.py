@@ -1,14 +1,14 @@
-"""What verbs write, and how they end: lines, JSON, a progress bar, errors as one line and an exit status.
+"""The output of verbs: lines, JSON, a progress bar, errors as one line and an exit status.
 
-Nothing that was recorded steers the terminal.
+Recorded text cannot send control sequences to the terminal.
 
 1    CheckFailed, Diverged                 it differs, fails or is rejected
 2    FormatError, StoreError, OSError      the input cannot be read or is invalid
-     RecursionError                        likewise: only what was given is nested so deeply
+     RecursionError                        likewise: the input is nested too deeply
 3    UsageError, click's usage errors      wrong usage
 70   anything else                         a defect of reenact (``EX_SOFTWARE``)
 130  KeyboardInterrupt                     Ctrl-C, as shells say it
-141  BrokenPipeError                       the reader of our output went away, likewise
+141  BrokenPipeError                       the reader of our output closed it, likewise
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from typing import Final, NamedTuple, TypeAlias
 import click
 
 from reenact.canonical import JsonValue
-from reenact.errors import CheckFailed, Diverged, FormatError, StoreError, UsageError
+from reenact.errors import CheckFailed, Diverged, FormatError, StoreError, UsageError, describe_os_error
 
 DIFFERS: Final = 1
 INVALID: Final = 2
@@ -43,7 +43,7 @@ DEBUG_VARIABLE: Final = "REENACT_DEBUG"
 
 
 def report(error: BaseException) -> int:
-    """Say on stderr what went wrong, in one line; the exit status that goes with it."""
+    """Print *error* as one line on stderr and return its exit status."""
     if isinstance(error, SystemExit):
         raise error
     if isinstance(error, BrokenPipeError):
@@ -59,7 +59,7 @@ def report(error: BaseException) -> int:
 
 
 def status_of(error: BaseException) -> int:
-    """The exit status that *error* means."""
+    """The exit status for *error*."""
     if isinstance(error, CheckFailed | Diverged):
         return DIFFERS
     if isinstance(error, FormatError | StoreError | OSError | RecursionError | MemoryError | click.FileError):
@@ -70,17 +70,17 @@ def status_of(error: BaseException) -> int:
 
 
 def message_of(error: BaseException) -> str:
-    """What the user reads: the place first, the remedy last."""
+    """The message for the user: the place first, the remedy last."""
     if isinstance(error, RecursionError):
         return "the input holds values that are nested too deeply to be read"
     if isinstance(error, MemoryError):
         return "there is not enough memory to read the input"
     if isinstance(error, OSError) and error.filename is not None:
-        return f"{os.fsdecode(error.filename)}: {error.strerror}"
+        return describe_os_error(error)
     if isinstance(error, FileNotFoundError) and not _has_working_folder():
         return "the working folder was removed; go to another one"
     if isinstance(error, click.UsageError) and error.ctx is not None:
-        message = " ".join(error.format_message().split())  # click lists choices on lines of their own
+        message = " ".join(error.format_message().split())  # click lists choices on separate lines
         return f"{message.rstrip('.')}; see: {error.ctx.command_path} --help"
     if isinstance(error, click.ClickException):
         return error.format_message()
@@ -103,7 +103,7 @@ def _defect(error: BaseException) -> str:
 
 
 def printable(text: str) -> str:
-    """*text* in one line that cannot steer the terminal: names of files and contents of logs are not ours."""
+    """Escape control characters, so that *text* is one line and harmless to the terminal."""
     if text.isprintable():
         return text
     return "".join(
@@ -113,12 +113,12 @@ def printable(text: str) -> str:
 
 
 def say(message: str) -> None:
-    """One line on stderr that names its speaker."""
+    """Print one line on stderr that begins with our name."""
     sys.stderr.write(f"reenact: {printable(message)}\n")
 
 
 def shell_line(words: Iterable[str]) -> str:
-    """*words* as a line that a shell reads back as they are; control characters are written as escapes."""
+    """Quote *words* for a shell; control characters become escapes."""
     quoted = []
     for word in words:
         if word.isprintable():
@@ -130,13 +130,13 @@ def shell_line(words: Iterable[str]) -> str:
 
 
 def _octal(sign: str) -> str:
-    """Octal, because it ends after three digits whatever follows, unlike ``\\x`` in some shells."""
+    """Escape in octal: it always has three digits, unlike ``\\x`` in some shells."""
     names = {"\n": "\\n", "\t": "\\t", "\\": "\\\\", "'": "\\'"}
     return names.get(sign) or "".join(f"\\{byte:03o}" for byte in os.fsencode(sign))
 
 
 def escape_on_output() -> None:
-    """Let stdout and stderr write an escape where their encoding has no code for a sign."""
+    """Let stdout and stderr escape characters that their encoding lacks."""
     codecs.register_error("reenact-escape", _escape)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
@@ -144,7 +144,7 @@ def escape_on_output() -> None:
 
 
 def _escape(error: UnicodeError) -> tuple[str, int]:
-    """Escapes that are those of JSON too, so that a string in a JSON text stays what it is."""
+    """Escape as JSON does, so that JSON output stays valid and means the same."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
     signs = error.object[error.start : error.end]
@@ -159,7 +159,7 @@ def _discard_stdout() -> None:
 
 
 A_PATH: Final = click.Path(path_type=Path, readable=False)
-"""A path that is looked at by whoever opens it, so that what is wrong with it is said alike everywhere."""
+"""click does not check the path; the function that opens it reports errors, the same for all verbs."""
 JOBS: Final = click.option(
     "-j",
     "--jobs",
@@ -172,11 +172,11 @@ ON: Final = click.option(
     "--on", metavar="ENGINE", help="Run the work on Ray: ray, or ray=ADDRESS for a cluster."
 )
 _WIDTH: Final = 120
-"""Where there is no terminal and no ``COLUMNS``."""
+"""Without a terminal and without ``COLUMNS``."""
 
 
 class Cell(NamedTuple):
-    """A piece of a line; *width* 0 is as wide as the text, a negative one puts the text to the right."""
+    """A piece of a line; *width* 0 fits the text, a negative one aligns it to the right."""
 
     text: str
     style: str = ""
@@ -185,7 +185,7 @@ class Cell(NamedTuple):
     def fit(self) -> str:
         from rich.cells import cell_len, set_cell_size  # slow to import
 
-        text = printable(self.text)
+        text = self.text if self.text.isprintable() else printable(self.text)
         width = abs(self.width)
         if not width:
             return text
@@ -199,12 +199,12 @@ TextLine: TypeAlias = tuple[Cell, ...]
 
 
 def width() -> int:
-    """How many columns there are."""
+    """The number of columns of the terminal."""
     return get_terminal_size((_WIDTH, 24)).columns
 
 
 def printer() -> Callable[[TextLine], None]:
-    """What writes a line to stdout."""
+    """Return the function that writes a line to stdout, in colour on a terminal."""
     return _coloured_printer() if sys.stdout.isatty() else _write_plain
 
 
@@ -230,7 +230,7 @@ _SUSPECT: Final = re.compile(r"[^\n -~]")
 
 
 def safe_json(value: JsonValue, indent: int | None = 2) -> str:
-    """*value* as JSON text that means the same everywhere."""
+    """*value* as JSON text with all unprintable characters escaped."""
     text = json.dumps(value, indent=indent, ensure_ascii=False)
     return _SUSPECT.sub(lambda found: _safe(found[0]), text)
 
@@ -243,7 +243,7 @@ _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
 
 
 def spreadsheet_cell(value: JsonValue) -> JsonValue:
-    """Text that a spreadsheet would run as a formula is quoted the way spreadsheets quote it."""
+    """Quote text that a spreadsheet would run as a formula."""
     if not isinstance(value, str):
         return value
     text = "".join(sign if sign.isprintable() else "�" for sign in value)
@@ -251,17 +251,17 @@ def spreadsheet_cell(value: JsonValue) -> JsonValue:
 
 
 LARGE_BYTES: Final = 16 * 1024 * 1024
-"""From here on work may take a second; smaller files get no bar."""
+"""Smaller files are read within a second and get no bar."""
 
 MANY: Final = 2000
-"""The same where things are counted, not bytes."""
+"""The same limit for a number of items."""
 
 
 @contextmanager
 def progress_bar(total: int, what: str, *, least: int = LARGE_BYTES) -> Iterator[Callable[[int], None]]:
-    """A function that is told how many bytes are done more; quiet where nobody looks or it is over soon.
+    """Give the block a function that takes the number of bytes, or items, done since its last call.
 
-    With *least* something else than bytes is counted, and fewer than that are over soon.
+    No bar is shown without a terminal, or for a *total* below *least*.
     """
     if total < least or not (sys.stdout.isatty() or sys.stderr.isatty()):
         yield lambda _: None
@@ -269,7 +269,7 @@ def progress_bar(total: int, what: str, *, least: int = LARGE_BYTES) -> Iterator
     from rich.console import Console
     from rich.progress import Progress
 
-    # What is printed meanwhile goes above the bar, but never from a file's stream to the terminal's.
+    # Other output goes above the bar, but output to a file is never redirected to the terminal.
     with Progress(
         console=Console(stderr=not sys.stdout.isatty()),
         redirect_stdout=sys.stdout.isatty(),

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import sys
-import time
-from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
 import click
 
+from reenact.cli.options import (
+    allow_code_option,
+)
 from reenact.cli.terminal import A_PATH, DIFFERS, INVALID, ON, printable
+from reenact.cli.terminal import report as report_error
 from reenact.errors import UsageError
 from reenact.formats.result import write_summary
-from reenact.rerun import test
+from reenact.rerun import TestOptions, test, watch_tests
 from reenact.store.outfile import write_output
-from reenact.store.project import PROJECT_FILE
 from reenact.suite.reports import (
     ReportLine,
     all_evidence,
@@ -28,7 +29,6 @@ from reenact.suite.reports import (
 from reenact.suite.runner import SuiteReport
 
 _COLOURS: Final = {"pass": "green", "fail": "red", "error": "magenta", "warning": "yellow"}
-_LOOK_S: Final = 0.5
 
 
 class _Reports(NamedTuple):
@@ -57,12 +57,7 @@ class _Reports(NamedTuple):
 @click.option("--github", is_flag=True, help="Print annotations for GitHub Actions.")
 @click.option("--strict", is_flag=True, help="Treat unknown keys and parameters as errors.")
 @click.option("--watch", is_flag=True, help="Run again whenever a file changes.")
-@click.option(
-    "--allow-code",
-    is_flag=True,
-    envvar="REENACT_ALLOW_CODE",
-    help="Run the Python files that reenact.toml names for assertions.",
-)
+@allow_code_option
 @click.option(
     "--allow-commands",
     is_flag=True,
@@ -104,27 +99,34 @@ def command(
     if not paths:
         raise click.UsageError("Missing argument 'PATH...'", click.get_current_context())
     reports = _Reports(json_file, junit_file, out, github)
+    to_stderr = json_file == "-"
+    options = TestOptions(
+        name=name,
+        tags=tags,
+        strict=strict,
+        out=out,
+        jobs=jobs,
+        on=on,
+        allow_code=allow_code,
+        allow_commands=allow_commands,
+        on_outcome=lambda outcome: _say(test_line(outcome), err=to_stderr),
+    )
+    if not watch:
+        return _explain(test(*paths, **options), reports)
+    for done in watch_tests(*paths, **options):
+        try:
+            _explain(done.result(), reports)
+        except Exception as error:  # also if a report cannot be written
+            report_error(error)
+        click.echo(f"\nwatching {done.watched_files} files; Ctrl-C ends it", err=True)
+    return 0
 
-    def run() -> int:
-        to_stderr = json_file == "-"
-        report = test(
-            *paths,
-            name=name,
-            tags=tags,
-            strict=strict,
-            out=out,
-            jobs=jobs,
-            on=on,
-            allow_code=allow_code,
-            allow_commands=allow_commands,
-            on_outcome=lambda outcome: _say(test_line(outcome), err=to_stderr),
-        )
-        for line in [*all_evidence(report.outcomes), ReportLine(""), last_line(report.summary)]:
-            _say(line, err=to_stderr)
-        _write(reports, report)
-        return INVALID if report.summary.errors else 0 if report.passed else DIFFERS
 
-    return _watch(paths, run) if watch else run()
+def _explain(report: SuiteReport, reports: _Reports) -> int:
+    for line in [*all_evidence(report.outcomes), ReportLine(""), last_line(report.summary)]:
+        _say(line, err=reports.json == "-")
+    _write(reports, report)
+    return INVALID if report.summary.errors else 0 if report.passed else DIFFERS
 
 
 def _say(line: ReportLine, *, err: bool) -> None:
@@ -147,22 +149,6 @@ def _write(reports: _Reports, report: SuiteReport) -> None:
     if reports.github:
         for annotation in workflow_commands(outcomes):
             click.echo(annotation, err=reports.json == "-")
-
-
-def _watch(paths: Sequence[Path], run: Callable[[], int]) -> int:
-    """Run, wait for a change, run again, until Ctrl-C."""
-    from reenact.cli.terminal import report
-    from reenact.suite.runner import snapshot
-
-    while True:
-        before = snapshot([*paths, Path(PROJECT_FILE)])
-        try:
-            run()
-        except Exception as error:
-            report(error)
-        click.echo(f"\nwatching {len(before)} files; Ctrl-C ends it", err=True)
-        while snapshot([*paths, Path(PROJECT_FILE)]) == before:
-            time.sleep(_LOOK_S)
 
 
 def _init(capture: Path, paths: tuple[Path, ...]) -> int:

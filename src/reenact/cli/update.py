@@ -1,30 +1,30 @@
-"""``reenact update``: a recorded command again, answered as far as its capture goes, and recorded beyond."""
+"""``reenact update``: run a recorded command again, and record only what the capture does not have."""
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import click
 
 from reenact.analysis.brief import plural
+from reenact.cli.options import (
+    named_upstreams,
+    port_option,
+    repository_option,
+    upstream_option,
+    volatile_option,
+)
 from reenact.cli.terminal import A_PATH, say
-from reenact.cli.volatile import volatile_option
 from reenact.commands.update import update_command
 from reenact.formats.volatile import VolatileRule
-from reenact.gateway.upstreams import upstreams_of
 
 
 @click.command("update")
 @click.argument("directory", metavar="DIR", type=A_PATH)
-@click.option(
-    "--upstream", metavar="NAME=URL", multiple=True, help="Forward the gateway's /NAME to this URL."
-)
-@click.option("--port", type=click.IntRange(1, 65535), help="The gateway's port; a free one by default.")
+@upstream_option
+@port_option
 @volatile_option
-@click.option(
-    "--repository", metavar="FOLDER", help="The git repository with the files that the capture only names."
-)
+@repository_option
 @click.argument("words", metavar="-- COMMAND...", nargs=-1, required=True, type=click.UNPROCESSED)
 def command(
     directory: Path,
@@ -45,15 +45,18 @@ def command(
 
     Exit status: that of COMMAND.
     """
-    known = upstreams_of(os.environ, upstream)
-    upstreams = {name: known[name] for name in (each.partition("=")[0] for each in upstream)}
     report = update_command(
-        directory, words, upstreams=upstreams, volatile=volatile, port=port, repository=repository
+        directory,
+        words,
+        upstreams=named_upstreams(upstream),
+        volatile=volatile,
+        port=port,
+        repository=repository,
     )
     answered = f"{plural(report.answered, 'call')} answered from the capture"
     status = report.exit_status
     if report.outcome == "failed":
-        say(f"{directory}: left as it was: the command itself failed, with exit status {status}")
+        say(f"{directory}: not updated: the command itself failed, with exit status {status}")
     elif report.outcome == "unchanged":
         say(f"{directory}: unchanged, {answered}")
     else:

@@ -1,4 +1,4 @@
-"""``reenact validate``: actions against their capsule, and against a policy."""
+"""``reenact validate``: check actions against their capsule and a policy."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from reenact.formats.action import ACTION_ID
 from reenact.formats.verifiable import VerifiableRecord
 
 _SHOWN: Final = 10
-"""How many problems of a value and how many models are named to people; --json has all."""
+"""Problems per value, and models, that are printed; --json has all."""
 _SHOWN_VALUES: Final = 20
-"""How many values that are not good are explained to people; of the others there are counts."""
+"""Bad values that are explained; the others are only counted."""
 
 
 @click.command("validate")
@@ -69,14 +69,14 @@ def command(
 
 
 class _Output(Protocol):
-    """Where results go, one by one, and the counts at the end."""
+    """Writes results one by one, and the counts at the end."""
 
     def show(self, judged: Judged, record: VerifiableRecord | FormatError | None) -> None: ...
     def end(self, found: ValidateReport) -> None: ...
 
 
 class _Text:
-    """For people: what is wrong, a line for a single good value, counts for several."""
+    """For people: the problems, a line for a single good value, counts for several."""
 
     def __init__(self, with_records: bool) -> None:
         self._with_records = with_records
@@ -111,7 +111,7 @@ class _Text:
             self._say(_praise(self._good))
 
     def _say(self, *lines: str) -> None:
-        # Records are for programs: where they go, no words stand between them.
+        # Records on stdout are for programs, so text goes to stderr.
         stream = sys.stderr if self._with_records else sys.stdout
         stream.writelines(f"{line}\n" for line in lines)
 
@@ -151,14 +151,14 @@ def _counts(found: ValidateReport) -> Iterator[str]:
 
 
 def _largest(counts: dict[str, int]) -> str:
-    """The first few of *counts*, which begin with the largest."""
+    """The first few of *counts*, which are sorted by size."""
     shown = ", ".join(f"{printable(key)} {count:,}" for key, count in islice(counts.items(), _SHOWN))
     hidden = len(counts) - _SHOWN
     return f"{shown}, and {hidden:,} more" if hidden > 0 else shown
 
 
 class _Json:
-    """For programs: one object, written as it comes, so that a long stream takes no memory."""
+    """For programs: one object, written piece by piece to save memory."""
 
     def __init__(self) -> None:
         self._before = '{"results": [\n'

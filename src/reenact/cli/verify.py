@@ -1,4 +1,4 @@
-"""``reenact verify``: whether an artifact is valid."""
+"""``reenact verify``: check that an artifact is valid."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ from reenact.corpus.batches import VerifyRunsReport, verify_runs
 from reenact.errors import UsageError
 
 _SHOWN: Final = 10
-"""Findings of one code, and items of one fact; --json has all."""
+"""Findings per code, and items per fact, that are printed; --json has all."""
 _STYLES: Final[dict[FindingSeverity, str]] = {"error": "red", "warning": "yellow"}
 _CAPITAL: Final = re.compile(r"(?=[A-Z])")
 
 
 def verdict_lines(report: VerifyReport, held_against: Iterable[str]) -> Iterator[TextLine]:
-    """*report* for people; *held_against* names the other files that took part."""
+    """*report* for people; *held_against* are the other files of the check."""
     yield _verdict(report, held_against)
     facts = [*_facts(report.facts)]
-    width = max((len(name) for name, _ in facts), default=0)
+    width = max(map(len, dict(facts)), default=0)
     for name, value in facts:
         yield Cell("  "), Cell(name, "dim", width + 2), Cell(value)
     if report.findings:
@@ -64,7 +64,7 @@ def _verdict(report: VerifyReport, held_against: Iterable[str]) -> TextLine:
 
 
 def _facts(facts: dict[str, JsonValue]) -> Iterator[tuple[str, str]]:
-    """Each with a name in words; a place and the number of places are one fact."""
+    """Each fact with its name in words; ``position`` and ``of`` become one fact."""
     for name, value in facts.items():
         words = _CAPITAL.sub(" ", name).lower()
         match value:
@@ -88,7 +88,7 @@ def _facts(facts: dict[str, JsonValue]) -> Iterator[tuple[str, str]]:
 
 
 def _finding_lines(findings: list[Finding]) -> Iterator[TextLine]:
-    """Errors first, else in the order in which a code was first found; of each code the first few."""
+    """The first findings of each code, errors first."""
     groups: dict[tuple[FindingSeverity, str], list[Finding]] = {}
     for finding in findings:
         groups.setdefault((finding.severity, finding.code), []).append(finding)
@@ -175,7 +175,7 @@ def command(
         click.echo(json.dumps(report.to_json(), indent=2, ensure_ascii=False))
     else:
         write = printer()
-        for line in verdict_lines(report, [str(other) for other in (receipt, seal, against) if other]):
+        for line in verdict_lines(report, map(str, filter(None, (receipt, seal, against)))):
             write(line)
     return 0 if report.is_good else DIFFERS
 

@@ -1,4 +1,4 @@
-"""``reenact view``: recorded runs in the browser."""
+"""``reenact view``: look at recorded runs in the browser."""
 
 from __future__ import annotations
 
@@ -58,5 +58,5 @@ def command(paths: tuple[Path, ...], port: int | None, no_open: bool, page: Path
 
 
 def _open(url: str) -> None:
-    # A browser that starts in the terminal would stop the server; it gets a thread of its own.
+    # A browser that runs in the terminal would block the server, so it is started in a thread.
     Thread(target=webbrowser.open, args=(url,), daemon=True).start()

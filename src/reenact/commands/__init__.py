@@ -1,1 +1,1 @@
-"""Recording and replaying a command: a program that was not written for it, in any language."""
+"""Recording, replaying, updating and forking a command: any program, in any language."""

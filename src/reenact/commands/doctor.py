@@ -1,7 +1,7 @@
-"""Finding what differs from run to run: rules for it, and the proof that they suffice.
+"""Finding what differs from run to run, and rules for it that a replay has proved.
 
-The command is recorded some times, the last capture is replayed leniently to see what a replay minds, and
-strictly under rules for that; rules that pass are written, others only told.
+The command is recorded several times. The last capture is replayed leniently to find what breaks a replay,
+and strictly with rules for that. Rules that pass are written, others are only reported.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ from reenact.volatile.masking import DEFAULTS, Masking
 
 _INTERRUPTED: Final = 130
 _SIGNALLED: Final = 128
-"""Exit statuses above are those of commands that a signal killed, as shells say it."""
+"""Higher exit statuses mean that a signal killed the command, as in shells."""
 _ROUNDS: Final = 3
-"""A divergence names only so many places; rules for these may bring up others."""
+"""A divergence names a limited number of places; rules for these may reveal others."""
 
 OnRecorded: TypeAlias = Callable[[int, RecordingReport], None]
-"""Told of each recording, and which it was, from 1."""
+"""Called with the number of each recording, from 1, and its report."""
 OnReplay: TypeAlias = Callable[[Path, Literal["lenient", "strict"]], None]
-"""Told of each replay before it begins."""
+"""Called before each replay begins."""
 
 
 class DoctorProof(NamedTuple):
-    """How a replay went."""
+    """The result of a replay."""
 
     verdict: str
     answered: int
@@ -55,19 +55,19 @@ class DoctorProof(NamedTuple):
 
 
 class DoctorReport(NamedTuple):
-    """What differed, and which rules let it."""
+    """What differed, and the rules that allow it."""
 
     captures: list[Path]
     diagnosis: Diagnosis
-    """What differs: its ``sources()`` by place, the calls that not every run made, what no rule covers."""
+    """``sources()`` has the differences by place, ``strays`` the calls that only some runs made."""
     file: Path
-    """Where rules belong."""
+    """The file for rules."""
     rules: list[VolatileRule]
-    """Those that were not there before; they are written if the proof is good."""
+    """The new rules; they are written if the proof is good."""
     proof: DoctorProof
-    """How the last capture replays under them, strictly."""
+    """The strict replay of the last capture with these rules."""
     beside: list[tuple[str, str, int]]
-    """What libraries sent or looked up by themselves, which is not compared: where, what, how often."""
+    """Traffic of libraries that is not compared: host, kind, count."""
 
     @property
     def written(self) -> list[VolatileRule]:
@@ -90,12 +90,12 @@ def doctor_command(
     on_recorded: OnRecorded | None = None,
     on_replay: OnReplay | None = None,
 ) -> DoctorReport:
-    """Record a command *runs* times, for real, and find out what differs from run to run.
+    """Record a command *runs* times, live, and find what differs from run to run.
 
-    What a replay of the last recording would mind gets rules, and a strict replay proves them. Rules that are
-    proved are added to the nearest ``reenact.toml``, or a new one here. The recordings are folders in *path*.
+    Differences that would break a replay get rules, and a strict replay proves them. Proved rules are added
+    to the nearest ``reenact.toml``, or to a new one here. The recordings are folders in *path*.
     """
-    project_file_to_write(Path.cwd())  # what is wrong with it is said before anything runs
+    project_file_to_write(Path.cwd())  # reports a wrong setting before anything runs
     project_rules(Path.cwd())
     project_beside(Path.cwd())
     now = datetime.now().astimezone()
@@ -115,7 +115,7 @@ def doctor_command(
             captures.append(capture)
     finally:
         with suppress(OSError):
-            folder.rmdir()  # only while nothing is in it
+            folder.rmdir()  # only an empty one
 
     def replay(policy: Literal["lenient", "strict"], rules: list[VolatileRule]) -> DoctorProof:
         if on_replay is not None:
@@ -133,7 +133,7 @@ def doctor_command(
 def _examine(
     captures: list[Path], replay: Callable[[Literal["lenient", "strict"], list[VolatileRule]], DoctorProof]
 ) -> DoctorReport:
-    """Compare the captures, and let the last be replayed until it passes or no rule is left to add."""
+    """Compare the captures, and replay the last one until it passes or no more rules can be added."""
     known = project_rules(Path.cwd())
     diagnosis = Diagnosis(Masking([*DEFAULTS, *known]))
     asked = [list(_read_requests(path)) for path in captures]
@@ -167,7 +167,7 @@ def _read_requests(path: Path) -> Iterator[AlignedCall]:
 
 
 def _stop_where_killed(path: Path, status: int) -> None:
-    """Ctrl-C reaches the command; whoever stops that wants no further run."""
+    """Stop after a command that a signal killed: Ctrl-C goes to the command, and ends the doctor too."""
     if status == _INTERRUPTED:
         raise KeyboardInterrupt
     if status > _SIGNALLED:

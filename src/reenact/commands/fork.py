@@ -1,4 +1,4 @@
-"""Forking a command: run it again to a point, change something there, and record what it does then."""
+"""Forking a command: run it again up to a point, change something there, and record the rest."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ from reenact.workspace.replaying import restore_start
 
 
 class ForkReport(msgspec.Struct, frozen=True):
-    """What a forked command came to."""
+    """The result of a forked command."""
 
     path: str
-    """Where the fork is."""
+    """The capture of the fork."""
     parent: str
     at: int
     exit_status: int
-    """Of the command."""
+    """The exit status of the command."""
     shares: ForkShares
     manifest: CaptureManifest
     notes: list[str]
@@ -77,13 +77,12 @@ def fork_command(
     """Run the command *words* again as a fork of the capture in *path*; see :func:`reenact.fork`.
 
     The fork is a capture in *output*, or in a new folder beside *path*. It covers the Python processes of the
-    command and, through the gateway, programs in other languages. Where misses go live, *upstreams* say who
-    is behind the gateway; otherwise *allow* and *network* are those of :func:`reenact.replay_command`. Raises
-    :class:`~reenact.errors.Diverged` where a call is missing or the command differs before the point.
+    command and, through the gateway, programs in other languages. *upstreams* are the addresses that the
+    gateway forwards live calls to; *allow* and *network* are those of :func:`reenact.replay_command`. Raises
+    :class:`~reenact.errors.Diverged` if a call is missing or the command differs before the point.
 
-    With *workspace* the command works among the recorded files, in a folder of its own, as in
-    :func:`reenact.replay_command`: at the point they are those of that step, and the fork has its own from
-    there on.
+    With *workspace* the command works in a new folder with the recorded files, as in
+    :func:`reenact.replay_command`; at the point they are those of that step.
     """
     place = Path(output) if output is not None else new_place(path)
     if is_remote(path):
@@ -98,7 +97,7 @@ def fork_command(
     read, function = read_change(change)
     if function is not None:
         raise UsageError("a function changes a run of this process; give a mapping, or use reenact.fork")
-    project_rules(Path.cwd())  # what is wrong with them is said before anything runs
+    project_rules(Path.cwd())  # reports wrong rules before anything runs
     project_beside(Path.cwd())
     source = ReplaySource(directory)
     plan = make_plan(source, at, read, on_miss)
@@ -110,7 +109,7 @@ def fork_command(
     fence = None if is_open else Fence(os.environ, read_allow(allow).addresses, led.values())
     salt = capture.reader.manifest.redaction.salt_bytes
     if workspace:
-        rules += tuple(project_rules(Path.cwd()))  # they are not found from there
+        rules += tuple(project_rules(Path.cwd()))  # they cannot be found from the new folder
     restoring = restore_start(capture.reader, repository) if workspace else nullcontext()
     capture.open()
     try:
@@ -163,14 +162,14 @@ def fork_command(
                     keep_input=handover.input_copy,
                     cwd=files.cwd if files is not None else None,
                 )
-            halves = _halves(directory, handover, served)
+            halves = _collect_halves(directory, handover, served)
         check_point(plan, source, halves)
         check_answers(halves)
         written = capture.write(halves, source, served.half().ending.workspace_end)
         manifest = note_exit_status(capture.folder, status, printed.end(), written.workspaceEnd)
         capture.accept()
     finally:
-        capture.discard()  # what was accepted is not there any more
+        capture.discard()  # does nothing after accept()
     assert manifest.fork is not ABSENT
     notes = [*(files.notes if files is not None else ()), *(note for half in halves for note in half.notes)]
     if files is None and WorkspaceHistory.has_one(capture.reader):
@@ -179,7 +178,7 @@ def fork_command(
 
 
 def new_place(path: str | Path) -> Path:
-    """A free folder beside the run in *path*."""
+    """A new folder beside the run in *path*."""
     if is_remote(path):
         raise UsageError(f"{remote_name(path)}: the fork cannot be written beside it; name a place with -o")
     directory = Path(local_path(path))
@@ -187,8 +186,8 @@ def new_place(path: str | Path) -> Path:
     return next(place for place in places if not place.exists())
 
 
-def _halves(directory: Path, handover: Handover, served: ServedFork) -> list[ForkHalf]:
-    """What the processes that are part of the run came to, and the gateway; others have made no call."""
+def _collect_halves(directory: Path, handover: Handover, served: ServedFork) -> list[ForkHalf]:
+    """The results of the processes and of the gateway; a process without a result has made no call."""
     for why in handover.notes("absent").values():
         raise UsageError(why)
     problem = served.problem()

@@ -1,4 +1,4 @@
-"""Recording a command: run it as it is, record its Python processes and what comes to the gateway."""
+"""Recording a command: its Python processes, and the requests to the gateway."""
 
 from __future__ import annotations
 
@@ -47,25 +47,25 @@ _EXAMPLES: Final = "OPENAI_BASE_URL, ANTHROPIC_BASE_URL, GOOGLE_GEMINI_BASE_URL 
 
 
 class RecordingReport(msgspec.Struct, frozen=True):
-    """What became of a recorded command."""
+    """The result of recording a command."""
 
     path: str
     command: list[str]
-    """As it was started, without its secrets."""
+    """The words that were run, with secrets redacted."""
     exit_status: int
-    """Of the command."""
+    """The exit status of the command."""
     manifest: CaptureManifest | None
-    """``None`` where there is no whole capture; *notes* or *problem* say why."""
+    """``None`` if the capture is incomplete; *notes* or *problem* say why."""
     notes: list[str]
-    """What the user should know of the recording."""
+    """Remarks on the recording for the user."""
     silence: str
-    """Why no call may have been recorded, where none was."""
+    """If no call was recorded, the likely reason."""
     problem: Exception | None = None
-    """What kept the capture from being completed: the command had done its work by then."""
+    """The error that kept the capture from being completed; the command itself has ended by then."""
     left_out: list[LeftOut] = []
-    """What of the workspace is not in the capture, as it was at the end."""
+    """The files of the workspace that are not in the capture, at the end of the run."""
     kept: str | None = None
-    """Where a whole capture is that could not be put where it was to go."""
+    """Where a complete capture is that could not be stored at its address."""
 
 
 def record_command(
@@ -82,18 +82,19 @@ def record_command(
     workspace_base: Base | None = None,
     workspace_limit_bytes: int = LIMIT_BYTES,
 ) -> RecordingReport:
-    """Run the command *words* as it is and record it in *path*, or in a new folder of ``runs``.
+    """Run the command *words* and record it in *path*, or in a new folder in ``runs``.
 
-    The calls of its Python processes are recorded with no change to their code; programs in other languages
-    as they call their model through a gateway on this host, which listens on *port* and knows *upstreams* by
-    name. With *replace* a capture that is there is replaced once there is a new one. The files of the folder
-    *workspace* are recorded too, as :func:`reenact.capture` says; ``{workspace}`` in *words* stands for it.
+    The calls of its Python processes are recorded without a change to their code. Programs in other languages
+    are recorded by their model calls, through a gateway on this host that listens on *port* and forwards to
+    *upstreams* by name. *replace* replaces an existing capture when the new one is complete. The files of the
+    folder *workspace* are recorded too, as in :func:`reenact.capture`; ``{workspace}`` in *words* stands for
+    it.
 
-    *path* may be an address such as ``s3://bucket/runs/monday``: the run is recorded here, in ``runs``, put
-    there as a whole when the command has ended, and removed here only then.
+    *path* may be an address such as ``s3://bucket/runs/monday``: the run is recorded in ``runs``, uploaded
+    when the command has ended, and then removed here.
     """
     words = tuple(words)
-    project_beside(Path.cwd())  # what is wrong with it is said before anything runs
+    project_beside(Path.cwd())  # reports a wrong setting before anything runs
     store = None if path is None else _open_store(path, replace=replace)
     if path is None or store is not None:
         target = _new_path(words, datetime.now().astimezone())
@@ -106,7 +107,7 @@ def record_command(
         )
     is_replaced = replace and _holds_capture(target)
     new = staging_folder(target) if is_replaced else target
-    place = Path(os.path.realpath(new.parent), new.name)  # the way there may be gone when the command is over
+    place = Path(os.path.realpath(new.parent), new.name)  # stays valid if a parent changes
     claim = claim_folder(new)
     identity = Identity.new()
     served = ServedCapture(
@@ -159,7 +160,7 @@ def record_command(
     except Exception as error:
         if status is None:
             raise
-        # The command has done its work: what became of the recording is told, and changes nothing of that.
+        # The command has ended: a problem of the recording is reported and does not change its exit status.
         problem, manifest = error, None
     finally:
         claim.remove()
@@ -171,7 +172,7 @@ def record_command(
 
 
 def _open_store(path: str | Path, *, replace: bool) -> ObjectStore | None:
-    """The place at an address, found good before the command runs; ``None`` for a path."""
+    """Open the store of an address and check it before the command runs; ``None`` for a path."""
     address = address_in(path)
     if address is None or address.startswith("file:"):
         return None
@@ -185,7 +186,7 @@ def _open_store(path: str | Path, *, replace: bool) -> ObjectStore | None:
 
 
 def _put_into(store: ObjectStore, report: RecordingReport) -> RecordingReport:
-    """Move what was recorded into the *store*; what could not be put there stays here."""
+    """Move the capture into the *store*; if that fails, it stays here."""
     try:
         store.push("", Path(report.path))
     except (StoreError, FormatError, OSError) as error:
@@ -195,7 +196,7 @@ def _put_into(store: ObjectStore, report: RecordingReport) -> RecordingReport:
 
 
 def _look_at_end(scanner: Scanner | None, notes: list[str]) -> str | Absent:
-    """The tree of the files when the command is over."""
+    """Read the files after the command has ended."""
     if scanner is None:
         return ABSENT
     try:
@@ -206,7 +207,7 @@ def _look_at_end(scanner: Scanner | None, notes: list[str]) -> str | Absent:
 
 
 def _remove_if_empty(folder: Path) -> None:
-    """Remove *folder* unless something was recorded in it; files that were looked at are no run."""
+    """Remove *folder* if nothing was recorded; recorded files alone are not a run."""
     with suppress(OSError):
         if os.listdir(folder) == [BLOBS]:
             shutil.rmtree(folder / BLOBS)
@@ -214,14 +215,14 @@ def _remove_if_empty(folder: Path) -> None:
 
 
 def _new_path(words: tuple[str, ...], now: datetime) -> Path:
-    """``runs/agent-20260131-154500``, or with a number behind it where that is taken."""
+    """``runs/agent-20260131-154500``, or with a number appended if that exists."""
     stem = f"{subject(words)}-{now:%Y%m%d-%H%M%S}"
     names = (stem if number == 1 else f"{stem}-{number}" for number in count(1))
     return next(path for path in (Path("runs") / name for name in names) if not path.exists())
 
 
 class _Ended(NamedTuple):
-    """What the one who waited for the command knows of it."""
+    """What is known about the command after it has ended."""
 
     status: int
     printed: PrintedLines
@@ -229,7 +230,7 @@ class _Ended(NamedTuple):
 
 
 def _holds_capture(path: Path) -> bool:
-    """Whether there is a capture to be replaced; one that is being recorded is not."""
+    """Whether there is a capture that may be replaced; one that is being recorded may not."""
     if not path.exists():
         return False
     with suppress(StoreError):
@@ -242,7 +243,7 @@ def _holds_capture(path: Path) -> bool:
 def _finish(
     path: Path, ended: _Ended, handover: Handover, gateway: Gateway, notes: list[str]
 ) -> CaptureManifest | None:
-    """Complete what the command left in *path*; ``None`` where that is no whole capture, which is noted."""
+    """Complete the capture in *path*; ``None``, with a note, if it is incomplete."""
     if not path.is_dir():
         notes.append(f"the capture is lost: {path} was removed while the command ran")
         return None

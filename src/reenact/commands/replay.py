@@ -1,4 +1,4 @@
-"""Replaying a command: run it again, answer every call from its capture, judge what came of it."""
+"""Replaying a command: run it again, answer every call from its capture, and judge the result."""
 
 from __future__ import annotations
 
@@ -43,19 +43,19 @@ from reenact.workspace.replaying import restore_start
 
 
 class ReplayReport(msgspec.Struct, frozen=True):
-    """What a replayed command came to."""
+    """The result of a replayed command."""
 
     path: str
     verdict: Literal["reproduced", "diverged"]
     answered: int
-    """How many calls were answered from the capture."""
+    """The number of calls answered from the capture."""
     exit_status: int
-    """Of the command."""
+    """The exit status of the command."""
     receipt: ReplayReceipt
     hermetic: str
-    """How far it is sure that nobody outside was asked, in words."""
+    """In words: how certain it is that nothing went live."""
     prints_as_recorded: bool = True
-    """Whether the command printed the same lines; true where nothing is known of the recorded ones."""
+    """Whether the command printed the recorded lines; true if none were recorded."""
 
     @property
     def is_reproduced(self) -> bool:
@@ -80,21 +80,21 @@ def replay_command(
 ) -> ReplayReport:
     """Run the command *words* again, every call answered from the capture in *path*; nothing goes live.
 
-    The *policy* is the one given, or of the environment, or of ``reenact.toml``, or strict. Rules for
-    *volatile* values are those of the capture, of the nearest ``reenact.toml`` and these. *allow* names
-    addresses that the command may reach, *network* lets programs that are not Python reach other machines.
-    Where the command prints something else than when it was recorded, that is noted, and with *strict_output*
-    it has diverged. What it prints goes to the file descriptor *stdout*.
+    Without *policy*, ``REENACT_POLICY`` decides, then ``reenact.toml``, then it is ``strict``. *volatile*
+    adds rules to those of the capture and of the nearest ``reenact.toml``. *allow* names addresses that the
+    command may reach, *network* lets programs other than Python reach other machines. If the command prints
+    other output than recorded, a note says so; with *strict_output* it is a divergence. The output of the
+    command goes to the file descriptor *stdout*.
 
-    With *workspace* the files that were recorded are put into a folder of their own, in which the command
-    runs: ``{workspace}`` in *words* stands for it. Where its files are not those of the recording, before a
-    call or at the end, it has diverged. *repository* is where git keeps files that the capture only names.
+    With *workspace* the command runs in a new folder with the recorded files; ``{workspace}`` in *words*
+    stands for it. Files that differ before a call or at the end are divergences. *repository* is the git
+    repository with the files that the capture only names.
     """
     directory, words, rules, allowed = str(path), tuple(words), tuple(volatile), tuple(allow)
     _refuse_malformed(allowed)
     policy = choose_policy(policy, Path.cwd())
     check_on_unmatched(on_unmatched, policy)
-    project_rules(Path.cwd())  # what is wrong with them is said before anything runs
+    project_rules(Path.cwd())  # reports wrong rules before anything runs
     project_beside(Path.cwd())
     reader = CaptureReader(directory)
     recorded = reader.manifest.exitStatus
@@ -102,7 +102,7 @@ def replay_command(
     upstreams = upstreams_of(os.environ) | (run_start.upstreams or {})
     fence = None if network else Fence(os.environ, read_allow(allowed).addresses, upstreams.values())
     if workspace:
-        rules += tuple(project_rules(Path.cwd()))  # they are not found from there
+        rules += tuple(project_rules(Path.cwd()))  # they cannot be found from the new folder
     restoring = restore_start(reader, repository) if workspace else nullcontext()
     with handover_folder() as handover, restoring as files:
         served = ServedReplay(
@@ -148,7 +148,7 @@ def replay_command(
     found = _with_notes(found, fence.notes if fence is not None else [])
     before = reader.manifest.stdout
     difference = None if before is ABSENT else differing_line(before, printed)
-    # Where the run diverged, other output follows from that.
+    # After a divergence, other output is a consequence.
     if before is not ABSENT and difference and found.receipt.verdict != "diverged":
         difference = served.redact(difference)
         found = _with_output_difference(found, difference, before, printed, is_strict=strict_output)
@@ -164,7 +164,7 @@ def replay_command(
 
 
 def _compare_files(replayed: Replayed, served: ServedReplay) -> Replayed:
-    """The files at the end, compared where nothing else differs: otherwise that follows from it."""
+    """Compare the files at the end, unless something else differs: then they are a consequence."""
     if replayed.receipt.verdict == "diverged" or served.context.files is None:
         return replayed
     divergence = served.context.files.at_end()
@@ -172,7 +172,7 @@ def _compare_files(replayed: Replayed, served: ServedReplay) -> Replayed:
 
 
 def _hermetic_claim(run_start: RunStartData, fence: Fence | None) -> str:
-    """How far it is sure that nobody outside was asked."""
+    """In words: how certain it is that nothing went live."""
     if run_start.upstreams is ABSENT:
         return "nothing went live"
     return "nothing left this machine" if fence is not None and fence.stands else "nothing was passed on"
@@ -181,7 +181,7 @@ def _hermetic_claim(run_start: RunStartData, fence: Fence | None) -> str:
 def _collect_replays(
     directory: str, handover: Handover, served: ServedReplay, run_start: RunStartData
 ) -> Replayed:
-    """What the gateway saw and the processes of the command reported, as one."""
+    """Merge the reports of the gateway and of the processes."""
     assert served.receipt is not None
     through_gateway = Replayed(served.answered, served.receipt)
     if run_start.python is ABSENT and run_start.upstreams is not ABSENT:
@@ -212,7 +212,7 @@ def _merge_replays(first: Replayed, second: Replayed) -> Replayed:
 
 
 def _find_name_conflicts(one: ReplayReceipt, other: ReplayReceipt) -> Iterator[ReplayDivergence]:
-    """Names that two processes of the run paired with different ones."""
+    """Generated names that two processes mapped to different recorded names."""
     by_recorded = {each.recorded: each for each in one.renamed or ()}
     by_live = {each.live: each for each in one.renamed or ()}
     for each in other.renamed or ():
@@ -229,14 +229,14 @@ def _find_name_conflicts(one: ReplayReceipt, other: ReplayReceipt) -> Iterator[R
 
 
 def _collect_processes(directory: str, handover: Handover, run_start: RunStartData) -> Replayed:
-    """What the Python processes of the command reported, as one."""
+    """Merge the reports of the Python processes."""
     for why in handover.notes("absent").values():
         raise UsageError(why)
     for why in handover.notes("failed").values():
         raise StoreError(why)
     replays = handover.replays()
     acted = [replay for replay in replays.values() if replay.root or replay.receipt.liveCallsRefused]
-    acted.sort(key=lambda replay: replay.root != ROOT)  # of many fingerprints the first process's is kept
+    acted.sort(key=lambda replay: replay.root != ROOT)  # only the first process's fingerprint is kept
     has_diverged = any(replay.receipt.verdict == "diverged" for replay in acted)
     recorded = recorded_processes(run_start)
     killed = set() if has_diverged else _find_killed_again(directory, handover, recorded)
@@ -257,7 +257,7 @@ def _collect_processes(directory: str, handover: Handover, run_start: RunStartDa
 def _find_killed_again(
     directory: str, handover: Handover, recorded: dict[str, ProcessData]
 ) -> set[str | None]:
-    """The first lanes of processes that were killed in the recording and have been again."""
+    """The first lanes of processes that were killed both in the recording and now."""
     reported, roots = handover.replays(), handover.notes("plays")
     cut_off = {pid: roots.get(pid, "") for pid in handover.notes("started") if pid not in reported}
     for pid, root in cut_off.items():
@@ -268,7 +268,7 @@ def _find_killed_again(
 
 
 def _find_missing_processes(directory: str, roots: Iterable[str]) -> Iterator[ReplayDivergence]:
-    """The calls of recorded processes that nobody was; those inside a call come with it, or not at all."""
+    """The calls of recorded processes that no process has replayed, except calls inside an answered call."""
     for root in roots:
         for divergence in left_over(
             ReplaySource(directory, lanes_of(root), root, project_beside(Path.cwd()))
@@ -278,7 +278,7 @@ def _find_missing_processes(directory: str, roots: Iterable[str]) -> Iterator[Re
 
 
 def _compare_exit_status(replayed: Replayed, recorded: int | None, status: int) -> Replayed:
-    """A run that made all its calls but ended otherwise is not reproduced either."""
+    """Another exit status is a divergence, also if all calls were made."""
     if replayed.receipt.verdict == "diverged" or recorded in (None, status):
         return replayed
     divergence = ReplayDivergence(
@@ -299,7 +299,7 @@ def _refuse_malformed(allowed: tuple[str, ...]) -> None:
 def _with_output_difference(
     replayed: Replayed, difference: str, recorded: PrintedLines, printed: Printed, *, is_strict: bool
 ) -> Replayed:
-    """*replayed* with what the command printed otherwise: a note, or a divergence."""
+    """Add the difference of the printed output to *replayed*, as a note or a divergence."""
     if not is_strict:
         return _with_notes(replayed, [difference])
     divergence = ReplayDivergence(
@@ -312,7 +312,7 @@ def _with_output_difference(
 
 
 def _with_divergences(replayed: Replayed, *found: ReplayDivergence) -> Replayed:
-    """*replayed* with what only the one who waited for the processes could find."""
+    """Add the divergences that are known only after all processes have ended."""
     if not found:
         return replayed
     divergences = [*replayed.receipt.divergences, *(divergence.to_json() for divergence in found)]

@@ -1,4 +1,4 @@
-"""Updating a recorded command: run it again, answer what its capture still has, record what it has not."""
+"""Updating a recorded command: run it again, answer recorded calls, and record new ones."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ from reenact.workspace.replaying import restore_start
 
 
 class UpdateReport(msgspec.Struct, frozen=True):
-    """What an updated command came to."""
+    """The result of an updated command."""
 
     path: str
     outcome: Literal["updated", "unchanged", "failed"]
-    """``failed`` where the command did not end as it did before: then the capture is left as it was."""
+    """``failed`` if the exit status differs from the recorded one; the capture then stays unchanged."""
     exit_status: int
-    """Of the command."""
+    """The exit status of the command."""
     answered: int = 0
-    """How many calls were answered from the capture."""
+    """The number of calls answered from the capture."""
     new_events: int = 0
 
 
@@ -57,15 +57,15 @@ def update_command(
 ) -> UpdateReport:
     """Run the command *words* again and record only what the capture in *path* does not have.
 
-    Calls that it still has are answered from it; others are really made. What comes of it takes the capture's
-    place in one step when the command has ended as it did before. *upstreams* by name go before those of the
-    capture. What the command prints goes to the file descriptor *stdout*.
+    Recorded calls are answered from it; others are really made. The result replaces the capture in one step
+    if the command ends as it did before. *upstreams* override those of the capture. The output of the command
+    goes to the file descriptor *stdout*.
 
-    Where the capture has files, the command works among them in a folder of its own, which begins as the
-    recorded run did, as in :func:`reenact.replay_command`; *repository* is as there.
+    If the capture has files, the command works in a new folder with them, as in
+    :func:`reenact.replay_command`; *repository* is as there.
     """
     directory, rules = Path(path), tuple(volatile)
-    project_rules(Path.cwd())  # what is wrong with them is said before anything runs
+    project_rules(Path.cwd())  # reports wrong rules before anything runs
     reader = CaptureReader(directory)
     restoring = restore_start(reader, repository) if WorkspaceHistory.has_one(reader) else nullcontext()
     run_start, recorded = read_run_start(reader), reader.manifest.exitStatus
@@ -76,7 +76,7 @@ def update_command(
     try:
         with handover_folder() as handover, restoring as files:
             if files is not None:
-                rules += tuple(project_rules(Path.cwd()))  # they are not found from there
+                rules += tuple(project_rules(Path.cwd()))  # they cannot be found from the new folder
             served = ServedUpdate(
                 directory,
                 known,
@@ -108,7 +108,7 @@ def update_command(
                     printed=printed,
                     cwd=files.cwd if files is not None else None,
                 )
-            halves = _halves(directory, handover, served)
+            halves = _collect_halves(directory, handover, served)
         if status != (0 if recorded is ABSENT else recorded):
             return UpdateReport(str(path), "failed", status)
         merged = updated.merge(halves, served.half().ending.workspace_end)
@@ -116,25 +116,25 @@ def update_command(
             note_exit_status(updated.folder, status, printed.end(), merged.workspaceEnd)
             updated.accept()
     finally:
-        updated.discard()  # what was accepted is not there any more
+        updated.discard()  # does nothing after accept()
     outcome: Literal["updated", "unchanged"] = "updated" if updated.is_changed else "unchanged"
     return UpdateReport(str(path), outcome, status, updated.answered, updated.asked)
 
 
-def _halves(directory: Path, handover: Handover, served: ServedUpdate) -> list[UpdateHalf]:
-    """What the processes that are part of the run came to, and the gateway; others have made no call."""
+def _collect_halves(directory: Path, handover: Handover, served: ServedUpdate) -> list[UpdateHalf]:
+    """The results of the processes and of the gateway; a process without a result has made no call."""
     for why in handover.notes("absent").values():
         raise UsageError(why)
     for why in [*handover.notes("failed").values(), *handover.notes("left-out").values()]:
-        raise StoreError(f"{directory}: left as it was: {why}")
+        raise StoreError(f"{directory}: not updated: {why}")
     reports = handover.notes("updated")
     for pid in handover.notes("plays"):
         if pid not in reports:
-            raise StoreError(f"{directory}: left as it was: {handover.process(pid)} did not end normally")
+            raise StoreError(f"{directory}: not updated: {handover.process(pid)} did not end normally")
     halves = sorted(halves_from(reports.values()), key=lambda half: str(half.root))
     through_gateway = served.half()
     if through_gateway.has_acted or read_run_start(served.context.source.reader).upstreams is not ABSENT:
         halves.append(through_gateway)
     if not any(half.has_acted for half in halves):
-        raise CheckFailed(f"{directory}: left as it was: the command made no call that reenact sees")
+        raise CheckFailed(f"{directory}: not updated: the command made no call that reenact sees")
     return halves

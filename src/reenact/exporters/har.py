@@ -78,11 +78,11 @@ def _entry_of(
     if not isinstance(answer, dict) or "status" not in answer:
         lose(Loss(came.seq, kind, None, "it failed before there was an answer"))
         return None
-    recorded_headers = asked.data.headers or {}
+    recorded_headers = asked.data.headers if isinstance(asked.data.headers, dict) else {}
     headers = [
         {"name": name, "value": value} for name, value in recorded_headers.items() if isinstance(value, str)
     ]
-    post = _post_of(request, recorded_headers.get("content-type", ""))
+    post = _post_of(request, str(recorded_headers.get("content-type", "")))
     if "parts" in request:
         lose(Loss(asked.seq, kind, "request", "the bytes of a multipart body are not kept"))
     pieces = came.data.pieces

@@ -1,1 +1,1 @@
-"""What if: a recorded run again, with one thing changed on the way."""
+"""Forks: recorded runs made again, with something changed on the way."""

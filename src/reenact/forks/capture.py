@@ -1,4 +1,4 @@
-"""A fork as a capture: what it shares with its parent by reference, and what came behind, in its order."""
+"""Writing a fork as a capture: the shared events by reference, and the new events in order."""
 
 from __future__ import annotations
 
@@ -55,23 +55,23 @@ from reenact.workspace.history import WorkspaceHistory, blobs_below, tree_in_eve
 
 _decode: Final = msgspec.json.Decoder().decode
 _OWN: Final = ("run_start", "run_end")
-"""Events that the fork has once, whichever process tells them."""
+"""Events that the fork has once, whichever process reports them."""
 
 
 class ForkHalf(Half, frozen=True, kw_only=True):
-    """What the fork of one process came to."""
+    """The result of forking one process."""
 
     happenings: list[Happening]
     taken: list[int]
-    """The recorded calls that were answered again, by the numbers of their events."""
+    """The event numbers of the recorded calls that were answered again."""
     is_other: bool
-    """Whether it went its own way."""
+    """Whether it has left the recording."""
     changed_line: str | None = None
     nearest: int = 0
     live: int = 0
     notes: tuple[str, ...] = ()
     places: Mapping[str, str] = msgspec.field(default_factory=dict)
-    """The folders that the run had of its own."""
+    """The folders of this run."""
 
     @property
     def has_acted(self) -> bool:
@@ -79,7 +79,7 @@ class ForkHalf(Half, frozen=True, kw_only=True):
 
 
 def refuse_place(place: Path, parent: Path) -> None:
-    """Raise where no fork of *parent* can be made in *place*."""
+    """Raise if a fork of *parent* cannot be written to *place*."""
     refuse_taken(place)
     target = Path(os.path.realpath(place))
     if target.is_relative_to(os.path.realpath(parent)):
@@ -87,7 +87,7 @@ def refuse_place(place: Path, parent: Path) -> None:
 
 
 class ForkedCapture:
-    """The capture of a fork of *parent*, made beside *place* until it is whole."""
+    """The capture of a fork of *parent*, written beside *place* until it is complete."""
 
     def __init__(
         self,
@@ -99,7 +99,7 @@ class ForkedCapture:
         standalone: bool = False,
         secrets: Sequence[str] = (),
     ) -> None:
-        """*secrets* are hidden in what is told of the change, as in every event."""
+        """*secrets* are redacted in the description of the change, as in every event."""
         self._secrets = secrets
         self._parent = parent.absolute()
         self.place = Path(os.path.realpath(place)) if place.is_symlink() else place.absolute()
@@ -111,11 +111,11 @@ class ForkedCapture:
         self.seed = _seed_of(self.reader.manifest, identity.capture_id, identity.run_id)
         self.folder = staging_folder(self.place)
         self.blobs = BlobStore(self.folder / BLOBS)
-        """Where payloads of new events go, from any process."""
+        """For payloads of new events of all processes."""
         self.manifest: CaptureManifest | None = None
 
     def open(self) -> None:
-        """Begin to make it."""
+        """Create the folder of the fork."""
         self._run = RunDir.create(self.folder, seed_codec.to_bytes(self.seed) + b"\n")
 
     def write(
@@ -124,10 +124,10 @@ class ForkedCapture:
         source: ReplaySource | None = None,
         workspace_end: str | None = None,
     ) -> CaptureManifest:
-        """Make it of what all processes came to; :meth:`accept` puts it in its place.
+        """Write it from the results of all processes; :meth:`accept` moves it to its place.
 
-        *source* is the parent's, where its calls are known already. *workspace_end* is the tree of the files
-        at the end, where the run worked among such.
+        *source* is the parent's, if it is open already. *workspace_end* is the tree of the files at the end,
+        if the run worked in recorded files.
         """
         before = self.reader.manifest
         ids = RunIds(self.seed.captureId, self.seed.runId)
@@ -171,7 +171,7 @@ class ForkedCapture:
         return self.manifest
 
     def _portions(self, start: bytes, shared: int) -> Iterator[tuple[bytes, int]]:
-        """The lines of the events that are shared, *start* in the place of the first, and how many."""
+        """The lines of the shared events, with *start* as the first, and their number."""
         yield start + b"\n", 1
         for first in range(2, shared + 1, PORTION_LINES):
             last = min(shared, first + PORTION_LINES - 1)
@@ -180,7 +180,7 @@ class ForkedCapture:
     def _is_same(
         self, source: ReplaySource, halves: Sequence[ForkHalf], start: bytes, end: dict[str, Any]
     ) -> bool:
-        """Whether the fork did all that its parent did, and nothing else."""
+        """Whether the fork did exactly what its parent did."""
         if any(half.is_other or half.changed_line for half in halves) or start != self.reader.line(1):
             return False
         taken = {seq for half in halves for seq in half.taken}
@@ -189,17 +189,17 @@ class ForkedCapture:
         last = _decode(self.reader.line(len(self.reader)))
         was, now = last["data"], end["data"]
         if "entered" in was and set(was["entered"]) <= set(now.get("entered", ())):
-            now = now | {"entered": was["entered"]}  # more of the program's files may be, by chance
+            now = now | {"entered": was["entered"]}  # the program may have written more files, by chance
         return bool(last["type"] == "run_end" and was == now)
 
     def _has_same_files(self, halves: Sequence[ForkHalf], workspace_end: str | None) -> bool:
-        """Whether the files were as in the parent all the time, where the fork worked among such."""
+        """Whether the files always equalled those of the parent."""
         if workspace_end is None:
             return True
         history = WorkspaceHistory(self.reader)
         known = {state.tree for state in history.states}
-        told = {tree for half in halves for happening in half.happenings if (tree := _tree_in(happening))}
-        return workspace_end == history.end_tree and told <= known | {workspace_end}
+        trees = {tree for half in halves for happening in half.happenings if (tree := _tree_in(happening))}
+        return workspace_end == history.end_tree and trees <= known | {workspace_end}
 
     def _fork(
         self,
@@ -217,7 +217,7 @@ class ForkedCapture:
             pauses = [*(each for each in pauses if each.afterSeq < pause.afterSeq), pause]
         ordered = ABSENT if above is ABSENT else above.ordered
         if not is_same and ordered is not ABSENT and ordered >= shared:
-            ordered = ABSENT  # all that is behind them tells it
+            ordered = ABSENT  # known from all events after them
         change = self._plan.change
         return Fork(
             parent=ForkParent(
@@ -238,7 +238,7 @@ class ForkedCapture:
         )
 
     def _new_places(self, halves: Sequence[ForkHalf]) -> dict[str, str]:
-        """Folders of this run, and of forks before it, that the first run had not."""
+        """The folders of this run and of its parents that the first run did not have."""
         above = self.reader.manifest.fork
         before = dict(above.places or {}) if above is not ABSENT else {}
         first = _decode(self.reader.line(1))["data"].get("places") or {}
@@ -251,7 +251,7 @@ class ForkedCapture:
         return _decode(make_redactor(redaction.profile, self._secrets, salt).redact_json(text))
 
     def _keep_blobs(self, lines: Sequence[bytes], workspace_end: str | None, *, is_whole: bool) -> None:
-        """Those that its own events need, and no others."""
+        """Copy the blobs that its own events need."""
         used = {digest for line in lines if b'"$blob"' in line for digest in blobs_in(_decode(line)["data"])}
         own = {*self.blobs}
 
@@ -261,7 +261,7 @@ class ForkedCapture:
         seen: set[str] = set()
         trees = [tree_in_event(_decode(line)) for line in lines if b'"workspace"' in line]
         for tree in filter(None, [*trees, workspace_end]):
-            # A tree that the parent has is there with all that is below it.
+            # A tree of the parent is complete there.
             used |= {*blobs_below(read, tree, seen, lambda digest: is_whole or digest in own)}
         for digest in own - used:
             self.blobs.path_of(digest).unlink()
@@ -270,7 +270,7 @@ class ForkedCapture:
                 self.blobs.put(self.reader.blob(digest))
 
     def accept(self) -> None:
-        """Put it in its place, which is still free."""
+        """Move it to its place, which must still be free."""
         refuse_taken(self.place)
         try:
             self.place.parent.mkdir(parents=True, exist_ok=True)
@@ -279,12 +279,12 @@ class ForkedCapture:
             raise StoreError(f"{self.place}: cannot be written: {error.strerror}") from error
 
     def discard(self) -> None:
-        """Nothing is left of it; does nothing where it was accepted."""
+        """Delete it; does nothing after :meth:`accept`."""
         discard(self.folder)
 
 
 def seed_of_fork(parent: Path, capture_id: str, run_id: str) -> CaptureSeed:
-    """What the fork of those ids begins with, in any of its processes."""
+    """The seed of the fork with these ids, the same in all its processes."""
     return _seed_of(CaptureReader(parent).manifest, capture_id, run_id)
 
 
@@ -296,10 +296,10 @@ def _seed_of(parent: CaptureManifest, capture_id: str, run_id: str) -> CaptureSe
 
 
 def count_shares(source: ReplaySource, plan: ForkPlan, halves: Sequence[ForkHalf]) -> ForkShares:
-    """How calls were answered; the one that was changed counts nowhere."""
+    """Count how calls were answered, without the changed one."""
     taken = {seq for half in halves for seq in half.taken}
     at = source.by_seq.get(plan.at)
-    if plan.change.is_of_outcome or (plan.asks_anew and at is not None and at.type == "llm_request"):
+    if plan.change.changes_outcome or (plan.changes_requests and at is not None and at.type == "llm_request"):
         taken -= {plan.at}
     ends = [call.outcome_seq for call in source.calls if call.seq in taken]
     prefix = len([end for end in ends if 0 < end <= plan.shared])
@@ -312,7 +312,7 @@ def count_shares(source: ReplaySource, plan: ForkPlan, halves: Sequence[ForkHalf
 
 
 class _Suffix:
-    """The events of a fork behind those it shares with its parent."""
+    """The events of a fork after those it shares with its parent."""
 
     def __init__(
         self,
@@ -324,7 +324,7 @@ class _Suffix:
         created_at_ms: float,
     ) -> None:
         self.pause: ForkPause | None = None
-        """What lies between the shared events and these, as soon as there are :meth:`lines`."""
+        """The pause between the shared events and these; set by :meth:`lines`."""
         self._created_at_ms = created_at_ms
         self._reader = reader
         self._blobs = blobs
@@ -333,26 +333,26 @@ class _Suffix:
         self._halves = halves
         self._threshold_bytes = int(reader.manifest.blobThresholdBytes or BLOB_THRESHOLD_BYTES)
         self._began: dict[str, tuple[int, int]] = {}
-        """By a stream's call id: the latest event when it began, and which of the streams it was."""
+        """By call id of a stream: the latest event at its beginning, and the number of the stream."""
         self._openings = count(1)
         self._acts: list[str] = []
-        """What tasks have done since the last event."""
+        """The acts of tasks since the last event."""
         self._calls: set[str] = set()
-        """The calls behind the shared events."""
+        """The calls after the shared events."""
 
     def _shared_events(self, text: bytes) -> Iterator[dict[str, Any]]:
         return (_decode(line) for line in map(self._reader.line, range(1, self._shared + 1)) if text in line)
 
     @cached_property
     def _last_opening(self) -> int:
-        """So many streams have begun before."""
+        """The number of streams that began before."""
         return max(
             (event["data"].get("opening", 0) for event in self._shared_events(b'"opening":')), default=0
         )
 
     @cached_property
     def _derived(self) -> set[bytes]:
-        """What was read from model traffic so far."""
+        """The events derived from model traffic so far."""
         events = self._shared_events(b'"derived":true')
         return {_identity_of(event) for event in events if event["data"].get("derived") is True}
 
@@ -362,11 +362,11 @@ class _Suffix:
         return {_decode(line)["data"].get("callId", "") for line in lines}
 
     def lines(self) -> list[bytes]:
-        """All of them, numbered; their times go on where those of the shared events end."""
+        """The numbered lines; their times continue those of the shared events."""
         lines: list[bytes] = []
         latest_ms = self._reader.event(self._shared).ts
         for event, at_ms in self._events(lines):
-            if at_ms is None:  # it came when it was recorded
+            if at_ms is None:  # it comes at its recorded time
                 latest_ms = max(latest_ms, event["ts"])
             else:
                 latest_ms = self._continue_time(latest_ms, at_ms, self._shared + len(lines))
@@ -378,10 +378,10 @@ class _Suffix:
         return lines
 
     def _continue_time(self, latest_ms: float, at_ms: float, after_seq: int) -> float:
-        """The time of an event that really was at *at_ms*, behind the one of *latest_ms*.
+        """The new time of an event of *at_ms* that follows one of *latest_ms*.
 
-        The first such event follows the one before it at once, or at the distance that it has from the fork's
-        own beginning.
+        The first new event follows its predecessor at once, or at its distance from the beginning of the
+        fork.
         """
         if self.pause is None:
             began_ms = self._created_at_ms if self._shared == 1 else at_ms
@@ -389,9 +389,9 @@ class _Suffix:
         return max(latest_ms, at_ms - self.pause.ms)
 
     def _events(self, lines: list[bytes]) -> Iterator[tuple[dict[str, Any], float | None]]:
-        """In their order, each with when it was; *lines* are those that are made of them so far.
+        """The events in order, each with its time; *lines* are the lines written so far.
 
-        What was changed came when it was recorded, in the parent.
+        The changed outcome has its recorded time.
         """
         changed = {half.changed_line for half in self._halves} - {None}
         changed_by_seq = {_decode(line)["seq"]: line for line in changed if line is not None}
@@ -415,6 +415,7 @@ class _Suffix:
                 event["data"].pop("joined", None)
                 event["data"] |= joined
             event = self._with_order(event)
+            event.pop("laterMs", None)
             if happening.place is not None:
                 event["data"] = _with_place(event["data"], *happening.place)
             self._calls.add(event["data"].get("callId", ""))
@@ -422,15 +423,15 @@ class _Suffix:
             yield self._with_opening(event, is_new=not seq), at_ms
 
     def _with_order(self, event: dict[str, Any]) -> dict[str, Any]:
-        """*event* with what tasks have done before it."""
+        """*event* with the acts of tasks before it."""
         event.pop("order", None)
         acts, self._acts = self._acts[:MOST_ACTS], []
         return event | {"order": count_acts(acts)} if acts else event
 
     def _is_known(self, event: dict[str, Any]) -> bool:
-        """Whether what was read from model traffic stands in the log already."""
+        """Whether the log already has this event, derived from model traffic."""
         if "callId" not in event["data"] and tree_in_event(event) is not None:
-            return False  # the files may be as they were once
+            return False  # the files may have an earlier state again
         identity = _identity_of(event)
         if identity in self._derived:
             return True
@@ -445,7 +446,7 @@ class _Suffix:
         return event | {"data": data | {"opened": opened, "opening": opening}}
 
     def _whole(self, event: dict[str, Any]) -> dict[str, JsonValue]:
-        """A request that repeats one which is none of the fork's says all of it by itself."""
+        """Write a request in full if the one that it refers to is not in the fork."""
         data = event["data"]
         referred = referred_calls(data) - self._calls
         if not referred or referred <= self._shared_calls:
@@ -458,9 +459,9 @@ class _Suffix:
 
 
 def _with_place(data: dict[str, object], lane: str, within: str) -> dict[str, object]:
-    """What is told of a call, made in *lane* and inside the call of that id, if any."""
-    told = {name: value for name, value in data.items() if name != "parent"} | {"lane": lane}
-    return told | {"parent": within} if within else told
+    """The data of a call, with its *lane* and the id of the call that contains it, if any."""
+    moved = {name: value for name, value in data.items() if name != "parent"} | {"lane": lane}
+    return moved | {"parent": within} if within else moved
 
 
 def _tree_in(happening: Happening) -> str | None:
@@ -468,7 +469,7 @@ def _tree_in(happening: Happening) -> str | None:
 
 
 def _in_time(happenings: Sequence[Happening]) -> Iterator[Happening]:
-    """The same in an order that no clock that was set back can change."""
+    """The same in an order that is safe against clocks that were set back."""
     latest_ns = 0
     for happening in happenings:
         latest_ns = max(latest_ns, happening.at_ns)
@@ -476,5 +477,5 @@ def _in_time(happenings: Sequence[Happening]) -> Iterator[Happening]:
 
 
 def _identity_of(event: dict[str, Any]) -> bytes:
-    """A call is made once and ends once, whatever is told of it: a shell may say how long it took."""
+    """The identity of an event: a call begins once and ends once, whatever else its data say."""
     return encode_clean([event["type"], event["data"].get("callId") or event["data"]])

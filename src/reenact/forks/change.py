@@ -1,4 +1,4 @@
-"""What a fork is to do, and to change: the outcome of a call, and what models are asked from there on.
+"""The plan and the change of a fork: the outcome of a call, and the model requests from there on.
 
 An outcome is a tool's result, a value that was read, or the body of an HTTP answer. Paths are those of its
 JSON, as ``$.orders[0].due``.
@@ -7,18 +7,20 @@ JSON, as ``$.orders[0].due``.
 from __future__ import annotations
 
 import builtins
+import json
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from http import HTTPStatus
 from importlib import import_module
+from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 
 from reenact import canonical
 from reenact.canonical import JsonValue
-from reenact.errors import FormatError, UsageError
+from reenact.errors import FormatError, StoreError, UsageError
 from reenact.providers import (
     Provider,
     RequestChange,
@@ -30,47 +32,47 @@ from reenact.providers import (
 from reenact.values.codec import from_json, to_ordered_text
 
 OnMiss: TypeAlias = Literal["fail", "nearest", "live"]
-"""What becomes of a call that the recording does not have."""
+"""How a call is answered that was not recorded."""
 FROM_START: Final = 0
-"""In the place of an event: there is no point, and anything may differ from the beginning on."""
+"""Instead of an event number: no point, everything may differ from the beginning."""
 ChangeFunction: TypeAlias = Callable[[Any], Any]
-"""Gets the recorded outcome, returns the one to answer with, or raises."""
+"""Takes the recorded outcome and returns the new one, or raises."""
 
 _STEP: Final = re.compile(
     r"\.([A-Za-z_][\w-]*)|\[(-?\d+)\]|\[(\"(?:[^\"\\]|\\.)*\")\]|\['((?:[^'\\]|\\['\\])*)'\]"
 )
 _ANSWERS: Final = {"tool_result": "result", "llm_response": "response"}
-_OF_THE_ANSWER: Final = frozenset(
+_ANSWER_MEMBERS: Final = frozenset(
     ("cancelled", "closed", "error", "exact", "modelError", "opened", "opening", "pieces", "valueHash")
 )
-"""What is told of an HTTP answer beside itself."""
-_OF_THE_VALUE: Final = frozenset(("cancelled", "closed", "error", "exact", "pieces", "valueHash"))
-"""Of any other outcome; what says when a stream began stays."""
+"""Members that describe an HTTP answer and do not fit a new one."""
+_VALUE_MEMBERS: Final = frozenset(("cancelled", "closed", "error", "exact", "pieces", "valueHash"))
+"""The same for any other outcome; the beginning of a stream is kept."""
 
 
 class ForkChange(msgspec.Struct, frozen=True, omit_defaults=True):
-    """An outcome is changed in one way, requests in several; none of them changes nothing."""
+    """Changes one outcome in one way, and model requests in several; an empty one changes nothing."""
 
     set: dict[str, Any] = {}
     """New values by path."""
     replace: tuple[object, ...] = ()
-    """The new outcome, where there is one."""
+    """The new outcome in a tuple of one; empty for none."""
     error: str = ""
-    """The exception to raise instead, or the status of an HTTP answer; a message may stand behind a colon."""
+    """The exception to raise, or an HTTP status; a message may follow after a colon."""
     function: str = ""
     """The name of the Python function that changed the outcome."""
     model: str = ""
-    """The model that is asked, at the point and from there on."""
+    """The model to ask from the point on."""
     system: str | None = None
     """The system prompt, likewise."""
     temperature: float | None = None
 
     @property
     def is_any(self) -> bool:
-        return self.is_of_outcome or self.request.is_any
+        return self.changes_outcome or self.request.is_any
 
     @property
-    def is_of_outcome(self) -> bool:
+    def changes_outcome(self) -> bool:
         return bool(self.set or self.replace or self.error or self.function)
 
     @property
@@ -78,12 +80,12 @@ class ForkChange(msgspec.Struct, frozen=True, omit_defaults=True):
         return RequestChange(self.model, self.system, self.temperature)
 
     def with_request(self, request: RequestChange) -> ForkChange:
-        """The same, with models asked as *request* says."""
+        """The same change with this change of model requests."""
         members = msgspec.structs.asdict(request)
         return msgspec.structs.replace(self, **members)
 
     def check(self) -> None:
-        """Raise :class:`UsageError` for what cannot be meant, before anything runs."""
+        """Raise :class:`UsageError` for a contradictory or invalid change."""
         kinds = (self.set, self.replace, self.error, self.function)
         if sum(map(bool, kinds)) > 1:
             raise UsageError("an outcome is changed in one way: choose one of set, replace and error")
@@ -99,27 +101,27 @@ class ForkChange(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class ForkPlan(msgspec.Struct, frozen=True):
-    """What a fork is to do."""
+    """The point, the change and the handling of misses."""
 
     at: int
-    """The number of the event of the call at its point, or FROM_START."""
+    """The event number of the call at its point, or FROM_START."""
     shared: int
-    """So many events are before the point."""
+    """The number of events before the point."""
     change: ForkChange = ForkChange()
     on_miss: OnMiss = "fail"
     is_inherited: bool = False
-    """Models are asked as in the parent, which is a fork itself: what it recorded may answer."""
+    """The model requests are those of the parent, itself a fork, so its recorded answers may be used."""
 
     @property
-    def asks_anew(self) -> bool:
-        """Whether models are asked otherwise than in the parent."""
+    def changes_requests(self) -> bool:
+        """Whether model requests differ from those of the parent."""
         return self.change.request.is_any and not self.is_inherited
 
 
 def read_change(
     given: Mapping[str, Any] | ForkChange | ChangeFunction | None,
 ) -> tuple[ForkChange, ChangeFunction | None]:
-    """A change as Python code gives it, and the function where it is one."""
+    """Read a change that Python code gives; the second value is the function, if it is one."""
     if given is None:
         return ForkChange(), None
     if isinstance(given, ForkChange):
@@ -153,8 +155,74 @@ def read_change(
     return change, None
 
 
+def read_change_options(
+    settings: Iterable[str],
+    replace: Path | None,
+    error: str | None,
+    model: str | None,
+    system: Path | None,
+    temperature: float | None,
+) -> ForkChange:
+    """Build a change from the options of the command line.
+
+    *settings* are texts such as ``$.due="Friday"``, *replace* is a file with JSON, *system* a text file.
+    """
+    if error is not None:
+        error_type(error)
+    change = ForkChange(
+        set=dict(map(_read_setting, settings)),
+        replace=() if replace is None else (_read_replacement(replace),),
+        error=error or "",
+    ).with_request(read_request_options(model, system, temperature))
+    change.check()
+    return change
+
+
+def read_request_options(model: str | None, system: Path | None, temperature: float | None) -> RequestChange:
+    """Build the change of model requests from the options of the command line."""
+    if model is not None and not model.strip():
+        raise UsageError("--model: is empty; name the model to ask")
+    prompt = None if system is None else _read_prompt(system)
+    change = RequestChange(model or "", prompt, temperature)
+    change.check()
+    return change
+
+
+def _read_prompt(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise FormatError("is not UTF-8", file=str(file)) from None
+    except OSError as error:
+        raise StoreError(f"{file}: {error.strerror}") from None
+
+
+def _read_setting(text: str) -> tuple[str, object]:
+    path, mark, value = text.partition("=")
+    if not mark:
+        raise UsageError(f"--set {text}: write PATH=VALUE, as '$.due=\"Friday\"'")
+    try:
+        return path, canonical.read_json(value.encode("utf-8", "surrogateescape"))
+    except FormatError as error:
+        if not error.reason.startswith("not JSON"):
+            raise UsageError(f"--set {text}: {error.reason}") from None
+        quoted = json.dumps(value)
+        raise UsageError(f"--set {text}: {value} is not JSON; a text is written '{path}={quoted}'") from None
+
+
+def _read_replacement(file: Path) -> object:
+    try:
+        text = file.read_bytes()
+    except OSError as error:
+        raise StoreError(f"{file}: {error.strerror}") from None
+    try:
+        return canonical.read_json(text)
+    except FormatError as error:
+        raise FormatError(f"is {error.reason}; put a text in quotes", file=str(file)) from None
+
+
 def read_path(path: str) -> list[str | int]:
-    """The steps of a path; :class:`UsageError` for what is none."""
+    """The steps of a path; :class:`UsageError` for an invalid one."""
     if not path:
         raise UsageError("a path is missing; write one as $.orders[0].due, or $ for the whole outcome")
     rest = path.removeprefix("$")
@@ -185,7 +253,7 @@ def _read_step(
 
 
 def set_at(value: Any, path: str, new: object) -> object:
-    """*value* with *new* at *path*, which must be there; the original is left as it is."""
+    """A copy of *value* with *new* at *path*, which must exist."""
     return _set(value, read_path(path), new, path, "$")
 
 
@@ -213,7 +281,7 @@ def _set(value: object, steps: list[str | int], new: object, path: str, here: st
 
 
 def _refuse_no_exception(name: str, module: str, short: str) -> None:
-    """Of Python's own modules it can be told; other ones may be the agent's alone."""
+    """Refuse a name that is no exception of a standard module; other modules may not be loaded here."""
     try:
         kind = getattr(import_module(module), short, None)
     except ImportError:
@@ -257,9 +325,9 @@ def change_outcome(
     event: dict[str, Any],
     resolve: Callable[[object], object],
 ) -> tuple[dict[str, object], BaseException | None]:
-    """The data of the outcome's *event* with *change* made, and what *function* raised instead, if it did.
+    """Apply *change* to the data of the outcome *event*; the second value is what *function* raised.
 
-    The data hold the new answer as it is, not as it would be stored.
+    The new answer in the data is plain, not in its stored form.
     """
     data: dict[str, Any] = {**event["data"]}
     member = _ANSWERS.get(event["type"], "value")
@@ -281,7 +349,7 @@ def change_outcome(
             "status": 200,
         }
         if "body" not in answer:
-            # A gateway passes all answers on in pieces, also those that are one JSON text.
+            # The gateway records every answer in pieces, also a single JSON text.
             answer["body"] = _join_pieces(from_json(resolve(data.get("pieces"))) or [])
         was = _body_bytes(answer.get("body", ""))
         provider: Provider = data.get("provider", "unknown")
@@ -300,7 +368,7 @@ def change_outcome(
         value, raised = _new_value(change, function, resolve(data["pieces"]) if is_stream else answer)
         if is_stream and raised is None and not isinstance(value, list):
             raise UsageError(f"event {event['seq']} is a stream; its outcome is a list of its items")
-        data = {name: kept for name, kept in data.items() if name not in _OF_THE_VALUE}
+        data = {name: kept for name, kept in data.items() if name not in _VALUE_MEMBERS}
         data |= {"pieces": value, member: answer} if is_stream else {member: value}
         if event["type"] == "tool_result":
             data["ok"] = True
@@ -350,9 +418,9 @@ def _body_text(body: object) -> str:
 
 
 def _with_answer(data: dict[str, Any], member: str, answer: dict[str, Any]) -> dict[str, Any]:
-    """An HTTP answer that came whole; what is told of a model's answer is read anew."""
+    """Set a complete HTTP answer; the members about a model's answer are read from it."""
     answer = {name: value for name, value in answer.items() if name != "decodedFrom"}
-    kept = {name: value for name, value in data.items() if name not in _OF_THE_ANSWER}
+    kept = {name: value for name, value in data.items() if name not in _ANSWER_MEMBERS}
     data = kept | {member: answer}
     if "provider" in data and data["provider"] != "unknown":
         provider: Provider = data["provider"]

@@ -1,8 +1,8 @@
-"""How the calls of a fork are answered: before its point from the recording alone, behind it where it can.
+"""Answering the calls of a fork: before its point from the recording only, after it if possible.
 
-Before the point this is a strict replay. There the change is made. Behind it a call that equals a recorded
-one which nobody has made is answered with its outcome, whatever stood before it; any other is a miss. What
-happens is noted in the order in which it happens; :mod:`reenact.forks.capture` makes the fork's events of it.
+Before the point this is a strict replay. At the point the change is made. After it, a call that equals an
+unused recorded one is answered with its outcome, in any order; any other call is a miss. What happens is
+noted in order; :mod:`reenact.forks.capture` writes the events of the fork from it.
 """
 
 from __future__ import annotations
@@ -46,26 +46,26 @@ _decode: Final = msgspec.json.Decoder().decode
 
 
 class ForkPart(msgspec.Struct, frozen=True, kw_only=True):
-    """One process of a run that is forked, or the gateway."""
+    """One process of a forked run, or the gateway."""
 
     plan: ForkPlan
     seed: CaptureSeed
     blobs: BlobStore
-    """Where payloads of new events go."""
+    """For payloads of new events."""
     function: ChangeFunction | None = None
     call_prefix: str | None = None
-    """What the names of new calls begin with, where not as those of the process that this one is."""
+    """The prefix of new call ids, if it differs from that of the replayed process."""
     on_reached: Callable[[], None] = lambda: None
-    """Hears when the point has come here."""
+    """Called when this process reaches the point."""
     is_reached_elsewhere: Callable[[], bool] = lambda: False
-    """Knows of the other processes."""
+    """Whether another process has reached the point."""
     tree_file: str | None = None
-    """The file by which all of them know what was told of the files."""
+    """The file in which all processes share the latest recorded tree."""
     is_gateway: bool = False
 
 
 class ForkEngine(ReplayEngine):
-    """See the module's docstring."""
+    """A replay engine that makes the change at the point and handles misses after it."""
 
     notes_order = True
 
@@ -85,27 +85,27 @@ class ForkEngine(ReplayEngine):
         self._is_reached = part.plan.at == FROM_START
         self._at = self.noted_from = part.plan.at
         self.is_gateway = part.is_gateway
-        self._asks_anew = part.plan.asks_anew
-        self.changes_outcome = part.plan.change.is_of_outcome
+        self._asks_anew = part.plan.changes_requests
+        self.changes_outcome = part.plan.change.changes_outcome
         self._is_free = False
         self._task_names: dict[Lane, str] = {}
         self._names_taken: set[str] = set()
         self._found = threading.local()
         self._last_asked: dict[str, RecordedCall] = {}
-        """By lane: the latest model call behind the point that was recorded."""
+        """By lane: the latest recorded model call after the point."""
         self._looked_back: set[str] = set()
-        """The lanes whose latest model call before the point was asked for."""
+        """The lanes whose latest model call before the point has been used."""
         self._moved: dict[int, tuple[str, str]] = {}
-        """By the numbers of their events: where calls are made that were made elsewhere."""
+        """By event number: the new lane and containing call of recorded calls that moved."""
         self.nearest = 0
         self.live = 0
-        """How many calls were answered so."""
+        """The number of live calls."""
         self.missed: ReplayDivergence | None = None
-        """The call that was missing, where that ended the fork."""
+        """The miss that ended the fork."""
         self.unchanged: UsageError | None = None
-        """Why the change could not be made, where only its function could tell."""
+        """Why the change function could not be applied."""
         self.changed_line: str | None = None
-        """The event in the place of the recorded outcome at the point."""
+        """The event that replaces the recorded outcome at the point."""
         self.new_events = NewEvents(self.happenings.append, part.blobs, source.reader.manifest)
         self.recorder = (DerivingRecorder if part.is_gateway else ForkRecorder)(
             self.happenings.append,
@@ -123,9 +123,9 @@ class ForkEngine(ReplayEngine):
         return ForkNames(self.source.root, prefix, self.recorded_name)
 
     def recorded_name(self, lane: Lane) -> str:
-        """What *lane* is called in the fork: as the recorded one that it plays.
+        """The name of *lane* in the fork: that of the recorded lane that it replays.
 
-        A task of a run that has gone its own way keeps its name, which no other has.
+        After the fork has left the recording, a new task keeps its own unique name.
         """
         with self._lock:
             if not self._is_free or not is_task(lane):
@@ -141,7 +141,7 @@ class ForkEngine(ReplayEngine):
     # What happens
 
     def happen(self, seq: int, rounds: int | None = None) -> None:
-        """A recorded event has happened again; what is shared with the parent needs no telling."""
+        """Note that a recorded event has happened again; shared events need no note."""
         if seq > self.shared:
             self.happenings.append(Happening(time.time_ns(), seq, place=self._moved.get(seq), rounds=rounds))
 
@@ -151,22 +151,23 @@ class ForkEngine(ReplayEngine):
         return self._is_reached or self.part.is_reached_elsewhere()
 
     @property
-    def is_own_way(self) -> bool:
-        """Whether the run is another one than the recorded one."""
+    def has_left_recording(self) -> bool:
+        """Whether the run has left the recording."""
         return self._is_free
 
     def reach(self) -> None:
-        """The point of the fork has come."""
+        """Note that the point of the fork is reached."""
         self._is_reached = True
         self.part.on_reached()
         if self.changes_outcome:
-            self.go_own_way()
+            self.leave_recording()
 
-    def go_own_way(self) -> None:
-        """The run is another one than the recorded one from now on."""
+    def leave_recording(self) -> None:
+        """Note that the run leaves the recording here."""
         if not self._is_free:
             self._is_free = True
             self.turns.forget_order()
+            self.prints.forget_order()
 
     # What the agent's own tasks do among themselves
 
@@ -186,7 +187,7 @@ class ForkEngine(ReplayEngine):
         self._record_act(what, what if rounds is None else f"{what}{JOINED}{rounds or ''}")
 
     def _record_act(self, what: str, entry: str) -> None:
-        seq = self._order.place(what, is_own_way=self._is_free)
+        seq = self._order.place(what, has_left_recording=self._is_free)
         if seq is not None:
             self.happenings.append(Happening(time.time_ns(), seq, act=entry))
 
@@ -220,10 +221,10 @@ class ForkEngine(ReplayEngine):
     # What comes of calls
 
     def set_aside(self, call: RecordedCall, lane: Lane) -> list[int]:
-        """*call* was made again; what happened inside it comes with it."""
+        """Note that *call* was made again, with everything recorded inside it."""
         self._note_place(call, lane)
         if call.seq == self._at:
-            if self._is_asked_anew(call):
+            if self._is_request_changed(call):
                 self._compare_files_at_point()
                 self.reach()
                 raise CallMissed(call)
@@ -256,13 +257,13 @@ class ForkEngine(ReplayEngine):
             return
         for nested in self._nested.get(call.call_id or "", ()):
             if nested.taken:
-                continue  # it was made elsewhere
+                continue  # it was made in another lane
             nested.taken = True
             yield from {nested.seq, nested.outcome_seq} - {0}
             yield from self._events_inside(nested)
 
     def _look_before(self, call: RecordedCall) -> None:
-        """Tell how the files are before a call that is behind what the parent tells."""
+        """Record the files before a call after the shared events."""
         if call.is_instant or call.beside or call.outcome_seq <= self.shared:
             return
         if call.seq > self._at and self.is_reached and call.may_write:
@@ -270,7 +271,7 @@ class ForkEngine(ReplayEngine):
         self.recorder.look_before(call.call_id, call.parent, is_told=call.seq > self.shared)
 
     def _refuse_other_files(self, call: RecordedCall) -> None:
-        """A tool or program that is called as recorded, but among other files, is another call."""
+        """Treat a tool or program call as new if the files before it differ."""
         divergence = self.files.difference_before(call.seq) if self.files is not None else None
         if divergence is None:
             return
@@ -286,16 +287,16 @@ class ForkEngine(ReplayEngine):
             self.diverge(divergence)
 
     def compare_files(self, recorded: RecordedCall, lane: Lane) -> None:
-        """Behind the point they are the fork's own."""
-        if recorded.seq <= self._at and not self.is_own_way:
+        """After the point the files may differ."""
+        if recorded.seq <= self._at and not self.has_left_recording:
             super().compare_files(recorded, lane)
 
     def change_files(self, recorded: RecordedCall) -> None:
-        """Behind the point something of the fork's own may stand in the way, which stays."""
+        """After the point, files of the fork are not overwritten."""
         try:
             super().change_files(recorded)
         except StoreError as error:
-            if not self.is_own_way:
+            if not self.has_left_recording:
                 raise
             self.note(f"event {recorded.outcome_seq}: not all it did to files was done again: {error}")
 
@@ -310,7 +311,7 @@ class ForkEngine(ReplayEngine):
         is_live: bool = False,
         early: EarlyMatch | None = None,
     ) -> ReplayStep:
-        """What is shared with the parent is replayed like any call; a gateway derives tools from it, too."""
+        """Shared calls are replayed like in any replay; the gateway also derives tool calls from them."""
         if TYPE_CHECKING:
             assert isinstance(engine, ForkEngine)
         is_shared = recorded is not None and 0 < recorded.outcome_seq <= engine.shared
@@ -332,11 +333,11 @@ class ForkEngine(ReplayEngine):
         return step
 
     def make(self, call: Call, lane: Lane, asked: RecordedCall | None = None) -> Step:
-        """The step of a call that is none of the recorded ones; *asked* is it as the agent asked it."""
-        self.go_own_way()
+        """Make the step of a new call; *asked* is the call as the agent made it."""
+        self.leave_recording()
         with self._lock:
             self._lanes.note_miss(lane)
-        call = self._asked_otherwise(call)
+        call = self._with_changed_request(call)
         if self.plan.on_miss == "live":
             self.live += 1
             return self._record(call, lane)
@@ -349,8 +350,8 @@ class ForkEngine(ReplayEngine):
         self.nearest += 1
         return NearestStep(self, nearest, lane, self._record(call, lane))
 
-    def _is_asked_anew(self, call: RecordedCall) -> bool:
-        """Whether the recorded *call* is to be asked otherwise."""
+    def _is_request_changed(self, call: RecordedCall) -> bool:
+        """Whether the request of the recorded *call* is to be changed."""
         if call.type != "llm_request" or not self._asks_anew or self.changes_outcome:
             return False
         request, provider = self.source.request(call), self.source.data(call.seq)["provider"]
@@ -359,16 +360,16 @@ class ForkEngine(ReplayEngine):
         return is_known and bool(ask_otherwise(provider, request["url"], request["body"], change).undo)
 
     def _is_new_question(self, call: Call) -> bool:
-        """Whether a model is asked something that nobody has asked in the parent."""
+        """Whether this model request does not occur in the parent."""
         if not self._asks_anew or call.ask_otherwise is None or not self.is_reached:
             return False
         with self._lock:
             self.settle()
             self.refuse_when_over(CALL_TYPES[call.kind], self._name(call))
-        return self._asked_otherwise(call) is not call
+        return self._with_changed_request(call) is not call
 
-    def _asked_otherwise(self, call: Call) -> Call:
-        """*call* with what the fork has models asked; replay knows it by what the agent asked."""
+    def _with_changed_request(self, call: Call) -> Call:
+        """*call* with the changed request; a replay matches it by the request of the agent."""
         other = None
         if call.ask_otherwise is not None and self.plan.change.request.is_any:
             other = call.ask_otherwise(self.plan.change.request)
@@ -378,19 +379,19 @@ class ForkEngine(ReplayEngine):
         as_asked = {"asked": msgspec.to_builtins(other.undo), "askedHash": digest_of_bytes(text)}
         facts = other.call.facts
         return msgspec.structs.replace(
-            other.call, facts=lambda: (facts() if callable(facts) else facts) | as_asked
+            other.call, facts=lambda: {**(facts() if callable(facts) else facts), **as_asked}
         )
 
     def _record(self, call: Call, lane: Lane) -> CaptureStep:
         if call.kind == "llm":
-            before = self._asked_before(self.recorded_name(lane))
+            before = self._latest_model_call(self.recorded_name(lane))
             if before is not None and before.call_id is not None:
                 written = self.source.data(before.seq)["request"]
                 self.recorder.know(before.call_id, self.source.reader.resolve(written))
         return self.recorder.step(call, lane)
 
-    def _asked_before(self, lane: str) -> RecordedCall | None:
-        """The latest recorded model call of *lane*, once: what comes next repeats what it asked."""
+    def _latest_model_call(self, lane: str) -> RecordedCall | None:
+        """The latest recorded model call of *lane*, once: the next request refers to it."""
         before = self._last_asked.pop(lane, None)
         if lane in self._looked_back:
             return before
@@ -408,7 +409,7 @@ class ForkEngine(ReplayEngine):
         return found if found is not None and found.outcome_seq and not found.never_ends else None
 
     def _stop(self, lane: Lane, key: Key, request_text: bytes, call: Call | None) -> None:
-        """The call is missing, and that ends the fork."""
+        """End the fork with a missing call."""
         try:
             super().stand_in(lane, key, request_text, call)
         except Diverged as error:
@@ -419,7 +420,7 @@ class ForkEngine(ReplayEngine):
     def stand_in(
         self, lane: Lane, key: Key, request_text: bytes, call: Call | None = None
     ) -> RecordedCall | ReplayDivergence:
-        """Before the point a difference ends the fork; behind it any equal call that nobody made will do."""
+        """Before the point a difference ends the fork; after it any equal unused call matches."""
         if not self.is_reached:
             return super().stand_in(lane, key, request_text, call)
         recorded = None
@@ -429,11 +430,11 @@ class ForkEngine(ReplayEngine):
                 recorded = next(filter(None, found), None)
         if recorded is None:
             raise CallMissed
-        self.go_own_way()
+        self.leave_recording()
         return recorded
 
     def find_equal(self, lane: Lane, keys: Sequence[Key]) -> RecordedCall | None:
-        """Behind the point what stands before an equal call of the own lane does not count."""
+        """After the point, calls before an equal call of the same lane are ignored."""
         if self._is_free:
             with self._lock:
                 ahead = (self._lanes.take(lane, key) or self._lanes.take_ahead(lane, key) for key in keys)
@@ -443,7 +444,7 @@ class ForkEngine(ReplayEngine):
         return super().find_equal(lane, keys)
 
     def _is_others_chance(self, lane: Lane, key: Key) -> bool:
-        """Whether a clock or chance is asked that only another task of the recording has asked."""
+        """Whether only another task of the recording has read this clock or random source."""
         return self._is_free and key.is_chance and self._lanes.is_placed(lane)
 
     def _may_still_come(self, lane: Lane, key: Key, request_text: bytes) -> bool:
@@ -455,7 +456,7 @@ class ForkEngine(ReplayEngine):
         try:
             value = super().instant(instant, lane, produce)
         except CallMissed:
-            lane.calls = calls  # the recorder counts for itself
+            lane.calls = calls  # the recorder has its own counters
             return self._miss_instant(instant, lane, produce)
         except Exception:
             if not self._is_changed_instant():
@@ -464,14 +465,14 @@ class ForkEngine(ReplayEngine):
             if not self._is_changed_instant():
                 return value
         data, _ = self.changed_outcome(self.source.by_seq[self.plan.at])
-        return self._value_in(self.resolved_new(data))
+        return self._value_in(self.resolve_new(data))
 
     def _is_changed_instant(self) -> bool:
         return self._found.seq == self.plan.at and self.changes_outcome
 
     def _miss_instant(self, instant: Instant, lane: Lane, produce: Callable[[], Any]) -> object:
-        """What this process has by itself, a clock or chance, is no miss."""
-        self.go_own_way()
+        """Read a clock or random source for real: that is no miss."""
+        self.leave_recording()
         if instant.is_read and self.plan.on_miss != "live":
             text = encode_clean(self._as_recorded(instant))
             key = Key(instant.type, "", sha256(text).digest())
@@ -491,11 +492,11 @@ class ForkEngine(ReplayEngine):
         return from_json(data.get("value"))
 
     def is_live(self, lane: Lane) -> bool:
-        """Behind the point nothing is guarded where misses go live."""
+        """Whether calls may go live: after the point, if misses go live."""
         return (self.plan.on_miss == "live" and self.is_reached) or super().is_live(lane)
 
     def unfinished_prefix(self) -> RecordedCall | None:
-        """The first recorded call before the point that was not made."""
+        """The first recorded call before the point that was not made again."""
         return next(
             (
                 call
@@ -508,7 +509,7 @@ class ForkEngine(ReplayEngine):
     # The change
 
     def changed_outcome(self, recorded: RecordedCall) -> tuple[dict[str, object], bytes]:
-        """What to answer at the point: data as stored in the fork, and their text."""
+        """The changed outcome at the point: its data as stored in the fork, and their text."""
         self.reach()
         event = _decode(self.source.reader.line(recorded.outcome_seq))
         try:
@@ -518,17 +519,17 @@ class ForkEngine(ReplayEngine):
         except UsageError as error:
             self.unchanged = error
             raise
-        data = self.recorder.stored_outcome(event["type"], data, raised)
+        data = self.recorder.store_outcome(event["type"], data, raised)
         line = encode_clean(event | {"data": data})
         self.changed_line = line.decode()
         return _decode(line)["data"], line
 
-    def resolved_new(self, value: object) -> Any:
-        """*value* of a changed event, whose payloads may be in the fork's own blobs."""
+    def resolve_new(self, value: object) -> Any:
+        """Resolve *value* of a changed event, whose payloads may be in the fork's blobs."""
         if isinstance(value, dict) and "$blob" in value:
-            return self.resolved_new(_decode(self.part.blobs.get(value["$blob"])))
+            return self.resolve_new(_decode(self.part.blobs.get(value["$blob"])))
         if isinstance(value, dict) and "$json" in value:
-            return self.resolved_new(_decode(value["$json"]))
+            return self.resolve_new(_decode(value["$json"]))
         if isinstance(value, dict):
-            return {name: self.resolved_new(child) for name, child in value.items()}
-        return [self.resolved_new(child) for child in value] if isinstance(value, list) else value
+            return {name: self.resolve_new(child) for name, child in value.items()}
+        return [self.resolve_new(child) for child in value] if isinstance(value, list) else value

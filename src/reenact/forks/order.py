@@ -1,15 +1,15 @@
-"""What tasks do among themselves in a fork, and which of it the fork records by itself.
+"""The acts of tasks in a fork (such as ending), and which of them the fork records.
 
-An event says in ``order`` what tasks did before it. A fork shares the first events of its parent, so each act
-is looked up in what the parent's events say:
+The ``order`` of an event lists the acts of tasks before it. A fork shares the first events of its parent, so
+each act is looked up in the events of the parent:
 
     the parent says it in           while the fork equals its parent   once it goes its own way
     an event that is shared         it is there already                it moves behind the shared events
     a later event                   it is recorded                     it is recorded
     no event                        it is not recorded                 it is recorded
 
-An act that moves ends what is shared before the event that said it. Only an act whose place counts
-moves: a task below code that runs in no known order, as a library's, acts when chance has it so.
+If an act moves, the shared events end before the event that lists it. Only acts with a defined order move:
+tasks of a library, for example, may act at any time.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ _decode: Final = msgspec.json.Decoder().decode
 
 
 class ForkOrder:
-    """The acts that the events of the parent say, of which the first *shared* are the fork's, too."""
+    """The acts in the events of the parent, of which the fork shares the first *shared*."""
 
     def __init__(self, acts: Mapping[int, Sequence[Act]], shared: int) -> None:
         self._shared: dict[str, deque[int]] = {}
-        """By act: the numbers of the shared events that say it, as far as it has not come yet."""
+        """By act: the numbers of the shared events that list it, until it has happened again."""
         self.later_rounds: dict[str, int | None] = {}
-        """By act that a later event says: of a timer, when it went off there."""
+        """By act in later events: the recorded time of a timer, else ``None``."""
         for seq, listed in acts.items():
             for act in listed:
                 if seq <= shared:
@@ -45,17 +45,17 @@ class ForkOrder:
                 else:
                     self.later_rounds[act.what] = act.joined
 
-    def place(self, what: str, *, is_own_way: bool) -> int | None:
-        """The shared event from which the act moves, 0 for none; ``None`` where it is not to be recorded."""
+    def place(self, what: str, *, has_left_recording: bool) -> int | None:
+        """The shared event from which the act moves, 0 for none; ``None`` if it is not recorded."""
         events = self._shared.get(what)
         if events:
             seq = events.popleft()
-            return seq if is_own_way and not LaneName(what).is_below_loose else None
-        return 0 if is_own_way or what in self.later_rounds else None
+            return seq if has_left_recording and not LaneName(what).is_below_loose else None
+        return 0 if has_left_recording or what in self.later_rounds else None
 
 
 def moved_acts(happenings: Iterable[Happening]) -> dict[int, list[str]]:
-    """The acts that moved, by the numbers of the shared events that say them."""
+    """The acts that moved, by the numbers of the shared events that list them."""
     moved: dict[int, list[str]] = {}
     for happening in happenings:
         if happening.act and happening.seq:
@@ -64,7 +64,7 @@ def moved_acts(happenings: Iterable[Happening]) -> dict[int, list[str]]:
 
 
 def without_acts(line: bytes, acts: Sequence[str]) -> bytes:
-    """The event of *line*, which does not say *acts*."""
+    """The event of *line* without *acts*."""
     if not acts:
         return line
     event = _decode(line)
@@ -75,14 +75,14 @@ def without_acts(line: bytes, acts: Sequence[str]) -> bytes:
 
 
 def _repeat(entry: str) -> list[str]:
-    """The acts of an *entry* that counts several."""
+    """Expand an *entry* that stands for several acts."""
     name = _name_of(entry)
     count = entry.removeprefix(name)
     return [name] * int(count) if name.endswith((PUT, TOOK)) and count else [entry]
 
 
 def _name_of(entry: str) -> str:
-    """Who did what, without what came of it, when, and how often."""
+    """The task and its act, without result, time and count."""
     lane, mark, _ = entry.partition(ENDED)
     if not mark and FIRED in entry:
         return entry.partition(JOINED)[0]

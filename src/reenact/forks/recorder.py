@@ -1,4 +1,4 @@
-"""What happens in a fork, noted in its order, and how what is new in it is recorded."""
+"""Noting what happens in a fork, in order, and recording what is new."""
 
 from __future__ import annotations
 
@@ -27,28 +27,28 @@ _ANSWERS: Final = {"tool_result": "result", "llm_response": "response"}
 
 
 class Happening(msgspec.Struct, frozen=True, array_like=True):
-    """Something that happened in a fork: a recorded event again, a new one, a stream's beginning, an act."""
+    """Something that happened in a fork: a recorded or new event, the beginning of a stream, or an act."""
 
     at_ns: int
     seq: int = 0
-    """The recorded event that happened again; of an act, the shared one from which it moves."""
+    """The recorded event that happened again; for an act, the shared event from which it moves."""
     line: str = ""
     """The new event."""
     began: str = ""
     """The id of the call whose stream has begun."""
     place: tuple[str, str] | None = None
-    """Of a recorded event that happened elsewhere: its lane, and the id of the call inside which it is."""
+    """For a recorded event that moved: its new lane, and the id of the call that contains it."""
     act: str = ""
-    """What a task did, as an event says it in ``order``."""
+    """The act of a task, as in ``order``."""
     rounds: int | None = None
-    """Of an outcome: how many rounds of the event loop before it something else came in, -1 if at rest.
+    """For an outcome: the event loop rounds since the last other input, -1 if the loop was idle.
 
-    ``None`` where it came when it was recorded.
+    ``None`` if it came at its recorded time.
     """
 
 
 class NewEvents:
-    """Where the events of what is not recorded go; a sink."""
+    """A sink for new events."""
 
     def __init__(
         self, happened: Callable[[Happening], None], blobs: BlobStore, manifest: CaptureManifest
@@ -75,7 +75,7 @@ class NewEvents:
 
 
 class ForkNames(ProcessNames, frozen=True):
-    """Lanes are called as those of the recording that they play."""
+    """Names lanes like the recorded lanes that they replay."""
 
     name_of: Callable[[Lane], str] = lambda lane: lane.name
 
@@ -84,7 +84,7 @@ class ForkNames(ProcessNames, frozen=True):
 
 
 class NumbersBehind(Iterator[int]):
-    """Numbers for calls that none of a recording's has; sought with the first, which takes a while."""
+    """Call numbers beyond those of a recording; the first use reads all of it."""
 
     def __init__(self, reader: CaptureReader) -> None:
         self._reader = reader
@@ -126,18 +126,18 @@ class ForkRecorder(CaptureContext):
         return began
 
     def know(self, call_id: str, request: object) -> None:
-        """A request that is recorded already: what comes need not repeat it."""
+        """Register a recorded request, so that later requests can refer to it."""
         with self._events.lock:
             self._sharing.shrink(call_id, request)
 
     def append(self, event_type: str, data: dict[str, object]) -> None:
-        """Write an event whose data may be written as they are."""
+        """Write an event whose data need no conversion."""
         self._events.append(event_type.encode(), encode_clean(data))
 
-    def stored_outcome(
+    def store_outcome(
         self, event_type: str, data: dict[str, object], raised: BaseException | None
     ) -> dict[str, object]:
-        """The data of a changed outcome, as they can be written."""
+        """The data of a changed outcome in their stored form."""
         member = _ANSWERS.get(event_type, "value")
         data = {**data}
         if raised is not None:
@@ -161,7 +161,7 @@ class ForkRecorder(CaptureContext):
         return data
 
     def derive_from(self, call: Call) -> None:
-        """Only where tools cannot be seen at work is anything read from model traffic."""
+        """Derive nothing: tool calls are recorded directly here."""
 
     def derive_calls(self, call_id: str, lane: str, outcome: dict[str, object]) -> None:
         """Likewise."""

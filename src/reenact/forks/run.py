@@ -1,4 +1,4 @@
-"""A run that is forked: replayed to its point, changed there, and recorded from there on."""
+"""A forked run: replayed up to its point, changed there, and recorded from there on."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ from reenact.workspace.replaying import WorkspaceReplay
 
 _decode: Final = msgspec.json.Decoder().decode
 _REFUSALS: Final = (401, 403, 407)
-"""HTTP statuses of who wants to know who asks."""
+"""HTTP statuses of missing or wrong credentials."""
 _BEFORE: Final = "the run differs from its recording before the point of the fork"
 
 
@@ -56,7 +56,7 @@ def make_plan(
     on_miss: OnMiss,
     function: ChangeFunction | None = None,
 ) -> ForkPlan:
-    """What a fork of *source* is to do; :class:`UsageError` where that cannot be."""
+    """Plan a fork of *source*; :class:`UsageError` if it is impossible."""
     path = source.reader.given
     if on_miss not in get_args(OnMiss):
         raise UsageError(f"on_miss {on_miss!r} is unknown; choose {', '.join(get_args(OnMiss))}")
@@ -71,7 +71,7 @@ def make_plan(
     change = change.with_request(request)
     is_inherited = request == inherited
     if at is None:
-        if change.is_of_outcome:
+        if change.changes_outcome:
             raise UsageError(f"{path}: name the call whose outcome to change; reenact show lists them")
         return ForkPlan(FROM_START, 1, change, on_miss, is_inherited)
     call = source.by_seq.get(at)
@@ -85,18 +85,18 @@ def make_plan(
         raise UsageError(
             f"{path}: event {at} happened inside another call, which is answered as a whole; fork at {place}"
         )
-    if change.is_of_outcome:
+    if change.changes_outcome:
         _try_change(path, source, call, change, function)
     shared = call.seq - 1
-    if change.is_of_outcome:  # which a stream shows when it begins
+    if change.changes_outcome:  # which a stream has at its beginning
         shared = min(call.outcome_seq - 1, call.due_after)
     return ForkPlan(call.seq, shared, change, on_miss, is_inherited)
 
 
 def _inherited_request(path: str, source: ReplaySource, at: int) -> RequestChange:
-    """How models are asked in the parent, where that is a fork itself and *at* lies behind its point."""
+    """The request change of the parent, if it is a fork and *at* is after its point."""
     above = source.fork
-    if above is ABSENT or above.change is ABSENT:
+    if above is ABSENT or not isinstance(above.change, dict):
         return RequestChange()
     known = {name: above.change[name] for name in RequestChange.__struct_fields__ if name in above.change}
     request = msgspec.convert(known, RequestChange)
@@ -123,12 +123,12 @@ def _describe_event(source: ReplaySource, at: int) -> str:
 def _try_change(
     path: str, source: ReplaySource, call: RecordedCall, change: ForkChange, function: ChangeFunction | None
 ) -> None:
-    """Find out before anything runs whether the change can be made."""
+    """Check before anything runs that the change can be made."""
     if not call.outcome_seq:
         raise UsageError(f"{path}: the call at event {call.seq} has no outcome to change")
     if function is not None:
-        return  # it is called once, when its time has come
-    source.reader.event(call.outcome_seq)  # says what is wrong, where it cannot be read
+        return  # it is called only once, at the point
+    source.reader.event(call.outcome_seq)  # raises if it cannot be read
     try:
         change_outcome(change, None, _decode(source.reader.line(call.outcome_seq)), source.reader.resolve)
     except UsageError as error:
@@ -136,7 +136,7 @@ def _try_change(
 
 
 class ForkRun(ReplayRun):
-    """One process of a run that is forked; see :class:`InProcessFork` for one that is alone."""
+    """One process of a forked run; see :class:`InProcessFork` for a run of a single process."""
 
     def __init__(
         self,
@@ -179,12 +179,12 @@ class ForkRun(ReplayRun):
         return self._entered
 
     def left_behind(self) -> list[str]:
-        """The files that the run has written, or that answered calls had."""
+        """The files that the run or answered calls have written."""
         wrote = self._engine.recorded_files()
         return [*wrote, *(place for place in self._written.left_behind() if place not in wrote)]
 
     def close(self, error: BaseException | None) -> None:
-        """End the run, and raise what kept it from being a fork of its recording."""
+        """End the run, and raise the problem if it is no valid fork."""
         engine = self.context
         engine.end()
         self._open.close()
@@ -197,7 +197,7 @@ class ForkRun(ReplayRun):
         self.blocked = [call for call in self._guard.blocked if not call.is_to(engine.source.beside_hosts)]
 
     def problem(self) -> Exception | None:
-        """Why there is no fork, where there is none."""
+        """Why there is no valid fork; ``None`` if there is one."""
         engine = self.context
         if engine.unchanged is not None:
             return engine.unchanged
@@ -216,7 +216,7 @@ class ForkRun(ReplayRun):
         return None
 
     def half(self) -> ForkHalf:
-        """What it came to, after the end."""
+        """The result, after the end."""
         engine = self.context
         ending = engine.new_events.ending
         assert ending is not None
@@ -232,7 +232,7 @@ class ForkRun(ReplayRun):
             argv=self.arguments(),
             happenings=happenings,
             taken=[call.seq for call in engine.source.calls if call.taken],
-            is_other=engine.is_own_way,
+            is_other=engine.has_left_recording,
             changed_line=engine.changed_line,
             nearest=engine.nearest,
             live=engine.live,
@@ -246,7 +246,7 @@ def _as_fork_error(headline: str, found: object, why: str) -> Diverged:
 
 
 class InProcessFork(ForkRun):
-    """A fork of a run that is one process; the block is the agent."""
+    """A fork of a run in one process; the block is the agent."""
 
     def __init__(
         self,
@@ -304,7 +304,7 @@ class InProcessFork(ForkRun):
 
 
 def check_point(plan: ForkPlan, source: ReplaySource, halves: Iterable[ForkHalf]) -> None:
-    """Raise :class:`Diverged` where the run ended without having come to the point of the fork."""
+    """Raise :class:`Diverged` if the run ended before the point of the fork."""
     taken = {seq for half in halves for seq in half.taken}
     last = max(plan.shared, plan.at)
     for call in source.calls:
@@ -320,7 +320,7 @@ def check_point(plan: ForkPlan, source: ReplaySource, halves: Iterable[ForkHalf]
 
 
 def check_answers(halves: Iterable[ForkHalf]) -> None:
-    """Raise :class:`CheckFailed` where models were asked and none of them would, or could, answer."""
+    """Raise :class:`CheckFailed` if models were asked and none answered."""
     asked: dict[str, str] = {}
     why = ""
     lines = (happening.line for half in halves if half.live for happening in half.happenings)
@@ -346,7 +346,7 @@ def _why_unanswered(data: dict[str, object]) -> str:
         return f"refused with {answer['status']}; set its key in the command's environment"
     if answer is not None or not isinstance(error, dict) or data.get("cancelled"):
         return ""
-    if isinstance(rebuild(error), Exception):  # or else somebody did not want the answer any more
+    if isinstance(rebuild(error), Exception):  # otherwise the caller gave up on the answer
         return f"could not be reached ({error.get('message')}); look at the address and the network"
     return ""
 
@@ -367,17 +367,17 @@ def fork(
 ) -> InProcessFork:
     """Replay the capture in *path* to the call at event *at*, make *change* there, and go on.
 
-    Before that point nothing goes live, and a difference raises :class:`~reenact.errors.Diverged`. Behind it
-    a call that equals a recorded one which was not made yet is answered from the recording. Any other is a
-    miss: *on_miss* raises (``fail``), answers as the nearest recorded call was (``nearest``), or really
-    makes it (``live``). *change* is a function that gets the recorded outcome and returns another one, or a
-    mapping: ``{"set": {"$.due": "Friday"}}``, ``{"replace": value}`` or ``{"error": "TimeoutError"}``, and
-    with it or alone ``{"model": "…", "system": "…", "temperature": 0.2}``: from the point on models are
-    asked so. With *at* ``None`` there is no point, and anything may differ from the beginning on. The fork
-    is a capture in *output*, which has what it shares with its parent by reference unless *standalone*.
-    *workspace* is a folder in which the agent works, with the files that were recorded at the start
-    (:func:`reenact.checkout` with ``at=1`` makes it): what answered calls did to them is done again, and the
-    fork has its own files from the point on.
+    Before that point nothing goes live, and a difference raises :class:`~reenact.errors.Diverged`. After it,
+    a call that equals an unused recorded one is answered from the recording. Any other call is a miss:
+    *on_miss* raises (``fail``), answers with the outcome of the nearest recorded call (``nearest``), or
+    really makes the call (``live``). *change* is a function that gets the recorded outcome and returns
+    another one, or a mapping: ``{"set": {"$.due": "Friday"}}``, ``{"replace": value}`` or ``{"error":
+    "TimeoutError"}``, and also or only ``{"model": "…", "system": "…", "temperature": 0.2}``, which changes
+    the model requests from the point on. With *at* ``None`` there is no point, and everything may differ from
+    the beginning. The fork is a capture in *output*; it refers to the events that it shares with its parent,
+    unless *standalone*. *workspace* is a folder in which the agent works, with the recorded files of the
+    start (:func:`reenact.checkout` with ``at=1`` makes it): changes by answered calls are made again, and
+    from the point on the files may differ.
     """
     read, function = read_change(change)
     source = open_source(path, cache(lambda lane: not is_below(lane)))

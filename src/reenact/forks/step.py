@@ -1,4 +1,4 @@
-"""The crossings of a fork: answered from the recording, changed at the point, or made after all."""
+"""The steps of a fork: answered from the recording, changed at the point, or made as new calls."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _decode: Final = msgspec.json.Decoder().decode
 
 
 class CallMissed(Exception):
-    """No recorded call that nobody has made equals this one; *asked* would, but is to be asked otherwise."""
+    """No unused recorded call equals this one; *asked* is one that does, but whose request is changed."""
 
     def __init__(self, asked: RecordedCall | None = None) -> None:
         super().__init__()
@@ -33,7 +33,7 @@ class CallMissed(Exception):
 
 
 class Forking(Replayer, Protocol):
-    """What a step needs of the fork that it belongs to."""
+    """The part of the engine that a step uses."""
 
     plan: ForkPlan
     recorder: ForkRecorder
@@ -42,24 +42,24 @@ class Forking(Replayer, Protocol):
     changes_outcome: bool
 
     @property
-    def is_own_way(self) -> bool:
-        """Whether the run is another one than the recorded one."""
+    def has_left_recording(self) -> bool:
+        """Whether the run has left the recording."""
 
     def make(self, call: Call, lane: Lane, asked: RecordedCall | None = None) -> Step:
-        """The step of a call that is none of the recorded ones; *asked* is it as the agent asked it."""
+        """Make the step of a new call; *asked* is the call as the agent made it."""
 
     def happen(self, seq: int, rounds: int | None = None) -> None:
-        """A recorded event has happened again."""
+        """Note that a recorded event has happened again."""
 
     def changed_outcome(self, recorded: RecordedCall) -> tuple[dict[str, object], bytes]:
-        """What to answer at the point: data as stored in the fork, and their text."""
+        """The changed outcome at the point: its data as stored in the fork, and their text."""
 
-    def resolved_new(self, value: object) -> Any:
-        """*value* of a changed event, whose payloads may be in the fork's own blobs."""
+    def resolve_new(self, value: object) -> Any:
+        """Resolve *value* of a changed event, whose payloads may be in the fork's blobs."""
 
 
 class ForkStep(ReplayStep):
-    """A crossing of a fork: answered from the recording, changed at the point, or made after all."""
+    """A step of a fork: answered from the recording, changed at the point, or made as a new call."""
 
     __slots__ = ("_is_awaited", "_is_changed", "_is_given", "_made")
     _engine: Forking
@@ -67,11 +67,11 @@ class ForkStep(ReplayStep):
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self._made: Step | None = None
-        """What it is where it turned out to be none of the recorded calls while it waited."""
+        """The step of a new call, if that became clear while this one waited."""
         self._is_given = False
         self._is_changed = False
         self._is_awaited = False
-        """Whether a task waits for it, not a thread."""
+        """Whether a task, not a thread, waits for it."""
 
     def wait(self) -> None:
         try:
@@ -119,15 +119,15 @@ class ForkStep(ReplayStep):
             engine.happen(recorded.outcome_seq, self._rounds())
             self._look_after()
         if engine.is_gateway and recorded.type == "llm_request":
-            resolve = engine.resolved_new if self._is_changed else engine.source.reader.resolve
+            resolve = engine.resolve_new if self._is_changed else engine.source.reader.resolve
             engine.recorder.derive_calls(self.call_id, recorded.lane, from_json(resolve(self._data)))
         if self._is_changed and "error" in self._data:
-            raise rebuild(engine.resolved_new(self._data["error"]))
+            raise rebuild(engine.resolve_new(self._data["error"]))
         super()._give()
 
     def _rounds(self) -> int | None:
-        """When the outcome comes, where that is not as it was recorded."""
-        if not self._engine.is_own_way:
+        """When the outcome comes, if not at its recorded time."""
+        if not self._engine.has_left_recording:
             return None
         comes_in = self._is_awaited and not self._recorded.inline and self._lane.has_order
         rounds = self._engine.recorder.rounds_since_last() if comes_in else None
@@ -135,22 +135,22 @@ class ForkStep(ReplayStep):
 
     @property
     def _is_streamed(self) -> bool:
-        """Whether the outcome is one when its last piece was taken; one that was changed may come whole."""
+        """Whether the outcome ends with its last piece; a changed one may come in one piece."""
         return self._recorded.is_stream and (not self._is_changed or "pieces" in self._data)
 
     def _payload(self, member: str) -> object:
         if self._is_changed and self._data.get(member) is not None:
-            return from_json(self._engine.resolved_new(self._data[member]))
+            return from_json(self._engine.resolve_new(self._data[member]))
         return super()._payload(member)
 
     def _leave(self, error: BaseException) -> None:
-        """The caller went away before there was an outcome."""
+        """Handle a caller that went away before the outcome."""
         if self._made is not None or self._is_given or self._is_unmatched or not describe_leaving(error):
             return
         recorded = self._recorded
         self._look_after(is_left=True)
         if recorded.never_ends and recorded.outcome_seq:
-            self._engine.happen(recorded.outcome_seq)  # as it did when it was recorded
+            self._engine.happen(recorded.outcome_seq)  # as in the recording
         elif recorded.outcome_seq > self._engine.plan.shared or not recorded.outcome_seq:
             data: dict[str, object] = {"callId": self.call_id, "cancelled": True}
             if recorded.type == "tool_call":
@@ -175,12 +175,12 @@ class ForkStep(ReplayStep):
             self._look_after()
 
     def _look_after(self, *, is_left: bool = False) -> None:
-        """Tell how the files are now; what is shared with the parent tells it already."""
+        """Record the files after the call, unless it is shared with the parent."""
         engine, recorded = self._engine, self._recorded
         if not recorded.beside and not 0 < recorded.outcome_seq <= engine.plan.shared:
             engine.recorder.look_after(self.call_id, may_write=recorded.may_write and not is_left)
 
-    # Of a call that is made after all
+    # Delegated to the step of a new call
 
     def mark_sent(self) -> None:
         if self._made is not None:
@@ -195,7 +195,7 @@ class ForkStep(ReplayStep):
             self._made.piece(value)
 
     def give_up(self, error: Exception) -> None:
-        """What came cannot be told; see :class:`CaptureStep`."""
+        """The outcome cannot be recorded; see :class:`CaptureStep`."""
         if isinstance(self._made, CaptureStep):
             self._made.give_up(error)
 
@@ -207,7 +207,7 @@ class ForkStep(ReplayStep):
 
 
 class NearestStep(ReplayStep):
-    """A new call that is answered with the outcome of the nearest recorded one."""
+    """A new call, answered with the outcome of the nearest recorded one."""
 
     __slots__ = ("_is_inline", "_recording")
     _engine: Forking
@@ -216,7 +216,7 @@ class NearestStep(ReplayStep):
         super().__init__(engine, nearest, lane)
         self._recording = recording
         self._is_inline = False
-        """Whether it is there at once for a task, which does not give way."""
+        """Whether a task gets it at once, without yielding to others."""
         self.call_id = recording.call_id
 
     def wait(self) -> None:

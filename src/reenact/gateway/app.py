@@ -1,4 +1,4 @@
-"""One request after another: each is an HTTP call like those of the seams, made on behalf of its client."""
+"""The gateway's ASGI application: each request becomes an HTTP call like those of the seams."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from reenact.store.peer import LOOPBACK_NAMES, is_other_user
 async def unless_gone(
     listening: Coroutine[object, object, None], work: Coroutine[object, object, None]
 ) -> None:
-    """Do *work*; it is cancelled when *listening* to the client is over before it."""
+    """Await *work*; it is cancelled if *listening* ends first, because the client has disconnected."""
     working = asyncio.ensure_future(work)
     watching = asyncio.ensure_future(listening)
     try:
@@ -59,8 +59,8 @@ _HOP_BY_HOP: Final = frozenset(
         *("te", "trailer", "transfer-encoding", "upgrade"),
     }
 )
-_OURS_TO_SAY: Final = _HOP_BY_HOP | {"host", "content-length", "expect"}
-"""Of a request's headers: what belongs to the connection between the client and us."""
+_NOT_FORWARDED: Final = _HOP_BY_HOP | {"host", "content-length", "expect"}
+"""Request headers that concern only the connection between the client and us."""
 _BODILESS: Final = (204, 304)
 _MODEL_IS_DONE: Final = (
     *(b"data:[DONE]", b"event:message_stop", b'"type":"message_stop"', b'"done":true', b'"stop_reason":"'),
@@ -68,41 +68,41 @@ _MODEL_IS_DONE: Final = (
     *(b":response.completed", b":response.incomplete", b":response.failed"),
     *(b'"response.completed"', b'"response.incomplete"', b'"response.failed"'),
 )
-"""What clients of a model's stream leave at before the end of the answer; without its spaces."""
+"""Marks in a model's stream after which clients stop reading before the end; spaces are removed."""
 _MARK_BYTES: Final = 40
-"""As much as the first half of a mark may have that two chunks share."""
+"""How many bytes of a chunk are kept to find a mark that is split between two chunks."""
 _PATIENCE_S: Final = 1.0
-"""How long the end of an answer may take after its last chunk; the chunk waits so long, no other does."""
+"""How long the last chunk waits for the end of the answer; other chunks do not wait."""
 _LOCAL_ORIGIN: Final = re.compile(rf"https?://({'|'.join(map(re.escape, LOOPBACK_NAMES))})(:[0-9]+)?")
 _MAX_CODINGS: Final = 4
-"""A path that is percent-coded more often is not meant well."""
+"""A path that is percent-encoded more often is taken for an attack."""
 _STEP_UP: Final = re.compile(r"[\x00-\x20]*\.[\x00-\x20]*\.(?:[\x00-\x20;#?].*)?", re.DOTALL)
-"""Two dots. Parsers drop control characters, servers in Java what stands behind a semicolon."""
+"""Two dots. Parsers drop control characters, Java servers drop what follows a semicolon."""
 _OVERLONG: Final = re.compile("(?:[\xc0\xc1]|\xe0[\x80\x81]|\xf0\x80[\x80\x81])[\x80-\xbf]")
-"""A sign of ASCII in too many bytes of UTF-8."""
-_OF_IIS: Final = re.compile("%u([0-9a-fA-F]{4})")
+"""An ASCII character in an overlong UTF-8 encoding."""
+_IIS_ESCAPE: Final = re.compile("%u([0-9a-fA-F]{4})")
 _SLASHES: Final = str.maketrans("\u2044\u2215\u29f8\u2216\u29f5\u29f9", "///\\\\\\")
-"""Letters that look like slashes; of those that mean one, NFKC makes one."""
+"""Characters that look like slashes; NFKC converts those that are compatible with one."""
 
 
 class OwnPrograms:
-    """Refuses who is none of our user's programs, before the application is asked.
+    """Middleware that refuses clients other than programs of our user.
 
-    A page of another site can have a browser send requests here; who else is logged in can connect, too.
+    Pages of other sites can make a browser send requests here, and other users of this machine can connect.
     """
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        reason = _why_foreign(scope)
+        reason = _refusal_reason(scope)
         if reason is None:
             await self._app(scope, receive, send)
         else:
             await _Answer(send).refuse(refused_client(reason))
 
 
-def _why_foreign(scope: Scope) -> str | None:
+def _refusal_reason(scope: Scope) -> str | None:
     if is_other_user(scope["client"], scope["server"]):
         return "only programs of the user who started reenact are served"
     headers = Headers(scope=scope)
@@ -115,7 +115,7 @@ def _why_foreign(scope: Scope) -> str | None:
 
 
 class Forwarding:
-    """The ASGI application behind the check of the ``Host`` header."""
+    """The application behind the checks of ``Host`` header and client."""
 
     def __init__(
         self,
@@ -133,14 +133,14 @@ class Forwarding:
         self._client = client
         self._on_call = on_call
         self.unknown_names: list[str] = []
-        """What was asked for in the place of an upstream's name."""
+        """Requested names that no upstream has."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         body = RequestBody(receive)
         await unless_gone(body.listen(), self._answer(scope, body, _Answer(send)))
 
     async def _answer(self, scope: Scope, body: RequestBody, answer: _Answer) -> None:
-        lane, target = self._lane, _target(scope)
+        lane, target = self._lane, _raw_target(scope)
         if target.startswith(f"{BELOW}/"):
             lane, target = self._lane_below, target.removeprefix(f"{BELOW}/")
         name = re.split("[/?]", target, maxsplit=1)[0]
@@ -156,7 +156,7 @@ class Forwarding:
         base = self._upstreams[name]
         call = ForwardedCall(
             lane,
-            _head(scope, base + target.removeprefix(name)),
+            _request_head(scope, base + target.removeprefix(name)),
             body,
             on_open=self._on_call if lane is self._lane else lambda: None,
             base=base,
@@ -177,33 +177,33 @@ class Forwarding:
             raise
         finally:
             await body.aclose()
-        # At last: a client that has heard the end counts as gone, which ends whatever is still being done.
+        # Last, because the client may disconnect then, and that cancels this task.
         await answer.end()
 
 
 class _Answer:
-    """What the client gets."""
+    """Sends an answer to the client."""
 
     def __init__(self, send: Send) -> None:
         self._send = send
         self._held: list[Message] = []
-        """What may be the last that the client waits for."""
+        """Messages that may be the last ones the client waits for."""
 
     async def refuse(self, refusal: GatewayRefusal) -> None:
-        await self._send(_start(refusal.status, refusal.headers))
+        await self._send(_start_message(refusal.status, refusal.headers))
         await self._send({"type": "http.response.body", "body": refusal.body})
 
     async def give(self, head: Head, chunks: AsyncIterator[bytes], *, has_body: bool) -> None:
-        """All but the last of the answer; :meth:`end` gives that, when the outcome is on disk.
+        """Send all but the last message of the answer; :meth:`end` sends that, once the outcome is on disk.
 
-        The last is the chunk that fills the length, or one of the event with which a model's stream says that
-        it is over, or where there is no body the head. All else goes on as it comes. Where *chunks* breaks
-        off, so does the connection: the client must not take it for the end.
+        The last message is the chunk that completes the content length, or has the final event of a model's
+        stream, or the head if there is no body. Others are sent at once. An error in *chunks* breaks the
+        connection, so that the client does not take it for the end.
         """
         headers = [(name, value) for name, value in head.headers if name.lower() not in _HOP_BY_HOP]
-        left_bytes = _length(headers) if has_body and head.status not in _BODILESS else 0
+        left_bytes = _content_length(headers) if has_body and head.status not in _BODILESS else 0
         is_last, before = left_bytes == 0, b""
-        self._held.append(_start(head.status, headers))
+        self._held.append(_start_message(head.status, headers))
         while True:
             if not is_last:
                 await self._send_held()
@@ -226,7 +226,7 @@ class _Answer:
         await self._send({"type": "http.response.body"})
 
     async def _next(self, chunks: AsyncIterator[bytes]) -> bytes | None:
-        """The next chunk; what is held goes on without it when it takes too long, or never comes."""
+        """The next chunk; held messages are sent first if it takes too long or fails."""
         if not self._held:
             return await anext(chunks, None)
         following = asyncio.ensure_future(_next_chunk(chunks))
@@ -250,21 +250,21 @@ async def _next_chunk(chunks: AsyncIterator[bytes]) -> bytes | None:
     return await anext(chunks, None)
 
 
-def _start(status: int, headers: Pairs) -> Message:
+def _start_message(status: int, headers: Pairs) -> Message:
     return {"type": "http.response.start", "status": status, "headers": headers_to_wire(headers)}
 
 
-def _length(headers: Pairs) -> int | None:
-    """How many bytes the body has, where that is said."""
-    told = header_value(headers, "content-length")
-    return int(told) if told.isdecimal() else None
+def _content_length(headers: Pairs) -> int | None:
+    """The content length, if there is one."""
+    length = header_value(headers, "content-length")
+    return int(length) if length.isdecimal() else None
 
 
 def _leaves_base(target: str) -> bool:
-    """Whether *target* leads out of its upstream's base path, however that is written."""
+    """Whether *target* leads out of its upstream's base path, in any encoding."""
     path = target.partition("?")[0]
     for _ in range(_MAX_CODINGS):
-        if any(_STEP_UP.fullmatch(step) for step in re.split(r"[/\\]", _as_lenient_servers_read(path))):
+        if any(_STEP_UP.fullmatch(step) for step in re.split(r"[/\\]", _decode_leniently(path))):
             return True
         before, path = path, unquote(path, "latin-1")
         if path == before:
@@ -272,35 +272,35 @@ def _leaves_base(target: str) -> bool:
     return True
 
 
-def _as_lenient_servers_read(path: str) -> str:
-    """*path*, one character for a byte, with dots and slashes where some servers take others for these."""
+def _decode_leniently(path: str) -> str:
+    """Decode *path* (one character per byte) like servers that take other characters for dots and slashes."""
     path = _OVERLONG.sub(lambda match: chr((ord(match[0][-2]) & 1) << 6 | ord(match[0][-1]) & 0x3F), path)
     text = path.encode("latin-1").decode("utf-8", "replace")
-    text = _OF_IIS.sub(lambda match: chr(int(match[1], 16)), text)
+    text = _IIS_ESCAPE.sub(lambda match: chr(int(match[1], 16)), text)
     return normalize("NFKC", text).translate(_SLASHES)
 
 
-def _target(scope: Scope) -> str:
-    """What was asked for, as it was written, without the first slash."""
+def _raw_target(scope: Scope) -> str:
+    """The raw path and query without the first slash."""
     path: str = scope["raw_path"].decode("latin-1").removeprefix("/")
     query = scope["query_string"].decode("latin-1")
     return f"{path}?{query}" if query else path
 
 
-def _head(scope: Scope, url: str) -> RequestHead:
+def _request_head(scope: Scope, url: str) -> RequestHead:
     headers = headers_from_wire(scope["headers"])
     names = {name for name, _ in headers}
-    # Of a request with both, the length counts for nothing.
+    # In a request with both headers the content length is ignored.
     length = [pair for pair in headers if pair[0] == "content-length" and "transfer-encoding" not in names]
     return RequestHead(scope["method"], url, _headers_to_forward(headers), length)
 
 
 def _headers_to_forward(headers: Pairs) -> Pairs:
-    """The request's own headers; it accepts no coding that could not be undone for the recording."""
+    """The headers to send upstream; they accept only content codings that the recorder can decode."""
     kept: Pairs = []
     for name, value in headers:
         if name == "accept-encoding":
             value = ", ".join(coding.strip() for coding in value.split(",") if is_decodable(coding))
-        if name not in _OURS_TO_SAY:
+        if name not in _NOT_FORWARDED:
             kept.append((name, value))
     return kept

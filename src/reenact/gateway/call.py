@@ -1,8 +1,8 @@
-"""One call that is made for a client.
+"""One call that the gateway makes for a client.
 
-While a run is captured, the request goes out as it comes in. Its last byte waits until the call is on disk:
-an upstream never has a whole request that is not recorded. Where the recording may answer, nothing goes out,
-and the request is taken whole, because it is what the call is known by.
+While a run is captured, the request is forwarded as it comes in. Its last byte waits until the call is on
+disk: an upstream never has a complete request that is not recorded. Where the recording may answer, the
+request is read completely first, because it is matched as a whole.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from reenact.seams.http.request import Sent
 
 
 class RequestBody:
-    """A request's body while it comes in: passed on as it comes, and kept for the recording.
+    """A request's body while it comes in: forwarded in pieces, and kept for the recording.
 
-    Read by one task while :meth:`listen` runs in another, the only one that asks the client.
+    One task reads it, while :meth:`listen` runs in another, the only one that receives from the client.
     """
 
     def __init__(self, receive: Receive) -> None:
         self._receive = receive
-        # Of one piece, so that whoever is slow to read slows the client down.
+        # Holds one piece only, so that a slow reader slows the client down.
         self._coming: Queue[tuple[bytes, bool]] = Queue(maxsize=1)
         self._pieces: list[bytes] = []
         self.is_whole = False
 
     async def listen(self) -> None:
-        """Take what the client sends, until it has gone away."""
+        """Receive from the client until it disconnects."""
         has_more = True
         while (message := await self._receive())["type"] != "http.disconnect":
             if has_more:
@@ -44,7 +44,7 @@ class RequestBody:
                 await self._coming.put((message.get("body", b""), has_more))
 
     async def next_piece(self) -> bytes:
-        """What comes next of a body that is not whole yet; it may be empty."""
+        """The next piece of an incomplete body; it may be empty."""
         piece, has_more = await self._coming.get()
         self._pieces.append(piece)
         self.is_whole = not has_more
@@ -57,9 +57,9 @@ class RequestBody:
         return self._pieces[0]
 
     async def passed_on(self, record: Callable[[], Awaitable[object]]) -> AsyncIterator[bytes]:
-        """The body while it comes; its last byte waits until the body is whole and *record* is done.
+        """Yield the body as it comes; its last byte waits until it is complete and *record* has returned.
 
-        Which byte is the last shows only when no other follows, so one is held back all the time.
+        Only the end of the body shows which byte is the last, so one byte is always held back.
         """
         held = b"".join(self._pieces)
         while not self.is_whole:
@@ -70,22 +70,22 @@ class RequestBody:
 
 
 class RequestHead(NamedTuple):
-    """What is known of a request before its body."""
+    """A request without its body."""
 
     method: str
     url: str
     headers: Pairs
     length: Pairs
-    """The header that says how long the body is; none where the client did not know."""
+    """The ``Content-Length`` header; empty if the client sent none."""
 
     def above(self, body: bytes) -> Sent:
         return Sent(self.method, self.url, self.headers, body)
 
 
 class ForwardedCall:
-    """See the module's docstring; *on_open* is called when the request is whole.
+    """See the module's docstring; *on_open* is called when the request is complete.
 
-    What goes out to *base* goes to *live_base* instead, and is recorded as if it had not.
+    A request to *base* is sent to *live_base* instead, but recorded as sent to *base*.
     """
 
     def __init__(
@@ -111,7 +111,7 @@ class ForwardedCall:
         return self._head.method
 
     async def open_answer(self, client: Callable[[], UpstreamClient]) -> tuple[Exchange, Head, AsyncStream]:
-        """The exchange, with its answer begun; raises what it failed with, now or when it was recorded."""
+        """Make or replay the call until its answer begins; raises a live or recorded failure."""
         await self._body.next_piece()
         is_streamed = not self._body.is_whole and self._lane.context.mode == "capture"
         response = await self._send_in_pieces(client()) if is_streamed else None
@@ -126,10 +126,10 @@ class ForwardedCall:
         return exchange, head, AsyncStream(exchange, response.stream)
 
     async def _send_in_pieces(self, client: UpstreamClient) -> httpx2.Response | None:
-        """``None`` where it failed before the request was whole.
+        """Send the request while it comes in; ``None`` if that failed before the request was complete.
 
-        The upstream has not had it then, so it may be sent anew, whole, and what goes wrong then is the
-        call's outcome. Servers hang up on requests they refuse; who is still writing may miss the reason.
+        The upstream has no complete request then, so the caller sends it again, and that outcome counts. A
+        server that refuses a request may close the connection early, and we miss its answer while we write.
         """
         method, url, headers, length = self._head
         body = self._body.passed_on(self._ensure_open)
@@ -152,7 +152,7 @@ class ForwardedCall:
         return httpx2.Request(sent.method, url, headers=sent.headers, content=sent.body)
 
     async def _ensure_open(self, response: httpx2.Response | None = None) -> Exchange:
-        """The exchange, recorded as soon as the request is whole; a *response* may be there before that."""
+        """Open the exchange once the request is complete; closes an early *response* if that fails."""
         if self._exchange is None:
             try:
                 self._exchange = await self._open()

@@ -1,6 +1,6 @@
-"""What a client is told where there is no answer to pass on.
+"""The gateway's own error answers, for calls without an answer from upstream.
 
-Such answers are made of the failure alone, so that a replayed one is the same.
+They depend on the failure only, so that a replayed one is the same.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ import msgspec
 from reenact.errors import Diverged
 from reenact.values.objects import message_of
 
-_NOT_AGAIN: Final = ("x-should-retry", "false")
+_NO_RETRY: Final = ("x-should-retry", "false")
 """Understood by the SDKs of OpenAI and Anthropic."""
 
 
 class GatewayRefusal(NamedTuple):
-    """An answer of the gateway's own."""
+    """An error answer made by the gateway."""
 
     status: int
     kind: str
@@ -26,15 +26,15 @@ class GatewayRefusal(NamedTuple):
 
     @property
     def body(self) -> bytes:
-        """In the shape in which the providers' SDKs look for a message."""
+        """JSON in the form in which the providers' SDKs look for a message."""
         return msgspec.json.encode(
             {"type": "error", "error": {"type": self.kind, "message": f"reenact: {self.message}"}}
         )
 
     @property
     def headers(self) -> list[tuple[str, str]]:
-        told = [("content-type", "application/json"), ("content-length", str(len(self.body)))]
-        return told if self.status >= 500 else [*told, _NOT_AGAIN]
+        pairs = [("content-type", "application/json"), ("content-length", str(len(self.body)))]
+        return pairs if self.status >= 500 else [*pairs, _NO_RETRY]
 
 
 def unknown_upstream(name: str, known: list[str]) -> GatewayRefusal:
@@ -52,9 +52,9 @@ def outside_base(name: str) -> GatewayRefusal:
 
 
 def refusal_for(error: Exception) -> GatewayRefusal:
-    """What *error*, of the upstream or of the replay, is to the client.
+    """The answer for *error*, which came from the upstream or from the replay.
 
-    A divergence must not be tried again, and 400 is a status that no SDK retries.
+    A divergence has status 400, which no SDK retries.
     """
     if isinstance(error, Diverged):
         return GatewayRefusal(400, "diverged", str(error))

@@ -1,6 +1,7 @@
-"""The lane of all that comes through the gateway.
+"""The lanes of calls that come through the gateway.
 
-Which of several clients asks is not known, so that the calls are made in its loose child.
+The gateway does not know which of several clients makes a call, so calls go to the loose lane ``g~``, which
+has no fixed order.
 """
 
 from __future__ import annotations
@@ -9,18 +10,18 @@ from typing import Final
 
 LANE: Final = "g"
 LANE_BELOW: Final = "g/p"
-"""What programs ask that a recorded Python process started. To replay, they are one call of that process and
-do not run: the capture shows what they asked, but nobody asks it again."""
+"""The lane of programs that a recorded Python process started. Replay answers the call that started such a
+program and does not run it: its own calls are shown, but not replayed."""
 
 BELOW: Final = "~"
-"""Where the address of a recorded process's programs differs from that of others."""
+"""The first path segment in the gateway's address for programs below a recorded process."""
 
 
 def is_below(lane: str) -> bool:
-    """Whether the recorded *lane* is that of programs which a recorded process started."""
+    """Whether *lane* belongs to programs that a recorded process started."""
     return lane.startswith(LANE_BELOW)
 
 
 def is_of_gateway(lane: str) -> bool:
-    """Whether the calls of the recorded *lane* come through the gateway in replay."""
+    """Whether the calls of *lane* come through the gateway in replay."""
     return lane == f"{LANE}~"

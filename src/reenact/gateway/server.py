@@ -1,4 +1,4 @@
-"""The gateway as a server: on loopback only, with a thread of its own, idle until somebody knocks."""
+"""The gateway's server: it listens on loopback in a thread and loads the web server at the first call."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ _HOST: Final = "127.0.0.1"
 _HOSTS: Final = (_HOST, "localhost")
 _BACKLOG: Final = 1024
 _KEEP_ALIVE_S: Final = 3600
-"""Longer than any client keeps a connection, so that none is closed under a request."""
+"""Longer than any client keeps a connection, so that we never close one that is about to be used."""
 _MAX_HEAD_BYTES: Final = 1 << 20
 _LAST_WORDS_S: Final = 2
-"""How long an answer may go on when the server is closed; its client is gone by then."""
+"""How long answers may continue when the server is closed; their clients have ended by then."""
 UPSTREAM_TIMEOUT_S: Final = 600.0
 _CODINGS: Final = ("zstandard", "compression.zstd", "brotli")
 """Libraries for content codings, used where they are installed."""
 
 
 class Gateway:
-    """Listens from the moment it is made until :meth:`close`.
+    """Listens from its creation until :meth:`close`.
 
-    *on_call* is called for every request to an upstream, before it is answered. What goes live to one of
-    *live_upstreams* is recorded as if it went to the upstream of that name.
+    *on_call* is called for every request to an upstream, before it is answered. A live call to one of
+    *live_upstreams* is recorded as one to the upstream of that name.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class Gateway:
         self._server: uvicorn.Server | None = None
         self._client: UpstreamClient | None = None
         self.unknown_names: list[str] = []
-        """Names that were asked for although no upstream has them."""
+        """Requested names that no upstream has."""
         self._thread = Thread(target=self._run, name="reenact-gateway", daemon=True)
         self._thread.start()
 
@@ -74,15 +74,15 @@ class Gateway:
         self.close()
 
     def close(self) -> None:
-        """Stop listening; what is still being answered is cut off. May be called twice."""
+        """Stop listening; answers that are still sent are cut off. May be called twice."""
         self._closing.close()
         if self._server is not None:
             self._server.should_exit = True
         self._thread.join()
 
     def _run(self) -> None:
-        """Wait for the first client: loading a web server takes longer than starting most programs."""
-        with self._socket, self._waker, outside():  # a run may be open in this very process
+        """Wait for the first client, since loading a web server takes longer than starting most programs."""
+        with self._socket, self._waker, outside():  # a run may be open in this process
             ready, _, _ = select.select([self._socket, self._waker], [], [])
             if self._waker not in ready:
                 asyncio.run(self._serve())
@@ -128,7 +128,7 @@ class Gateway:
             await self._client.aclose()
 
     def _upstream(self) -> UpstreamClient:
-        """The client for all upstreams; a replay never asks for it."""
+        """The client for all upstreams, created on first use; a replay never uses it."""
         if self._client is None:
             from reenact.gateway.client import UpstreamClient
 
@@ -137,7 +137,7 @@ class Gateway:
 
 
 async def _end_others() -> None:
-    """End what is under way on this loop: it may still give a connection back to the client."""
+    """Cancel the remaining tasks of this loop: one may still return a connection to the client."""
     others = asyncio.all_tasks() - {asyncio.current_task()}
     for task in others:
         task.cancel()
@@ -145,7 +145,7 @@ async def _end_others() -> None:
 
 
 def _listen(port: int) -> socket.socket:
-    # The protocol is named, because asyncio turns off the delay of small packets only then.
+    # The protocol is given, because only then asyncio sets TCP_NODELAY.
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:

@@ -1,7 +1,6 @@
-"""Which upstream stands behind which name, and the variables that lead a program to the gateway instead.
+"""The upstreams by name, and the environment variables that route a program to the gateway instead.
 
-The address of an upstream is its own base URL, whatever that is: what a program appends to the one, it
-appends to the other.
+An upstream's path on the gateway replaces its base URL: a program appends the same path to both.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 class _Known(NamedTuple):
     base_url: str
     variables: tuple[str, ...]
-    """What SDKs and agents read their base URL from; the first that is set says what the user wants."""
+    """Where SDKs and agents read the base URL; the first one that is set has the user's choice."""
 
 
 _KNOWN: Final[Mapping[str, _Known]] = {
@@ -39,8 +38,8 @@ NAMES: Final = tuple(_KNOWN)
 
 
 def upstreams_of(environ: Mapping[str, str], given: Iterable[str] = ()) -> dict[str, str]:
-    """The known upstreams as *environ* has them, and those *given* as ``NAME=URL``, which go first."""
-    found = {name: _user_wants(known, environ) for name, known in _KNOWN.items()}
+    """The known upstreams as configured in *environ*; those *given* as ``NAME=URL`` take precedence."""
+    found = {name: _configured_url(known, environ) for name, known in _KNOWN.items()}
     for text in given:
         name, _, url = text.partition("=")
         if not _NAME.fullmatch(name):
@@ -50,7 +49,7 @@ def upstreams_of(environ: Mapping[str, str], given: Iterable[str] = ()) -> dict[
 
 
 def variables(address: str, environ: Mapping[str, str]) -> dict[str, str]:
-    """What a program must find in its environment to come to the gateway at *address*."""
+    """The environment variables that route a program to the gateway at *address*."""
     found = {variable: f"{address}/{name}" for name, known in _KNOWN.items() for variable in known.variables}
     host = urlsplit(address).hostname or ""
     for variable in _PROXY_EXCEPTIONS:
@@ -61,9 +60,9 @@ def variables(address: str, environ: Mapping[str, str]) -> dict[str, str]:
 def lead_below(
     address: str, environ: Mapping[str, str] | None, *, is_whole: bool = True
 ) -> Mapping[str, str] | None:
-    """The environment of a program that a recorded process starts, leading to the gateway at *address*.
+    """The environment for a program below a recorded process that routes it to the gateway at *address*.
 
-    What the starter set for it alone stays. Without *is_whole* one that is not given is left so.
+    Variables that were set for this program alone are kept. Without *is_whole*, ``None`` stays ``None``.
     """
     if environ is None and not is_whole:
         return None
@@ -75,16 +74,16 @@ def lead_below(
     }
 
 
-def _user_wants(known: _Known, environ: Mapping[str, str]) -> str:
+def _configured_url(known: _Known, environ: Mapping[str, str]) -> str:
     for variable in known.variables:
         if environ.get(variable):
             value = environ[variable]
-            return _base_url(_host(value) if variable == "OLLAMA_HOST" else value, f"{variable}={value}")
+            return _base_url(_host_url(value) if variable == "OLLAMA_HOST" else value, f"{variable}={value}")
     return known.base_url
 
 
-def _host(value: str) -> str:
-    """What Ollama takes: ``host``, ``host:port`` or a URL, and the address a server listens on as well."""
+def _host_url(value: str) -> str:
+    """Read a value that Ollama accepts: ``host``, ``host:port``, a URL, or a server's ``0.0.0.0``."""
     url = value if "://" in value else f"http://{value}"
     parts = urlsplit(url)
     if parts.port is None and "://" not in value:

@@ -1,1 +1,1 @@
-"""Recording and replaying programs that know nothing of it: the run is begun as their interpreter starts."""
+"""Recording and replaying unchanged programs: the run begins when their interpreter starts."""

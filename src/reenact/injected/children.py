@@ -1,8 +1,7 @@
-"""Processes that this one makes of itself: by ``os.fork``, and by ``multiprocessing`` in whichever way.
+"""Child processes that run the agent's own code: forks, and processes of ``multiprocessing``.
 
-They run the agent's own code, so they are neither outside nor one call: each begins as a process of the run,
-named after the lane that made it and the ordinal at which it did. A pool's workers are not followed; what a
-worker is given to do depends on who is idle, and a pool's jobs are calls.
+Each joins the run as a process of it, named after the lane that started it and an ordinal. The workers of a
+pool do not: which job a worker gets depends on timing, so each job is recorded as a call instead.
 """
 
 from __future__ import annotations
@@ -28,39 +27,39 @@ class Born(msgspec.Struct, frozen=True):
     """Where a child process comes from."""
 
     root: str
-    """Its first lane, as the capture calls it."""
+    """The name of its first lane in the capture."""
     within: str | None
-    """The id of the call inside which it was made."""
+    """The id of the call inside which it was started."""
 
 
 class Parent(Protocol):
-    """What this process does for the command, as far as its children are concerned."""
+    """The part of this process in the run, as far as its children need it."""
 
     def settle(self) -> None:
-        """Be one of the run's processes from now on, although no call may have been made."""
+        """Become a process of the run now, even if no call has been made."""
 
     def lane_name(self, lane: Lane) -> str:
-        """What the capture calls *lane*."""
+        """The name of *lane* in the capture."""
 
     def bear(self, born: Born) -> None:
-        """In a new fork: begin as *born*."""
+        """Begin the run of *born* in a new fork."""
 
     def beginning(self, born: Born) -> object:
-        """What begins as *born* in the interpreter in which it is unpickled."""
+        """An object that begins the run of *born* in the interpreter that unpickles it."""
 
 
 _parent: Parent | None = None
 _starting: ContextVar[Born | bool | None] = ContextVar("reenact_starting", default=False)
-"""The child that ``multiprocessing`` is starting; ``False`` while it starts none."""
+"""The child that ``multiprocessing`` is starting: ``None`` if it does not join, ``False`` for no child."""
 _forking: ContextVar[Born | None] = ContextVar("reenact_forking", default=None)
 _watching: AbstractContextManager[None] | None = None
 
 
 def follow(parent: Parent) -> None:
-    """From now on children of this process begin as *parent* says."""
+    """Let the children of this process join the run of *parent* from now on."""
     global _parent, _watching
     _parent = parent
-    if _watching is None:  # a fork has all of this from its parent
+    if _watching is None:  # a fork inherits the rest from its parent
         _watching = watched(_LIBRARIES)
         _watching.__enter__()
         atexit.register(_watching.__exit__, None, None, None)
@@ -68,17 +67,17 @@ def follow(parent: Parent) -> None:
 
 
 def is_bearing() -> bool:
-    """Whether ``multiprocessing`` is just starting a child that is followed."""
+    """Whether ``multiprocessing`` is just starting a child that joins the run."""
     return isinstance(_starting.get(), Born)
 
 
-def _born() -> Born | None:
+def _name_child() -> Born | None:
     lane = current_lane()
     if _parent is None or lane is None:
         return None
     try:
         _parent.settle()
-    except OSError:  # the command is over, and left this process behind
+    except OSError:  # the command has ended before this process
         return None
     ordinal = LaneName(lane.child().name).ordinal or 0
     return Born(LaneName(_parent.lane_name(lane)).started_process(ordinal), lane.within)
@@ -87,7 +86,7 @@ def _born() -> Born | None:
 def _before_fork() -> None:
     starting = _starting.get()
     _forking.set(None)
-    _forking.set(_born() if isinstance(starting, bool) else starting)
+    _forking.set(_name_child() if isinstance(starting, bool) else starting)
 
 
 def _after_fork_in_child() -> None:
@@ -106,7 +105,7 @@ def _process_patches(process: ModuleType) -> list[Patch]:
 def _start(original: Callable[[object], None]) -> Callable[[Any], None]:
     def start(self: object) -> None:
         target = getattr(self, "_target", None)
-        token = _starting.set(None if getattr(target, "__module__", "") in POOLS else _born())
+        token = _starting.set(None if getattr(target, "__module__", "") in POOLS else _name_child())
         try:
             original(self)
         finally:
@@ -121,7 +120,7 @@ def _spawn_patches(spawn: ModuleType) -> list[Patch]:
 
 def _get_preparation_data(original: Callable[[str], dict[str, object]]) -> Callable[[str], dict[str, object]]:
     def get_preparation_data(name: str) -> dict[str, object]:
-        """The first thing that a child reads; reading ours begins the run in it."""
+        """Add an object to what a child unpickles first; unpickling it begins the run there."""
         data = original(name)
         born = _starting.get()
         if isinstance(born, Born) and _parent is not None:

@@ -1,9 +1,9 @@
-"""A fence around a replayed command, in whatever language: it reaches this machine, and nobody beyond.
+"""A fence around a replayed command in any language: it can reach this machine, but no other.
 
-Python has a guard within, which knows every call. Other programs, and what libraries do past Python, are
-stopped at the kernel, where that can hold system calls up. The servers of this machine may be asked, because
-tools of such programs really run in replay; but not those that ask further, name servers and proxies, nor
-the models that the command was led to.
+Python processes have their own guard, which knows every call. Other programs, and native code in libraries,
+are stopped by the kernel, where it supports seccomp notifications. Servers on this machine are allowed,
+because the tools of such programs really run in replay. Name servers and proxies are refused, since they lead
+to other machines, and so are the models whose answers are in the recording.
 """
 
 from __future__ import annotations
@@ -38,19 +38,19 @@ _PROXIES: Final = ("http_proxy", "https_proxy", "all_proxy", "ftp_proxy")
 
 
 class Target(NamedTuple):
-    """Where a call leads."""
+    """The address that a system call sends to."""
 
     host: IPv4Address | IPv6Address
     port: int
 
     @classmethod
     def of(cls, address: bytes) -> Target | None:
-        """Of a socket address as the kernel has it; ``None`` for one that is not IP's."""
+        """Parse a ``sockaddr``; ``None`` if it is no IP address."""
         if len(address) < 8:
             return None
         family = int.from_bytes(address[:2], byteorder)
         port = int.from_bytes(address[2:4], "big")
-        # A datagram without a family goes out by IPv4; a connection without one is only dissolved.
+        # Linux sends a datagram without a family by IPv4; connect() without one only disconnects.
         if family in (AF_INET, AF_UNSPEC):
             return cls(IPv4Address(address[4:8]), port)
         if family == AF_INET6 and len(address) >= 24:
@@ -65,10 +65,10 @@ class Target(NamedTuple):
 
 
 class Fence:
-    """See the module's docstring; *environ* names the proxies that the command knows.
+    """See the module's docstring; *environ* names the proxies that the command may use.
 
-    What is *allowed* by host and port may be reached; to find such a host, names may be looked up. Those of
-    *models* (base URLs) that listen on this machine now may not: what they say is in the recording.
+    Hosts and ports in *allowed* may be reached; if one is on another machine, name lookups are allowed too.
+    *models* (base URLs) that listen on this machine are refused: their answers are in the recording.
     """
 
     def __init__(
@@ -79,15 +79,15 @@ class Fence:
     ) -> None:
         self._allowed = {(found, port) for host, port in allowed for found in _addresses_of(host)}
         self._may_look_up = any(not is_loopback(host) for host, _ in allowed)
-        live_models = listening_ports().intersection(_ports_here(models))
-        self._ways_out = frozenset({_LOOKUPS_PORT, *_proxies_here(environ), *live_models})
+        live_models = listening_ports().intersection(_local_ports(models))
+        self._outward_ports = frozenset({_LOOKUPS_PORT, *_local_proxy_ports(environ), *live_models})
         self._refused: Counter[tuple[str, str]] = Counter()
         self.stands = False
-        """Whether the command was within it."""
+        """Whether the fence was in force for the command."""
 
     @property
     def notes(self) -> list[str]:
-        """Who was refused what."""
+        """One sentence for each program and target that was refused."""
         return [
             f"{program} was refused {target}" + (f", {count} times" if count > 1 else "")
             for (program, target), count in self._refused.items()
@@ -95,7 +95,7 @@ class Fence:
 
     @contextmanager
     def around_child(self) -> Iterator[Callable[[], None] | None]:
-        """What a child started in the block must call before it becomes its program; ``None`` for nothing."""
+        """Yield the ``preexec_fn`` of a child that is started in the block; ``None`` without a fence."""
         if not is_known_machine():
             yield None
             return
@@ -112,7 +112,7 @@ class Fence:
             ours.close()
 
     def _watch(self, child: socket) -> None:
-        """Decide until the block is left, or nobody is there any more who could ask."""
+        """Decide about held calls until the block is left or no fenced process is left."""
         listener = handed_over(child)
         if listener is None:
             return
@@ -130,22 +130,22 @@ class Fence:
                     continue
                 try:
                     self._decide(listener, call)
-                except Exception:  # whatever a program hands to the kernel: who watches goes on
-                    self._refused[_program(call.pid), "a call that cannot be read"] += 1
+                except Exception:  # the watcher survives whatever a program passes to the kernel
+                    self._refused[_program_name(call.pid), "a call that cannot be read"] += 1
                     listener.refuse(call, EFAULT)
 
     def _decide(self, listener: Listener, call: HeldCall) -> None:
         try:
             targets = [target for target in map(Target.of, call.addresses()) if target is not None]
         except OSError as error:
-            # Where nothing is, the call fails by itself. Where we may not look, nothing can be claimed.
+            # A call with a bad pointer fails by itself. Without permission to read, the fence claims nothing.
             self.stands = self.stands and not isinstance(error, PermissionError)
             targets = []
         beyond = next(filter(self._leads_out, targets), None)
         if beyond is None:
             listener.let_go(call)
         else:
-            self._refused[_program(call.pid), str(beyond)] += 1
+            self._refused[_program_name(call.pid), str(beyond)] += 1
             listener.refuse(call, ENETUNREACH)
 
     def _leads_out(self, target: Target) -> bool:
@@ -153,7 +153,7 @@ class Fence:
         if is_allowed or (target.port == _LOOKUPS_PORT and self._may_look_up):
             return False
         is_here = target.host.is_unspecified or is_loopback(str(target.host))
-        return not is_here or target.port in self._ways_out
+        return not is_here or target.port in self._outward_ports
 
 
 def _addresses_of(host: str) -> list[str]:
@@ -163,21 +163,21 @@ def _addresses_of(host: str) -> list[str]:
         raise UsageError(f"--allow {host}: {error.strerror}; name a host that can be found") from error
 
 
-def _program(pid: int) -> str:
+def _program_name(pid: int) -> str:
     try:
         return Path(f"/proc/{pid}/exe").readlink().name
     except OSError:
         return "a program"
 
 
-def _proxies_here(environ: Mapping[str, str]) -> Iterator[int]:
-    """The ports of proxies on this machine; whoever asks them gets out."""
+def _local_proxy_ports(environ: Mapping[str, str]) -> Iterator[int]:
+    """The ports of proxies on this machine, through which a program could reach others."""
     named = (environ.get(each) for name in _PROXIES for each in (name, name.upper()))
-    return _ports_here(value if "//" in value else f"//{value}" for value in filter(None, named))
+    return _local_ports(value if "//" in value else f"//{value}" for value in filter(None, named))
 
 
-def _ports_here(urls: Iterable[str]) -> Iterator[int]:
-    """The ports of those of *urls* that lead to this machine."""
+def _local_ports(urls: Iterable[str]) -> Iterator[int]:
+    """The ports of the *urls* that lead to this machine."""
     for url in urls:
         try:
             parts = urlsplit(url)

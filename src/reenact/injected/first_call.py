@@ -1,7 +1,7 @@
-"""A capture directory that is made with the run's first call.
+"""A sink that creates the capture directory at the run's first call.
 
-Of all the Python processes a command may start, those that make calls are the agent; the others (a package
-manager, a launcher, a one-liner in a script) leave no trace.
+Of all Python processes that a command starts, those that make calls are the agent; the others (a package
+manager, a launcher, a one-liner in a script) leave no capture.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ from reenact.store.rundir import RunDir
 
 
 class FirstCallSink:
-    """A sink that keeps ``run_start`` until something follows it.
+    """Holds ``run_start`` back until another event follows.
 
-    Where *path* has another's capture by then, the run goes to what *beside* says, to be joined with it.
+    If another process has its capture in *path* by then, this one is written to the path that *beside*
+    returns, and joined later.
     """
 
     def __init__(self, path: Path, *, durability: Durability, beside: Callable[[], Path]) -> None:
@@ -33,7 +34,7 @@ class FirstCallSink:
         self._first: bytes | None = None
         self.is_open = False
         self.refusal: StoreError | None = None
-        """Why the directory could not be made."""
+        """Why the directory could not be created."""
 
     def start(self, seed: CaptureSeed) -> None:
         self._seed = seed
@@ -58,7 +59,7 @@ class FirstCallSink:
         return self._sink.finalize(ending)
 
     def open(self) -> None:
-        """Take the directory now, if that has not been done."""
+        """Create the directory now, unless it is open already."""
         if not self.is_open:
             self._open(self._first)
 
@@ -81,7 +82,7 @@ class FirstCallSink:
         try:
             self._sink.start(self._seed)
         except StoreError:
-            # The command has claimed the directory: a capture in it is a sibling's.
+            # The command has claimed the directory, so a capture in it was made by a sibling process.
             if not RunDir(self._path).is_capture:
                 raise
             self._sink = FileCaptureSink(self._beside(), durability=self._durability)

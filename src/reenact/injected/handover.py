@@ -1,22 +1,27 @@
-"""The folder through which a command of ours and the Python processes below it talk to each other.
+"""The folder through which a reenact command and the Python processes below it exchange files.
 
-orders.json      from the command: what to do
-started-PID      from a process: it does as ordered; what it is about
+Written by the command:
+
+orders.json      what the processes have to do
+gateway-called   a program has called the gateway; a Python process that starts later is its tool: no run
+input            a copy of what came through a pipe to the command's standard input
+files            the index of the workspace's files, made before the run began
+
+Written by the processes:
+
+started-PID      the process follows the orders; the text is a short name for messages
 failed-PID       it could not begin, and why
-absent-PID       there is no reenact in its Python
+absent-PID       reenact is not installed in its Python
 left-out-PID     it made calls, but could not record them, and why
-gateway-called   from the command: a program has come through the gateway; Python that starts now is its tool
-plays-PID        which recorded process it is in the replay: that one's first lane
-diverged-PID     its replay has diverged; the rest is in its report, if it lives to give one
-begun-NUMBER-…   how many processes began with the same words: one each
+plays-PID        which recorded process it replays: the first lane of that one
+diverged-PID     its replay has diverged; details are in its report, unless it is killed before that
+begun-NUMBER-…   counts the processes with the same command line: each creates one file
 taken            the first lanes of the processes that have made a call, in that order
-replayed-PID     what its replay came to
-updated-PID      what its update came to
-forked-PID       what its fork came to
-fork-reached     the point of the fork has come in one of the processes
-input            from the command: what came by a pipe to its standard input
-files            from the command: what it learned of the workspace's files before it began
-latest-tree      which tree of these files was told last, by whichever process
+replayed-PID     the result of its replay
+updated-PID      the result of its update
+forked-PID       the result of its fork
+fork-reached     one of the processes has reached the point of the fork
+latest-tree      the tree of the workspace's files that was recorded last, by any process
 """
 
 from __future__ import annotations
@@ -24,6 +29,7 @@ from __future__ import annotations
 import fcntl
 import itertools
 import os
+import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -49,24 +55,24 @@ from reenact.workspace.recording import WorkspaceOrder
 
 HANDOVER_VARIABLE: Final = "REENACT_HANDOVER"
 SEED_VARIABLE: Final = "REENACT_SEED"
-"""Where chance begins in every run of one capture, in hex."""
+"""Holds the seed of random generators, in hex, the same in every run of one capture."""
 _GATEWAY_CALLED: Final = "gateway-called"
 _FORK_REACHED: Final = "fork-reached"
 SITE: Final = Path(__file__).parent / "site"
-"""What has to be in ``PYTHONPATH`` for a process to find the folder at all."""
+"""The ``PYTHONPATH`` entry whose ``sitecustomize`` begins the run in a process."""
 
 Note: TypeAlias = Literal["started", "failed", "absent", "left-out", "plays", "diverged", "updated", "forked"]
 
 
 BEFORE_VARIABLE: Final = "REENACT_BEFORE"
-"""What the variables held that lead programs to the gateway, as JSON.
+"""Holds, as JSON, the original values of the variables that route programs to the gateway.
 
-They may hold passwords: they stay in the environment, where they were, and are written to no file.
+They may contain passwords, so they stay in the environment and are written to no file.
 """
 
 
 class Diverted(msgspec.Struct, frozen=True):
-    """How programs without seams are led to the gateway."""
+    """Where the gateway listens for programs without seams."""
 
     address: str
 
@@ -81,7 +87,7 @@ class ToRecord(msgspec.Struct, frozen=True, tag="record"):
     diverted: Diverted
     volatile: tuple[VolatileRule, ...] = ()
     workspace: WorkspaceOrder | None = None
-    """The files to record too, of which the start is known."""
+    """The files to record too; their tree at the start is known already."""
 
 
 class ToReplay(msgspec.Struct, frozen=True, tag="replay"):
@@ -101,7 +107,7 @@ class ToReplay(msgspec.Struct, frozen=True, tag="replay"):
 
 
 class ToUpdate(msgspec.Struct, frozen=True, tag="update"):
-    """Replay the capture in *path* as far as it goes, and record beyond."""
+    """Replay the calls that are in the capture in *path*, and record new ones."""
 
     path: str
     diverted: Diverted
@@ -137,17 +143,17 @@ Orders: TypeAlias = ToRecord | ToReplay | ToUpdate | ToFork
 
 
 class Replayed(msgspec.Struct, frozen=True):
-    """What one process's replay came to."""
+    """The result of one process's replay."""
 
     answered: int
-    """How many recorded calls it was given the outcome of."""
+    """How many calls were answered from the recording."""
     receipt: ReplayReceipt
     root: str | None = None
-    """Its first lane; ``None`` for a process that asked nothing, and so is none of the recorded ones."""
+    """Its first lane; ``None`` for a process without calls, which matches no recorded process."""
 
     @property
     def has_acted(self) -> bool:
-        """Whether anything was asked; a script may start other processes before the agent."""
+        """Whether the process made a call; a script may start other processes before the agent."""
         found = self.receipt.divergences
         is_different = any(divergence["code"] != "event_missing" for divergence in found)
         return bool(self.answered or self.receipt.liveCallsRefused or is_different)
@@ -159,8 +165,18 @@ class _ReplayedText(msgspec.Struct, frozen=True):
     root: str | None
 
 
+def _why_not_utf_8(path: str) -> str:
+    """Why *path* cannot be told to other processes, which are told in JSON."""
+    try:
+        text = os.fsencode(path).decode()
+    except UnicodeDecodeError:
+        return f"{path}: is not UTF-8; choose another path"
+    encoding = sys.getfilesystemencoding()
+    return f"{text}: this Python takes file names for {encoding}; set PYTHONUTF8=1, or choose another path"
+
+
 def hash_seed(seed: bytes) -> str:
-    """What ``PYTHONHASHSEED`` is in every run of one capture, where the user has not said it."""
+    """The ``PYTHONHASHSEED`` of every run of one capture, unless the user has set one."""
     return str(int.from_bytes(seed[:4]) or 1)
 
 
@@ -176,46 +192,46 @@ class Handover:
         try:
             self._write("orders.json", msgspec.json.encode(orders))
         except UnicodeEncodeError:
-            raise UsageError(f"{orders.path}: is not UTF-8; choose another path") from None
+            raise UsageError(_why_not_utf_8(orders.path)) from None
 
     def note_gateway_call(self) -> None:
         (self.folder / _GATEWAY_CALLED).touch()
 
     def notes(self, kind: Note) -> dict[int, str]:
-        """What processes left under *kind*, by process id, in the order they left it."""
-        return {pid: text.decode("utf-8", "replace") for pid, text in self._found(kind).items()}
+        """The processes' notes of *kind* by process id, oldest first."""
+        return {pid: text.decode("utf-8", "replace") for pid, text in self._read_notes(kind).items()}
 
     def process(self, pid: int) -> str:
-        """A process that began, for messages."""
+        """Describe a process for messages."""
         return f"{self.notes('started').get(pid, '?')} (process {pid})"
 
     def replays(self) -> dict[int, Replayed]:
-        """What each process's replay came to."""
-        return {pid: _read_replayed(text) for pid, text in self._found("replayed").items()}
+        """The results of the processes' replays, by process id."""
+        return {pid: _read_replayed(text) for pid, text in self._read_notes("replayed").items()}
 
     def goes_on_diverged(self, patience_s: float) -> bool:
-        """Whether a process has ended as diverged, and *patience_s* later others still run."""
+        """Whether a diverged process ended more than *patience_s* ago, while the command still runs."""
         reports = {path.name.rpartition("-")[2]: path for path in self.folder.glob("replayed-*")}
         ended = [reports[pid] for pid in map(str, self.notes("diverged")) if pid in reports]
         return any(time.time() - path.stat().st_mtime > patience_s for path in ended)
 
     def goes_on_failed(self, patience_s: float) -> bool:
-        """Whether a process has failed, and *patience_s* later others still run."""
+        """Whether a process failed more than *patience_s* ago, while the command still runs."""
         return any(time.time() - path.stat().st_mtime > patience_s for path in self.folder.glob("failed-*"))
 
     @property
     def input_copy(self) -> Path:
-        """What the command has read from a pipe."""
+        """A copy of the command's standard input, where that is a pipe."""
         return self.folder / "input"
 
     @property
     def file_index(self) -> Path:
-        """What is known of the workspace's files."""
+        """The index of the workspace's files."""
         return self.folder / "files"
 
     @property
     def tree_file(self) -> Path:
-        """By which all processes know what was told of these files."""
+        """Through this file the processes share the tree that was recorded last."""
         return self.folder / "latest-tree"
 
     # A process's side
@@ -233,7 +249,7 @@ class Handover:
 
     @property
     def began_s(self) -> float:
-        """When the command gave its orders, and so the run began."""
+        """When the command wrote its orders, which is the begin of the run."""
         return (self.folder / "orders.json").stat().st_mtime
 
     def reach_fork(self) -> None:
@@ -244,7 +260,7 @@ class Handover:
         return (self.folder / _FORK_REACHED).exists()
 
     def take(self, choose: Callable[[list[str]], str], then: Callable[[str], None]) -> str:
-        """Take a first lane, chosen knowing those taken before; *then* is done before another may choose."""
+        """Let *choose* pick a first lane, given those taken before; the lock is held until *then* returns."""
         fd = os.open(self.folder / "taken", os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(fd, fcntl.LOCK_EX)
@@ -252,12 +268,12 @@ class Handover:
             os.write(fd, f"{root}\n".encode())
             then(root)
         finally:
-            fcntl.flock(fd, fcntl.LOCK_UN)  # closing alone would leave it to a child forked meanwhile
+            fcntl.flock(fd, fcntl.LOCK_UN)  # a child forked meanwhile would keep it beyond the close
             os.close(fd)
         return root
 
     def begin_as(self, words: Sequence[str]) -> int:
-        """How many processes began with the same *words* before this one."""
+        """Return how many processes began with the same command line before this one, and count this one."""
         name = digest_of_bytes("\0".join(words).encode("utf-8", "surrogatepass")).rpartition(":")[2]
         for number in itertools.count():
             with suppress(FileExistsError):
@@ -276,7 +292,7 @@ class Handover:
     def _write(self, name: str, text: bytes) -> None:
         write_whole(self.folder / name, text, temp_folder=self.folder, sync=False)
 
-    def _found(self, kind: str) -> dict[int, bytes]:
+    def _read_notes(self, kind: str) -> dict[int, bytes]:
         paths = sorted(self.folder.glob(f"{kind}-*"), key=lambda path: path.stat().st_mtime_ns)
         return {int(path.name.rpartition("-")[2]): path.read_bytes() for path in paths}
 
@@ -287,20 +303,20 @@ def _read_replayed(text: bytes) -> Replayed:
 
 
 def read_run_start(log: EventReader) -> RunStartData:
-    """What the capture says of who recorded it: Python processes, the gateway or both."""
+    """The data of ``run_start``, which says who recorded: Python processes, the gateway or both."""
     first = log.event(1) if len(log) else None
     return first.data if isinstance(first, RunStart) else RunStartData()
 
 
 def recorded_processes(began: RunStartData) -> dict[str, ProcessData]:
-    """By their first lane, in the order of their first calls; children behind those that started them."""
+    """The recorded processes by first lane, in the order of their first calls, children after parents."""
     beside = began.processes if began.processes is not ABSENT else {}
     if began.python is ABSENT and not beside:
         return {}
     first = {} if ROOT in beside else {ROOT: ProcessData(ended=True, argv=began.argv)}
-    return {**first, **{root: beside[root] for root in sorted(beside, key=_order)}}
+    return {**first, **{root: beside[root] for root in sorted(beside, key=_sort_key)}}
 
 
-def _order(root: str) -> tuple[int, str]:
+def _sort_key(root: str) -> tuple[int, str]:
     number = root[: len(root) - len(root.lstrip("0123456789"))]
     return int(number), root

@@ -1,7 +1,7 @@
-"""System calls that the kernel holds up until we have decided about them: Linux, by seccomp.
+"""Seccomp notifications (Linux): the kernel suspends network system calls until we have decided about them.
 
-A process installs the filter in itself before it becomes a program; it holds for that program and for all it
-starts. Whoever is handed the listener over is asked about each call. When nobody has it any more, they fail.
+A child process installs the filter between fork and exec; it applies to the program and to all its children.
+The process that has the listener decides about each call. Once the listener is closed, such calls fail.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Any, Final, NamedTuple, Self
 
 
 class _Machine(NamedTuple):
-    """What differs from one kind of processor to the other."""
+    """The system call numbers of a processor architecture."""
 
     audit: int
     seccomp: int
@@ -31,7 +31,7 @@ class _Machine(NamedTuple):
     sendmsg: int
     sendmmsg: int
     small: tuple[int, ...]
-    """The calls of 32-bit programs that make sockets, which are refused."""
+    """The calls by which 32-bit programs create sockets; they are refused."""
 
 
 _MACHINES: Final = {
@@ -39,9 +39,9 @@ _MACHINES: Final = {
     "aarch64": _Machine(0xC00000B7, 277, 198, 203, 206, 211, 269, (281,)),
 }
 _FAMILIES: Final = (0, 1, 2, 10, 16, 38)
-"""Sockets that can be made: Unix, IPv4, IPv6, and the kernel's own; packets past IP, say, cannot."""
-_OTHER_NUMBERS: Final = 0x40000000
-"""From here on the same calls have other numbers (x32), which no program needs."""
+"""The allowed socket families: Unix, IPv4, IPv6 and those to the kernel; raw packets are refused."""
+_X32_NUMBERS: Final = 0x40000000
+"""The first number of the x32 variants of the same calls, which are refused: no program needs them."""
 _IO_URING_SETUP: Final = 425
 _INSTALLED: Final = b"+"
 
@@ -56,17 +56,17 @@ _CONTINUE: Final = 1
 _NOTIFICATION: Final = struct.Struct("=QIIiIQ6Q")
 _RESPONSE: Final = struct.Struct("=QqiI")
 _NAME_IN_MESSAGE: Final = struct.Struct("=QI")
-"""How a ``msghdr`` begins: where the address stands, and its size."""
+"""The first fields of a ``msghdr``: the pointer to the address and its size."""
 _MESSAGE_BYTES: Final = 64
 _MAX_MESSAGES: Final = 1024
 _MAX_ADDRESS_BYTES: Final = 128
-_LAST_PLACE: Final = 2**63 - 1
-"""Beyond is the kernel's own memory; a call that names it fails by itself."""
+_LAST_ADDRESS: Final = 2**63 - 1
+"""Higher addresses are kernel memory; a call that passes one fails by itself."""
 
-# The filter: what is done with a call, and the instructions that lead there.
+# The filter's actions, and the offsets of the fields that it loads.
 _ALLOW: Final = 0x7FFF0000
-_ASK: Final = 0x7FC00000
-_NOT_THERE: Final = 0x00050000 | 38
+_NOTIFY: Final = 0x7FC00000
+_NO_SUCH_CALL: Final = 0x00050000 | 38
 _NO_SUCH_FAMILY: Final = 0x00050000 | 97
 _NUMBER: Final = 0
 _AUDIT: Final = 4
@@ -75,7 +75,7 @@ _ADDRESS_OF_SENDTO: Final = 16 + 8 * 4
 
 
 class HeldCall(NamedTuple):
-    """A call that a process has made and that has not happened yet."""
+    """A suspended system call."""
 
     id: int
     pid: int
@@ -83,16 +83,16 @@ class HeldCall(NamedTuple):
     arguments: tuple[int, ...]
 
     def addresses(self) -> Iterator[bytes]:
-        """The socket addresses it names; ``OSError`` where the process is gone, or not ours to read."""
+        """The socket addresses it passes; ``OSError`` if the process has ended or must not be read by us."""
         memory = os.open(f"/proc/{self.pid}/mem", os.O_RDONLY)
         try:
-            for place, size in self._places(memory):
-                if 0 < place <= _LAST_PLACE:
+            for place, size in self._address_ranges(memory):
+                if 0 < place <= _LAST_ADDRESS:
                     yield os.pread(memory, min(size, _MAX_ADDRESS_BYTES), place)
         finally:
             os.close(memory)
 
-    def _places(self, memory: int) -> Iterator[tuple[int, int]]:
+    def _address_ranges(self, memory: int) -> Iterator[tuple[int, int]]:
         machine, arguments = _machine(), self.arguments
         if self.number == machine.connect:
             yield arguments[1], arguments[2]
@@ -102,18 +102,18 @@ class HeldCall(NamedTuple):
             count = min(arguments[2], _MAX_MESSAGES) if self.number == machine.sendmmsg else 1
             for position in range(count):
                 start = arguments[1] + position * _MESSAGE_BYTES
-                yield _NAME_IN_MESSAGE.unpack(_read(memory, start))
+                yield _NAME_IN_MESSAGE.unpack(_read_head(memory, start))
 
 
-def _read(memory: int, start: int) -> bytes:
-    """How the message at *start* begins; with no name where nothing is there, and the call will fail."""
-    if start > _LAST_PLACE:
+def _read_head(memory: int, start: int) -> bytes:
+    """Read the first fields of the ``msghdr`` at *start*; zeros for a bad pointer, where the call fails."""
+    if start > _LAST_ADDRESS:
         return bytes(_NAME_IN_MESSAGE.size)
     return os.pread(memory, _NAME_IN_MESSAGE.size, start).ljust(_NAME_IN_MESSAGE.size, b"\0")
 
 
 class Listener:
-    """Where the kernel asks."""
+    """The descriptor on which the kernel reports suspended calls."""
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
@@ -128,7 +128,7 @@ class Listener:
         return self._fd
 
     def next(self) -> HeldCall | None:
-        """The next call; ``None`` where who made it has been interrupted."""
+        """The next suspended call; ``None`` if its process was interrupted meanwhile."""
         notification = bytearray(_NOTIFICATION.size)
         try:
             ioctl(self._fd, _RECEIVE, notification)
@@ -138,31 +138,31 @@ class Listener:
         return HeldCall(call_id, pid, number, tuple(arguments))
 
     def let_go(self, call: HeldCall) -> None:
-        """Let it happen."""
+        """Let the kernel execute *call*."""
         self._respond(_RESPONSE.pack(call.id, 0, 0, _CONTINUE))
 
     def refuse(self, call: HeldCall, error: int) -> None:
-        """Let it fail with *error*."""
+        """Let *call* fail with *error*."""
         self._respond(_RESPONSE.pack(call.id, 0, -error, 0))
 
     def _respond(self, response: bytes) -> None:
-        with suppress(OSError):  # nobody waits for it any more
+        with suppress(OSError):  # the process does not wait for the call any more
             ioctl(self._fd, _RESPOND, response)
 
 
 def is_known_machine() -> bool:
-    """Whether we know how to ask the kernel; it may still refuse."""
+    """Whether we know the system calls of this machine; the kernel may still refuse the filter."""
     return sys.platform == "linux" and platform.machine() in _MACHINES
 
 
 def hand_over(to: socket) -> None:
-    """Hold up the calls of this process and of all it starts; the other end of *to* decides about them.
+    """Install the filter in this process and send its listener to the other end of *to*.
 
-    To be called between fork and exec; afterwards nobody gets more rights by starting a program.
+    To be called between fork and exec. From then on setuid programs give no further rights.
     """
-    with suppress(OSError):  # the command runs all the same, and who listens hears nothing
-        os.dup2(to.fileno(), _unasked_fd(), inheritable=False)
-        with socket(fileno=_unasked_fd()) as handover:
+    with suppress(OSError):  # the command runs without a fence, and handed_over() returns None
+        os.dup2(to.fileno(), _exempt_fd(), inheritable=False)
+        with socket(fileno=_exempt_fd()) as handover:
             _libc().prctl(_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
             listener = int(_libc().syscall(_machine().seccomp, _SET_FILTER, _WITH_LISTENER, filter_program()))
             if listener >= 0:
@@ -171,14 +171,14 @@ def hand_over(to: socket) -> None:
 
 
 def handed_over(by: socket) -> Listener | None:
-    """The listener, from the other end of *by*; ``None`` if the kernel refused, or nobody was there."""
+    """Receive the listener from the other end of *by*; ``None`` if the kernel refused or no child started."""
     _, listeners, _, _ = recv_fds(by, len(_INSTALLED), 1)
     return Listener(listeners[0]) if listeners else None
 
 
 @contextmanager
 def adopting_orphans() -> Iterator[None]:
-    """In the block, processes below us stay so when their parents end; some kernels let us read no others."""
+    """In the block we adopt orphaned descendants: some kernels let us read the memory of no other process."""
     _libc().prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     try:
         yield
@@ -187,10 +187,10 @@ def adopting_orphans() -> Iterator[None]:
 
 
 @cache
-def _unasked_fd() -> int:
-    """Nobody is asked about messages by this descriptor: the listener travels there, before anybody listens.
+def _exempt_fd() -> int:
+    """The descriptor whose messages are not suspended: the listener is sent through it.
 
-    It is the last that a program gets, and closed when the program begins.
+    It has the highest number that a program can get, and is closed by exec.
     """
     limit, _ = getrlimit(RLIMIT_NOFILE)
     return (min(limit, 1024) if limit > 0 else 1024) - 1
@@ -207,7 +207,7 @@ def _libc() -> Any:
 
 @cache
 def filter_program() -> Any:
-    """The filter as the kernel reads it; made once, before a child is forked that needs it."""
+    """The filter in the kernel's format; it is built once, before the child is forked."""
     machine = _machine()
     small = [part for number in machine.small for part in (_skip_unless(number), _return(_NO_SUCH_FAMILY))]
     families = [part for family in _FAMILIES for part in (_skip_unless(family), _return(_ALLOW))]
@@ -215,24 +215,24 @@ def filter_program() -> Any:
         *(_load(_AUDIT), _skip_unless(machine.audit), _skip(2 + len(small)), _load(_NUMBER), *small),
         _return(_ALLOW),
         _load(_NUMBER),
-        *(_skip_below(_OTHER_NUMBERS), _return(_NOT_THERE)),
+        *(_skip_below(_X32_NUMBERS), _return(_NO_SUCH_CALL)),
         *(_skip_unless(machine.socket, 2 + len(families)), _load(_DESCRIPTOR), *families),
         _return(_NO_SUCH_FAMILY),
-        *(_skip_unless(machine.connect), _return(_ASK)),
-        *(_skip_unless(machine.sendmmsg), _return(_ASK)),
+        *(_skip_unless(machine.connect), _return(_NOTIFY)),
+        *(_skip_unless(machine.sendmmsg), _return(_NOTIFY)),
         *(_skip_unless(machine.sendmsg, 4), _load(_DESCRIPTOR)),
-        *(_skip_if(_unasked_fd()), _return(_ASK), _return(_ALLOW)),
-        # What is handed to the kernel by way of a ring is not seen; programs do without where there is none.
-        *(_skip_unless(_IO_URING_SETUP), _return(_NOT_THERE)),
+        *(_skip_if(_exempt_fd()), _return(_NOTIFY), _return(_ALLOW)),
+        # Calls through an io_uring are not suspended, so there is none; programs have a fallback.
+        *(_skip_unless(_IO_URING_SETUP), _return(_NO_SUCH_CALL)),
         *(_skip_if(machine.sendto), _return(_ALLOW)),
-        # Without an address it goes where the socket is connected to, which was asked about.
-        *(_load(_ADDRESS_OF_SENDTO), _skip_if(0), _return(_ASK)),
-        *(_load(_ADDRESS_OF_SENDTO + 4), _skip_if(0), _return(_ASK)),
+        # Without an address it goes to the peer of the socket, and connect() was decided about.
+        *(_load(_ADDRESS_OF_SENDTO), _skip_if(0), _return(_NOTIFY)),
+        *(_load(_ADDRESS_OF_SENDTO + 4), _skip_if(0), _return(_NOTIFY)),
         _return(_ALLOW),
     ]
     code = ctypes.create_string_buffer(b"".join(instructions))
     program = ctypes.create_string_buffer(struct.pack("@HP", len(instructions), ctypes.addressof(code)))
-    program.code = code  # type: ignore[attr-defined]  # the kernel follows the address
+    program.code = code  # type: ignore[attr-defined]  # keeps the buffer alive: *program* points to it
     return program
 
 
@@ -241,17 +241,17 @@ def _load(offset: int) -> bytes:
 
 
 def _skip_if(value: int) -> bytes:
-    """The next instruction is passed over where *value* was loaded."""
+    """Skip the next instruction if the loaded value is *value*."""
     return _instruction(0x15, value, if_true=1)
 
 
 def _skip_unless(value: int, count: int = 1) -> bytes:
-    """*count* instructions are passed over where another value was loaded."""
+    """Skip *count* instructions unless the loaded value is *value*."""
     return _instruction(0x15, value, if_false=count)
 
 
 def _skip_below(value: int) -> bytes:
-    """The next instruction is passed over where less than *value* was loaded."""
+    """Skip the next instruction if the loaded value is less than *value*."""
     return _instruction(0x35, value, if_false=1)
 
 

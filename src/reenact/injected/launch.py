@@ -1,4 +1,4 @@
-"""Starting a command with the injection in its environment, and waiting for it as a shell would."""
+"""Starts a command with the injection in its environment, and waits for it as a shell does."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ _PASSED_ON: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 @contextmanager
 def handover_folder() -> Iterator[Handover]:
-    """A folder to hand orders over in, for the block; what killed commands left is removed."""
+    """Create the handover folder for the block, and remove folders that killed commands left."""
     for left in Path(gettempdir()).glob(f"{_FOLDER}*"):
         _remove_unowned(left)
     with TemporaryDirectory(prefix=_FOLDER) as folder:
-        # Held as long as this process lives, however it ends.
+        # The lock is held as long as this process lives, even if it is killed.
         owner = os.open(Path(folder) / _OWNER, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(owner, fcntl.LOCK_EX)
@@ -59,7 +59,7 @@ def handover_folder() -> Iterator[Handover]:
 
 
 def _remove_unowned(folder: Path) -> None:
-    with suppress(OSError):  # of another user, or just being made or removed
+    with suppress(OSError):  # it belongs to another user, or is just being created or removed
         owner = os.open(folder / _OWNER, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
         try:
             fcntl.flock(owner, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -71,10 +71,10 @@ def _remove_unowned(folder: Path) -> None:
 def with_injection(
     base: Mapping[str, str], handover: Handover, mode: Literal["capture", "replay"], salt: bytes
 ) -> dict[str, str]:
-    """*base* with what makes every Python below begin as ordered.
+    """Return *base* with the variables that make every Python process below follow the orders.
 
-    Chance begins at the same place in every run of a capture, which *salt* tells: in which order sets of
-    texts are, and what generators give that nobody seeds. Libraries draw there what nobody records.
+    String hashing and unseeded generators get a seed derived from *salt*, the same in every run of a capture:
+    libraries use them where nothing is recorded.
     """
     paths = [str(SITE), *filter(None, [base.get("PYTHONPATH")])]
     seed = hmac.digest(salt, b"chance", "sha256")
@@ -90,14 +90,14 @@ def with_injection(
 
 
 def route_through_gateway(base: Mapping[str, str], address: str) -> tuple[dict[str, str], Diverted]:
-    """*base* with what leads programs to the gateway at *address*, and with what there was before."""
+    """Return *base* with variables that lead programs to the gateway at *address*, and the old values."""
     changes = variables(address, base)
     before = json.dumps({name: base.get(name) for name in changes})
     return {**base, **changes, BEFORE_VARIABLE: before}, Diverted(address)
 
 
 def substitute_address(command: Sequence[str], address: str, workspace: str | None = None) -> list[str]:
-    """*command* with the gateway's *address*, and the *workspace*, where its arguments ask for them."""
+    """Replace ``{gateway}`` and ``{workspace}`` in the arguments of *command*."""
     words = [word.replace("{gateway}", address) for word in command]
     return words if workspace is None else [word.replace("{workspace}", workspace) for word in words]
 
@@ -113,11 +113,10 @@ def run(
     keep_input: Path | None = None,
     cwd: Path | None = None,
 ) -> int:
-    """Run *command* to its end; its exit status, with 128 and the number of the signal that killed it.
+    """Run *command* to its end; returns its exit status, or 128 plus the number of the signal that killed it.
 
-    It prints to *stdout*, and *printed* hears it. It is told to end when it *is_of_no_use* any more. It stays
-    within *fence*. What comes to it by a pipe is kept in *keep_input* as well, since nobody could look there
-    again. It begins in *cwd*, or where we are.
+    *printed* gets a copy of what it prints to *stdout*. It is terminated once *is_of_no_use* returns true.
+    Input from a pipe, which can be read only once, is copied to *keep_input*.
     """
     heard = passed_on(stdout, printed) if printed is not None else nullcontext(stdout)
     with (
@@ -134,14 +133,14 @@ def run(
         except OSError as error:
             raise UsageError(f"{command[0]}: {error.strerror}; name a program that can be run") from error
         passed_on_to.append(child)
-        with _ending(child, is_of_no_use):
+        with _terminate_if_useless(child, is_of_no_use):
             returned = child.wait()
     return returned if returned >= 0 else 128 - returned
 
 
 @contextmanager
 def _keep_input(copy: Path | None) -> Iterator[int | None]:
-    """What a child reads instead of our standard input; ``None`` where it may have that itself."""
+    """Yield the descriptor that the child reads; ``None`` where it may read our standard input itself."""
     if copy is None or not _is_pipe(_STDIN):
         yield None
         return
@@ -161,7 +160,7 @@ def _is_pipe(fd: int) -> bool:
 
 
 def _pass_on_input(writing: int, kept: FileIO) -> None:
-    # The command may end, and with it what is kept, while more comes.
+    # The command may end, which closes *kept*, while more input comes.
     with suppress(OSError, ValueError), os.fdopen(writing, "wb", buffering=0) as child:
         while data := os.read(_STDIN, _INPUT_BYTES):
             kept.write(data)
@@ -170,9 +169,9 @@ def _pass_on_input(writing: int, kept: FileIO) -> None:
 
 @contextmanager
 def _open_nameless(link: Path) -> Iterator[FileIO]:
-    """A file that is gone with this process, however it ends, and is read by *link* until then.
+    """Open a file that disappears with this process, even a killed one, and is readable at *link* until then.
 
-    Where there is no ``/proc`` (not Linux) it is a file at *link*.
+    Without ``/proc`` (not Linux) it is a plain file at *link*.
     """
     if not Path("/proc/self/fd").exists():
         with link.open("wb", buffering=0) as file:
@@ -189,7 +188,7 @@ def _around_child(fence: Fence | None) -> AbstractContextManager[Callable[[], No
 
 
 @contextmanager
-def _ending(child: subprocess.Popen[bytes], is_of_no_use: Callable[[], bool]) -> Iterator[None]:
+def _terminate_if_useless(child: subprocess.Popen[bytes], is_of_no_use: Callable[[], bool]) -> Iterator[None]:
     is_over = Event()
 
     def look() -> None:
@@ -209,7 +208,7 @@ def _ending(child: subprocess.Popen[bytes], is_of_no_use: Callable[[], bool]) ->
 
 @contextmanager
 def _pass_signals_on() -> Iterator[list[subprocess.Popen[bytes]]]:
-    """Pass what would end us on to the children in the list: they decide, and we tell how it went."""
+    """Forward signals that would end us to the children in the list; we end when they do."""
     children: list[subprocess.Popen[bytes]] = []
 
     def pass_on(number: int, _: FrameType | None) -> None:
@@ -227,7 +226,7 @@ def _pass_signals_on() -> Iterator[list[subprocess.Popen[bytes]]]:
 
 
 def _is_in_foreground() -> bool:
-    """Whether Ctrl-C on our terminal has reached the children too, being of the same process group."""
+    """Whether Ctrl-C on our terminal reaches the children too, because they are in our process group."""
     with suppress(OSError):
         terminal = os.open(os.ctermid(), os.O_RDONLY | os.O_NOCTTY)
         try:
@@ -238,7 +237,7 @@ def _is_in_foreground() -> bool:
 
 
 def subject(words: Sequence[str]) -> str:
-    """For ``python -m triage.agent -v`` it is ``triage.agent``, for ``./run.sh now`` it is ``run``."""
+    """A short name: ``triage.agent`` for ``python -m triage.agent -v``, ``run`` for ``./run.sh now``."""
     program = Path(words[0]).name
     if not program.startswith("python"):
         return Path(program).stem

@@ -1,7 +1,6 @@
-"""What a command prints: passed on as it comes, and told by a digest for each line.
+"""A command's output: forwarded at once, and recorded as one digest per line.
 
-The command keeps the kind of output it would have without us. Where ours is a terminal it gets one of its
-own, as wide and as high; else a pipe.
+If our output is a terminal, the command gets a pseudo-terminal of the same size; else a pipe.
 """
 
 from __future__ import annotations
@@ -22,19 +21,19 @@ from reenact.formats.capture import PrintedLines
 from reenact.formats.workspace import WORKSPACE_ROOT
 
 MAX_LINES: Final = 2000
-"""So many lines have a digest of their own; all of them together have one."""
+"""Only so many lines have their own digest; another digest covers the whole output."""
 _DIGITS: Final = 12
 _WHOLE_NAME: Final = rb"(?:%b)(?![\w-]|\.\w)"
 _WORKSPACE: Final = str(WORKSPACE_ROOT).encode()
 _READ_BYTES: Final = 1 << 16
 _LAST_WORDS_S: Final = 1.0
-"""How long what a command left behind may go on printing."""
+"""How long processes that outlive the command may still print."""
 
 
 class Printed:
-    """Counts the lines of an output while it comes; *salt* keeps equal lines of two runs apart.
+    """Hashes an output line by line; *salt* gives equal lines of two captures different digests.
 
-    Where they name one of *folders*, in which the run has its files, they are those of a run elsewhere.
+    A name of one of *folders*, where the run has its files, is hashed as the neutral workspace root.
     """
 
     def __init__(self, salt: bytes, folders: Iterable[str] = ()) -> None:
@@ -46,14 +45,14 @@ class Printed:
         self.size_bytes = 0
         self.digests: list[str] = []
         self.lines: list[bytes] = []
-        """The lines themselves, to be shown; they are written nowhere."""
+        """The lines, for messages; they are not stored."""
 
     def add(self, data: bytes) -> None:
         *lines, self._rest = (self._rest + data).split(b"\n")
         for line in lines:
-            self._line(line.removesuffix(b"\r") + b"\n")
+            self._add_line(line.removesuffix(b"\r") + b"\n")
 
-    def _line(self, line: bytes) -> None:
+    def _add_line(self, line: bytes) -> None:
         counted = line if self._folders is None else self._folders.sub(_WORKSPACE, line)
         self._whole.update(counted)
         self.size_bytes += len(counted)
@@ -62,9 +61,9 @@ class Printed:
             self.digests.append(sha256(self._salt + counted).hexdigest()[:_DIGITS])
 
     def end(self) -> PrintedLines:
-        """All of it, with what stands behind the last line's end."""
+        """Add an unfinished last line and return the digests."""
         if self._rest:
-            self._line(self._rest)
+            self._add_line(self._rest)
             self._rest = b""
         return PrintedLines(
             bytes=self.size_bytes, digest=f"sha256:{self._whole.hexdigest()}", lines=self.digests
@@ -72,7 +71,7 @@ class Printed:
 
 
 def differing_line(recorded: PrintedLines, printed: Printed) -> str | None:
-    """Where what was printed is not what was recorded, for a person; ``None`` where it is."""
+    """Describe the first line that differs from the recorded output; ``None`` if none does."""
     now = printed.end()
     if now.digest == recorded.digest:
         return None
@@ -91,16 +90,16 @@ def differing_line(recorded: PrintedLines, printed: Printed) -> str | None:
 
 @contextmanager
 def passed_on(to: int, printed: Printed) -> Iterator[int]:
-    """A descriptor to print to, for the block; what comes is passed on to *to* at once."""
+    """Yield a descriptor to print to; what arrives there is added to *printed* and forwarded to *to*."""
     reading, writing = os.openpty() if os.isatty(to) else os.pipe()
     before: Any = None
     if os.isatty(to):
         _leave_line_ends(writing)
-        _shape(to, writing)
+        _copy_size(to, writing)
 
         def reshape(_: int, __: FrameType | None) -> None:
             with suppress(OSError):
-                _shape(to, reading)
+                _copy_size(to, reading)
 
         before = signal.signal(signal.SIGWINCH, reshape)
     over_read, over_write = os.pipe()
@@ -118,9 +117,9 @@ def passed_on(to: int, printed: Printed) -> Iterator[int]:
 
 
 def _pass_on(reading: int, over: int, to: int, printed: Printed) -> None:
-    """Until the output ends, or nobody takes it any more, which its pipe then tells who goes on printing."""
+    """Forward until the output ends or *to* is closed; then the command's own writes fail too."""
     try:
-        for data in _pieces(reading, over):
+        for data in _read_pieces(reading, over):
             printed.add(data)
             while data:
                 data = data[os.write(to, data) :]
@@ -130,21 +129,21 @@ def _pass_on(reading: int, over: int, to: int, printed: Printed) -> None:
         os.close(reading)
 
 
-def _pieces(reading: int, over: int) -> Iterator[bytes]:
+def _read_pieces(reading: int, over: int) -> Iterator[bytes]:
     poll = select.poll()
     poll.register(reading, select.POLLIN)
     poll.register(over, select.POLLIN)
     while True:
         ready = dict(poll.poll())
         if reading not in ready:
-            # The command is over. Others may still hold its output; they get a moment.
+            # The command has ended. Its children may still hold the output; they get a moment.
             poll.unregister(over)
             if not poll.poll(_LAST_WORDS_S * 1000):
                 return
         try:
             data = os.read(reading, _READ_BYTES)
         except OSError as error:
-            if error.errno == errno.EIO:  # nobody has the terminal any more
+            if error.errno == errno.EIO:  # no process has the terminal open any more
                 return
             raise
         if not data:
@@ -153,7 +152,7 @@ def _pieces(reading: int, over: int) -> Iterator[bytes]:
 
 
 def _leave_line_ends(terminal: int) -> None:
-    """Our own terminal makes of them what it does."""
+    """Turn output processing off: our own terminal does it."""
     import termios
 
     attributes = termios.tcgetattr(terminal)
@@ -161,7 +160,7 @@ def _leave_line_ends(terminal: int) -> None:
     termios.tcsetattr(terminal, termios.TCSANOW, attributes)
 
 
-def _shape(terminal: int, like: int) -> None:
+def _copy_size(terminal: int, like: int) -> None:
     import fcntl
     import termios
 

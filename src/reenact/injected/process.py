@@ -1,7 +1,7 @@
-"""The run inside the agent's own process: opened when its interpreter starts, closed when it ends.
+"""The run inside the agent's process: opened when its interpreter starts, closed when it ends.
 
-It leaves no signal handler and no exception hook behind. A process that is killed leaves an interrupted
-capture, which the command completes; one that ends by ``sys.exit`` ends with what the command sees.
+It installs no signal handler and no exception hook. A killed process leaves an interrupted capture, which the
+command recovers. ``sys.exit`` is no error of the run: the command sees the exit status.
 """
 
 from __future__ import annotations
@@ -65,6 +65,7 @@ from reenact.seams import stdlib
 from reenact.seams.http.request import left_to_gateway
 from reenact.seams.imports import watched
 from reenact.seams.patches import Patch
+from reenact.seams.printing import print_in_turn
 from reenact.seams.stdlib.draws import Draws
 from reenact.seams.stdlib.process import end_programs, lead_programs
 from reenact.store.blobs import BlobStore
@@ -76,10 +77,10 @@ if TYPE_CHECKING:
 
 
 def hide() -> str | None:
-    """Leave the program the surroundings it would have without us; what it starts is not ours.
+    """Restore the environment that the program would have without us.
 
-    With seams it goes to its upstreams by itself, so that no call is seen twice. What the variables of the
-    upstreams held before is returned, for what the program starts.
+    A process with seams calls its upstreams directly: through the gateway its calls would be recorded twice.
+    Returns the original values of the upstream variables, which the programs it starts need.
     """
     text = os.environ.pop(BEFORE_VARIABLE, None)
     before: dict[str, str | None] = json.loads(text) if text else {}
@@ -94,16 +95,16 @@ def hide() -> str | None:
     entries = os.environ.pop("PYTHONPATH", "").split(os.pathsep)
     if rest := os.pathsep.join(entry for entry in entries if entry != str(SITE)):
         os.environ["PYTHONPATH"] = rest
-    # A `with reenact.capture(...)` of the program's own stands back: the whole program is the run.
+    # A `with reenact.capture(...)` in the program does nothing: the whole program is the run.
     os.environ[MODE_VARIABLE] = "off"
     return text
 
 
 def divert_programs_below(diverted: Diverted, before: str | None) -> None:
-    """What the program starts is one call of it, but the model calls in there are worth seeing.
+    """Route the programs that this process starts to the gateway, so that their model calls are recorded.
 
-    ``putenv`` past ``os.environ``: the program itself must not be led there. Who gives its programs an
-    environment of their own has it from ``os.environ``, so there it is changed when they start.
+    ``putenv`` does not change ``os.environ``: this process itself must not use the gateway. An explicit
+    environment is usually a copy of ``os.environ``, so it is changed when the program is started.
     """
     for name, value in variables(f"{diverted.address}/{BELOW}", os.environ).items():
         os.putenv(name, value)
@@ -113,9 +114,9 @@ def divert_programs_below(diverted: Diverted, before: str | None) -> None:
 
 
 def at_the_end(end_run: Callable[[BaseException | None], None]) -> None:
-    """Have *end_run* called with the error nobody caught.
+    """Call *end_run* with the uncaught exception when the process ends.
 
-    Registered before the program could register anything, so it comes after all of that.
+    It is registered before any handler of the program, so it runs after all of them.
     """
     home_pid = os.getpid()
     is_over = False
@@ -124,7 +125,7 @@ def at_the_end(end_run: Callable[[BaseException | None], None]) -> None:
         nonlocal is_over
         if os.getpid() == home_pid and not is_over:
             is_over = True
-            # Where the interpreter has put the exception that it prints; none for sys.exit.
+            # The interpreter stores the uncaught exception here; there is none for sys.exit.
             end_run(getattr(sys, "last_value", None))
 
     atexit.register(end)
@@ -142,22 +143,22 @@ def _end_first(end: Callable[[], None], leave: Callable[[int], NoReturn]) -> Cal
 
 
 class _Part(Parent, Protocol):
-    """What this process does for the command."""
+    """The part of this process in the command's run."""
 
     runs_programs: bool
-    """Whether programs are run in a replay that answers all else."""
+    """Whether a replay starts recorded programs again instead of answering them from the capture."""
 
     def end(self, error: BaseException | None) -> None:
-        """The program is over, with the *error* nobody caught."""
+        """Close the run; *error* is the uncaught exception."""
 
 
 def begin(folder: str) -> None:
-    """Open the run that the command ordered in *folder*, and have it closed when the program is over."""
+    """Open the run that the orders in *folder* describe; it is closed when the program ends."""
     _begin(Handover(Path(folder)), None)
 
 
 def begin_spawned(folder: str, root: str, within: str | None, seed: str) -> None:
-    """The same in an interpreter of ``multiprocessing``'s, before it reads anything of the agent's."""
+    """Do the same in a process that ``multiprocessing`` spawned, before it unpickles the agent's objects."""
     global _seed
     _seed = seed
     handover = Handover(Path(folder))
@@ -169,19 +170,20 @@ def _begin(handover: Handover, born: Born | None) -> None:
     _seed_chance(handover, born)
     _seed_numpy()
     orders = handover.orders()
-    part = _part(orders, handover, born)
+    part = _make_part(orders, handover, born)
     left_to_gateway(orders.diverted.address)
     before = hide()
     if not is_hermetic(orders) or part.runs_programs:
         divert_programs_below(orders.diverted, before)
+    _permanent.enter_context(print_in_turn())
     at_the_end(part.end)
     follow(part)
 
 
 def _seed_chance(handover: Handover, born: Born | None) -> None:
-    """Let the generator that all share begin where it began in the recorded run; no two processes alike.
+    """Seed the shared generator of :mod:`random` as in the recorded run; each process has its own seed.
 
-    Not by its own ``seed``, which tells that the agent wants to know what follows.
+    ``random.seed`` is not called: it would mark the generator as one that the agent has seeded.
     """
     global _seed
     _seed = os.environ.get(SEED_VARIABLE, _seed)
@@ -190,12 +192,12 @@ def _seed_chance(handover: Handover, born: Born | None) -> None:
         which = born.root if born is not None else f"{words} {handover.begin_as(words)}"
         shared: random.Random = random.random.__self__  # type: ignore[attr-defined]  # of a bound method
         _random.Random.seed(shared, int.from_bytes(sha256(f"{_seed} {which}".encode()).digest()))
-        shared.gauss_next = None  # type: ignore[attr-defined]  # what an earlier draw left
+        shared.gauss_next = None  # type: ignore[attr-defined]  # the cached value of an earlier draw
         _numpy_seeds.seed(int.from_bytes(sha256(f"{_seed} {which} numpy".encode()).digest()))
 
 
 def _seed_numpy() -> None:
-    """Do the same for numpy's generators that nobody seeds: each begins with so many bits of the system's."""
+    """Do the same for unseeded generators of numpy, which take their seed from ``randbits``."""
 
     def draw_seed(k: int) -> int:
         return _numpy_seeds.getrandbits(k)
@@ -204,29 +206,30 @@ def _seed_numpy() -> None:
         return [Patch(module, "randbits", lambda _: draw_seed)]
 
     if _seed:
-        # A child forgets what is to be done at the end of its parent, and with it who else holds this.
-        _for_good.enter_context(watched({"numpy.random.bit_generator": patches}))
-        atexit.register(_for_good.close)
+        # Kept in a variable of the module: multiprocessing clears the atexit handlers of a forked child, and
+        # without another reference the patch would end.
+        _permanent.enter_context(watched({"numpy.random.bit_generator": patches}))
+        atexit.register(_permanent.close)
 
 
 _seed = ""
-_for_good = ExitStack()
+_permanent = ExitStack()
 _numpy_seeds = _random.Random()
 
 
-def _part(orders: Orders, handover: Handover, born: Born | None) -> _Part:
+def _make_part(orders: Orders, handover: Handover, born: Born | None) -> _Part:
     if isinstance(orders, ToRecord):
-        return _Recorded(orders, handover, born)
+        return _RecordedProcess(orders, handover, born)
     if isinstance(orders, ToUpdate):
-        return _Updated(orders, handover, born)
+        return _UpdatedProcess(orders, handover, born)
     if isinstance(orders, ToFork):
-        return _Forked(orders, handover, born)
-    return _Replayed(orders, handover, born)
+        return _ForkedProcess(orders, handover, born)
+    return _ReplayedProcess(orders, handover, born)
 
 
 @contextmanager
 def _fail_closed(handover: Handover) -> Iterator[None]:
-    """A child that could not begin is named; in a replay it does not run."""
+    """Report a child that could not begin; in a hermetic run it must not continue."""
     try:
         yield
     except Exception as error:
@@ -236,12 +239,12 @@ def _fail_closed(handover: Handover) -> Iterator[None]:
 
 
 def is_hermetic(orders: Orders) -> bool:
-    """Whether nobody outside is asked."""
+    """Whether the run must make no live call."""
     return isinstance(orders, ToReplay) or (isinstance(orders, ToFork) and orders.plan.on_miss != "live")
 
 
 class _Process:
-    """One of the command's processes, be it recorded or replayed."""
+    """One process of the command, recorded or replayed."""
 
     runs_programs = False
 
@@ -249,14 +252,14 @@ class _Process:
         self._orders = orders
         self._handover = handover
         self._born = born
-        self._settling = Lock()
+        self._root_lock = Lock()
         self._root: str | None = None if born is None else born.root
 
     def bear(self, born: Born) -> None:
         forget_runs()
         with _fail_closed(self._handover):
-            _seed_chance(self._handover, born)  # a fork draws anew
-            part = _part(self._orders, self._handover, born)
+            _seed_chance(self._handover, born)  # else it would draw the same values as its parent
+            part = _make_part(self._orders, self._handover, born)
             at_the_end(part.end)
             follow(part)
 
@@ -264,18 +267,20 @@ class _Process:
         return _Beginning(str(self._handover.folder), born)
 
     def _find_root(self, choose: Callable[[list[str]], str], then: Callable[[], None]) -> str:
-        """Its first lane: what its parent named it, else what is to be had when this is first asked."""
-        with self._settling:
+        """Return this process's first lane: its parent named it, or *choose* picks it at the first call."""
+        with self._root_lock:
             if self._root is not None:
                 return self._root
-            return self._handover.take(choose, partial(self._be, then))
+            return self._handover.take(choose, partial(self._become, then))
 
-    def _be(self, then: Callable[[], None], root: str) -> None:
+    def _become(self, then: Callable[[], None], root: str) -> None:
         self._root = root
         then()
 
 
 class _Beginning:
+    """Begins the run in the interpreter that unpickles it."""
+
     def __init__(self, folder: str, born: Born) -> None:
         self._words = (folder, born.root, born.within, _seed)
 
@@ -283,7 +288,7 @@ class _Beginning:
         return begin_spawned, self._words
 
 
-class _Recorded(_Process):
+class _RecordedProcess(_Process):
     def __init__(self, orders: ToRecord, handover: Handover, born: Born | None) -> None:
         super().__init__(orders, handover, born)
         self._path = Path(orders.path)
@@ -315,7 +320,7 @@ class _Recorded(_Process):
         return self._find_root(lambda taken: str(len(taken)), self._take_directory)
 
     def _take_directory(self) -> None:
-        """The first process has it before another may ask; what goes wrong is said with the first call."""
+        """Claim the capture directory for the first process; the first call reports what goes wrong here."""
         with suppress(StoreError):
             self._sink.open()
 
@@ -324,15 +329,15 @@ class _Recorded(_Process):
 
     def end(self, error: BaseException | None) -> None:
         if self._sink.is_open:
-            _leave(self._run, error)
+            _close_run(self._run, error)
             return
         self._run.abandon()
         if self._sink.refusal is not None:
             self._handover.note("left-out", str(self._sink.refusal))
 
 
-class _Again(_Process):
-    """A process that finds out with its first call which recorded one it is."""
+class _Rerun(_Process):
+    """A process that is run again; its first call decides which recorded process it corresponds to."""
 
     _run: ReplayRun | UpdateRun | ForkRun
 
@@ -352,7 +357,7 @@ class _Again(_Process):
             self._is_settled = True
             self._handover.note("plays", root)
             if self._born is not None:
-                self._note_start()  # not before: a child that asks nothing need not live to report it
+                self._note_start()  # not earlier: a child without calls may be killed before it reports
         return root
 
     def _begin(self) -> None:
@@ -367,26 +372,26 @@ class _Again(_Process):
 
     @cached_property
     def _is_certain(self) -> bool:
-        """Whether no other recorded process can be meant, as long as this one has asked nothing."""
+        """Whether only one recorded process can correspond to this one, even before its first call."""
         if self._born is not None:
             return self._born.root in self._processes
         own = [root for root in self._processes if ":" not in root]
         return len(own) == 1 and self._has_same_words(own[0])
 
     def _has_same_words(self, root: str) -> bool:
-        """Which Python it is does not matter."""
+        """Compare the command lines without the interpreter's path."""
         return without_places(self._processes[root].argv or [])[1:] == self._run.arguments()[1:]
 
     def _note_start(self) -> None:
         self._handover.note("started", subject(sys.orig_argv))
 
     def _choose(self, taken: list[str]) -> str:
-        """The first recorded process that was begun with the same words, else the first that is left."""
+        """Prefer the first free recorded process with the same command line, else take the first free one."""
         left = [root for root in self._processes if root not in taken and ":" not in root]
         return next(iter([*filter(self._has_same_words, left), *left]), str(len(taken)))
 
 
-class _Replayed(_Again):
+class _ReplayedProcess(_Rerun):
     _run: ReplayRun
 
     def __init__(self, orders: ToReplay, handover: Handover, born: Born | None) -> None:
@@ -404,7 +409,7 @@ class _Replayed(_Again):
             root=root,
             find_root=self._first_lane,
             within=born.within if born is not None else None,
-            evidence=_evidence(handover, orders.workspace),
+            evidence=_gather_evidence(handover, orders.workspace),
             workspace=Path(orders.workspace) if orders.workspace is not None else None,
             repository=Path(orders.repository) if orders.repository is not None else None,
             runs_programs=True,
@@ -413,17 +418,17 @@ class _Replayed(_Again):
         self.runs_programs = bool(self._run.context.source.programs)
 
     def end(self, error: BaseException | None) -> None:
-        # Threads that nobody waits for go on until the interpreter is gone.
+        # Daemon threads run until the interpreter has ended, so the guard stays.
         Guard(self._allow).__enter__()
-        with suppress(Diverged):  # it is in the receipt, and the command has more room to explain it
-            _leave(self._run, error)
+        with suppress(Diverged):  # it is in the receipt, and the command explains it
+            _close_run(self._run, error)
         end_programs()
         if self._run.receipt is not None:
             root = self._root if self._is_settled else None
             self._handover.report(Replayed(self._run.answered, self._run.receipt, root))
 
 
-class _Updated(_Again):
+class _UpdatedProcess(_Rerun):
     _run: UpdateRun
 
     def __init__(self, orders: ToUpdate, handover: Handover, born: Born | None) -> None:
@@ -447,7 +452,7 @@ class _Updated(_Again):
         self._begin()
 
     def end(self, error: BaseException | None) -> None:
-        _leave(self._run, error)
+        _close_run(self._run, error)
         if self._run.manifest is None:
             why = self._run.warnings[-1] if self._run.warnings else "the update was not finished"
             self._handover.note("failed", why)
@@ -455,11 +460,11 @@ class _Updated(_Again):
             self._handover.note("updated", msgspec.json.encode(self._run.half()).decode())
 
 
-class _Forked(_Again):
+class _ForkedProcess(_Rerun):
     _run: ForkRun
 
     def __init__(self, orders: ToFork, handover: Handover, born: Born | None) -> None:
-        # Here, because every recorded process starts with this module, and few are forks.
+        # Imported here, because every recorded process loads this module and few are forks.
         from reenact.forks.capture import seed_of_fork
         from reenact.forks.engine import ForkPart
         from reenact.forks.run import ForkRun
@@ -485,7 +490,7 @@ class _Forked(_Again):
             root=root,
             find_root=self._first_lane,
             within=born.within if born is not None else None,
-            evidence=_evidence(handover, orders.workspace),
+            evidence=_gather_evidence(handover, orders.workspace),
             workspace=Path(orders.workspace) if orders.workspace is not None else None,
             repository=Path(orders.repository) if orders.repository is not None else None,
         )
@@ -493,7 +498,7 @@ class _Forked(_Again):
 
     def end(self, error: BaseException | None) -> None:
         if self._is_hermetic:
-            Guard(self._allow).__enter__()  # threads that nobody waits for go on
+            Guard(self._allow).__enter__()  # for daemon threads, which run on
         self._run.close(error)
         problem = self._run.problem()
         if problem is not None:
@@ -508,8 +513,8 @@ def _read_allowed(orders: ToRecord | ToReplay | ToFork, began_s: float = 0.0) ->
     return Allow(loopback_ports=[port] if port else [], addresses=named, children=is_bearing, began_s=began_s)
 
 
-def _evidence(handover: Handover, workspace: str | None = None) -> RunEvidence:
-    """All of the program is the run, so that what it was given is what was there when it began."""
+def _gather_evidence(handover: Handover, workspace: str | None = None) -> RunEvidence:
+    """The evidence of a run that is the whole program: its input is what existed before it began."""
     began_s = handover.began_s
     given = Given(
         sys.orig_argv,
@@ -530,5 +535,5 @@ def _own_files() -> Iterator[Path]:
             yield Path(file)
 
 
-def _leave(run: Run, error: BaseException | None) -> None:
+def _close_run(run: Run, error: BaseException | None) -> None:
     run.__exit__(type(error) if error is not None else None, error, None)

@@ -1,4 +1,4 @@
-"""The run of a command as the gateway sees it: open while the command runs, in our own process."""
+"""The gateway's part of a command's run: it lives in the reenact process, while the command runs."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ from reenact.workspace.scan import Scanner
 
 
 class ServedCapture(CaptureRun):
-    """Nothing is attached here: all that is recorded comes through the gateway."""
+    """Records the calls that come through the gateway; no seams are attached in this process."""
 
     make_context = DerivingContext
 
@@ -83,14 +83,14 @@ class ServedCapture(CaptureRun):
         return (telemetry.beside_hosts(project_beside(Path.cwd())),)
 
     def redacted_words(self) -> list[str]:
-        """The command without the secrets that stand in it."""
+        """The command line without secrets."""
         return self._redactor.redact_arguments(self._words)
 
     def begin_files(self, order: WorkspaceOrder, blobs: BlobStore, index: Path, tree_file: Path) -> Scanner:
-        """Look at the files before anything runs; all that records the run begins from what this learned."""
+        """Scan the files before the command starts; every recording process begins with this index."""
         scanner = order.scanner(blobs.put, self._redactor)
         above = tuple(tuple(map(self._redactor.redact_text, texts)) for texts in order.above)
-        order = msgspec.structs.replace(order, above=above)  # it is handed over by a file
+        order = msgspec.structs.replace(order, above=above)  # the order is written to a file
         start = order.begin(scanner)
         scanner.index.save(index, self._redactor)
         self._workspace = msgspec.structs.replace(
@@ -100,7 +100,7 @@ class ServedCapture(CaptureRun):
 
     @property
     def workspace(self) -> WorkspaceOrder | None:
-        """The files that are recorded, and what is known of them."""
+        """The files to record, and their state at the start."""
         return self._workspace
 
     def surroundings(self) -> dict[str, Any]:
@@ -111,14 +111,14 @@ class ServedCapture(CaptureRun):
         return {"argv": without_places(argv)} | facts
 
     def left_behind(self) -> list[str]:
-        """What is newer than the run, in the working folder: nobody saw who wrote it."""
+        """The files in the working folder that changed since the run began; who wrote them is unknown."""
         return changed_files(Path(working_folder()), since_s=self._began_s)
 
     @contextmanager
     def serve(
         self, *, port: int, on_call: Callable[[], None], upstream_timeout_s: float = UPSTREAM_TIMEOUT_S
     ) -> Iterator[Gateway]:
-        """A gateway that is recorded, for the block."""
+        """Run a recording gateway for the block."""
         self.__enter__()
         try:
             with Gateway(
@@ -130,11 +130,11 @@ class ServedCapture(CaptureRun):
             ) as gateway:
                 yield gateway
         except BaseException as error:
-            self._leave(error)
+            self._close(error)
             raise
-        self._leave(None)
+        self._close(None)
 
-    def _leave(self, error: BaseException | None) -> None:
+    def _close(self, error: BaseException | None) -> None:
         if self._sink.is_open:
             self.__exit__(None if error is None else type(error), error, None)
         else:
@@ -142,7 +142,7 @@ class ServedCapture(CaptureRun):
 
 
 class ServedReplay(ReplayRun):
-    """Nor here, and nothing needs a guard: a gateway that replays asks nobody."""
+    """Replays the gateway's calls; it needs no seams and no guard, since it makes no live call."""
 
     def __init__(
         self,
@@ -157,16 +157,16 @@ class ServedReplay(ReplayRun):
         input_copy: Path | None = None,
         workspace: WorkspaceFolder | None = None,
     ) -> None:
-        """*words* are the command's; it works in the *workspace*, if there is one."""
+        """*words* is the command line; the command runs in *workspace*, if there is one."""
         super().__init__(
             path,
             policy=policy,
             on_unmatched=on_unmatched,
             volatile=volatile,
             stall_s=stall_s,
-            is_ours=_lanes_asked_again(path),
+            is_ours=_replayed_lanes(path),
             is_causal=True,
-            evidence=_evidence(words, input_copy, workspace),
+            evidence=_make_evidence(words, input_copy, workspace),
             workspace=workspace.root if workspace is not None else None,
             repository=workspace.repository if workspace is not None else None,
         )
@@ -177,27 +177,27 @@ class ServedReplay(ReplayRun):
 
     @contextmanager
     def serve(self, *, port: int, on_call: Callable[[], None]) -> Iterator[Gateway]:
-        """A gateway that answers from the capture, for the block."""
+        """Run a gateway that answers from the capture, for the block."""
         self.__enter__()
         try:
             with Gateway(self.context, self._upstreams, port=port, on_call=on_call) as gateway:
                 yield gateway
         finally:
-            with suppress(Diverged):  # it is in the receipt, and the command has more room to explain it
+            with suppress(Diverged):  # it is in the receipt, and the command explains it
                 self.__exit__(None, None, None)
 
 
-def _evidence(
+def _make_evidence(
     words: Sequence[str], input_copy: Path | None, workspace: WorkspaceFolder | None
 ) -> RunEvidence:
-    """What a command draws by lot nobody sees, but what it was given is known, and where it begins now."""
+    """The evidence for a command: its input and folders are known, its random draws are not."""
     began_s = time.time()
     given = Given(words, os.environ, _cwd_of(workspace), before_s=began_s, input_copy=input_copy)
-    return RunEvidence("any", given=given, began_s=began_s, places=_places(workspace))
+    return RunEvidence("any", given=given, began_s=began_s, places=_folders_of(workspace))
 
 
-def _places(workspace: WorkspaceFolder | None) -> dict[str, str]:
-    """The folders of the command, which begins in its *workspace* if there is one."""
+def _folders_of(workspace: WorkspaceFolder | None) -> dict[str, str]:
+    """The folders of the command; it starts in its *workspace*, if there is one."""
     if workspace is None:
         return own_places()
     return own_places(str(workspace.root)) | ({"cwd": str(workspace.cwd)} if workspace.cwd else {})
@@ -208,21 +208,22 @@ def _cwd_of(workspace: WorkspaceFolder | None) -> Path:
 
 
 def _attach_gateway(context: Context) -> Iterable[AbstractContextManager[object]]:
-    """What a gateway needs that answers from a recording: the hosts beside the run, and whose run it is."""
+    """What an answering gateway attaches: the project's telemetry hosts, and *context* as the current run."""
     return telemetry.beside_hosts(project_beside(Path.cwd())), entered(context)
 
 
 def _add_written(recorded: list[str], cwd: Path, began_s: float) -> list[str]:
-    """The files that the run wrote when it was *recorded*, and those that were written since in *cwd*."""
+    """The files that the *recorded* run wrote, and those that changed in *cwd* since this one began."""
     written = changed_files(cwd, since_s=began_s)
     return [*recorded, *(place for place in written if place not in recorded)]
 
 
-def _lanes_asked_again(path: Path) -> LaneTest:
-    """The lanes whose calls come through the gateway again.
+def _replayed_lanes(path: Path) -> LaneTest:
+    """Test for the lanes whose calls come through the gateway in replay.
 
-    Those of programs come where these are run again: because the run talked with them, or because a process
-    became such a program (``os.exec``), for then there is no call that could be answered in its place.
+    Calls of programs below a Python process come only if replay runs these programs: because the run talked
+    with them over sockets, or because a process became the program (``os.exec``), so that no recorded call
+    can stand for it.
     """
     reader = CaptureReader(path)
     if talking_programs(reader) or not any(b'"source":"process"' in line for line in reader.lines()):
@@ -231,7 +232,7 @@ def _lanes_asked_again(path: Path) -> LaneTest:
 
 
 class ServedFork(ForkRun):
-    """The gateway's part of a fork; what misses goes to those of *live_upstreams* that are named there."""
+    """The gateway's part of a fork; calls without a recorded answer go to *live_upstreams*."""
 
     def __init__(
         self,
@@ -251,7 +252,7 @@ class ServedFork(ForkRun):
             volatile=volatile,
             is_ours=is_of_gateway,
             is_causal=True,
-            evidence=_evidence(words, input_copy, workspace),
+            evidence=_make_evidence(words, input_copy, workspace),
             workspace=workspace.root if workspace is not None else None,
             repository=workspace.repository if workspace is not None else None,
         )
@@ -268,7 +269,7 @@ class ServedFork(ForkRun):
 
     @contextmanager
     def serve(self, *, port: int, on_call: Callable[[], None]) -> Iterator[Gateway]:
-        """A gateway for the block."""
+        """Run the gateway for the block."""
         self.__enter__()
         try:
             with Gateway(
@@ -284,7 +285,7 @@ class ServedFork(ForkRun):
 
 
 class _DerivingUpdate(MatchingFirst):
-    """Reads tools' calls and results from recorded and from new traffic alike."""
+    """Derives tool calls and results from recorded and from new model traffic."""
 
     make_recorder = DerivingContext
     recorder: DerivingContext
@@ -305,7 +306,7 @@ class _DerivingUpdate(MatchingFirst):
 
 
 class ServedUpdate(UpdateRun):
-    """The gateway's part of an update: what it cannot answer from the capture it asks upstream."""
+    """The gateway's part of an update: calls that the capture cannot answer go upstream."""
 
     make_engine = _DerivingUpdate
 
@@ -319,7 +320,7 @@ class ServedUpdate(UpdateRun):
         workspace: WorkspaceFolder | None = None,
         tree_file: str | None = None,
     ) -> None:
-        places = _places(workspace) if workspace is not None else None
+        places = _folders_of(workspace) if workspace is not None else None
         part = UpdatePart(str(blobs), is_of_gateway, is_gateway=True, places=places, tree_file=tree_file)
         super().__init__(
             path,
@@ -340,7 +341,7 @@ class ServedUpdate(UpdateRun):
 
     @contextmanager
     def serve(self, *, port: int, on_call: Callable[[], None]) -> Iterator[Gateway]:
-        """A gateway for the block."""
+        """Run the gateway for the block."""
         self.__enter__()
         try:
             with Gateway(self.context, self._upstreams, port=port, on_call=on_call) as gateway:

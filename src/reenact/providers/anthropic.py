@@ -50,7 +50,7 @@ _USAGE: Final = {
 }
 _GROWING: Final = {"text_delta": "text", "thinking_delta": "thinking", "compaction_delta": "content"}
 _INPUT_TEXT: Final = "\u2061input"
-"""Nobody's key: holds the pieces of a tool's input until they are whole."""
+"""An internal key for the pieces of a tool's input until it is complete."""
 
 
 def recogniser(url_path: str) -> Callable[[dict[str, JsonValue]], bool] | None:
@@ -145,7 +145,7 @@ def read_body(body: dict[str, JsonValue]) -> ModelReply:
 
 
 def fold(events: list[dict[str, JsonValue]]) -> dict[str, JsonValue]:
-    """The message that these stream events build."""
+    """Build the message from its events."""
     message: dict[str, JsonValue] = {}
     blocks: dict[int, dict[str, JsonValue]] = {}
     growth = Growth()
@@ -180,7 +180,7 @@ def _grow_block(block: dict[str, JsonValue], delta: dict[str, JsonValue], growth
 
 
 def _with_input(block: dict[str, JsonValue]) -> dict[str, JsonValue]:
-    """*block* with its tool input decoded; input that is not JSON, or was cut, stays text."""
+    """*block* with its tool input decoded; input that is not complete JSON stays text."""
     text = block.pop(_INPUT_TEXT, "")
     if isinstance(text, str) and text:
         value = loads(text)

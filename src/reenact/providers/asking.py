@@ -1,6 +1,6 @@
-"""A model request asked otherwise: another model, another system prompt, another temperature.
+"""Changing a model request: another model, system prompt or temperature.
 
-The way back is told with it: what the request said in the places that were changed.
+The result has the edits that restore the original request.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _VERTEX_VERBS: Final = ("rawPredict", "streamRawPredict")
 
 
 class RequestChange(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What model requests are to say instead."""
+    """The new values for model requests."""
 
     model: str = ""
     system: str | None = None
@@ -35,7 +35,7 @@ class RequestChange(msgspec.Struct, frozen=True, omit_defaults=True):
         return self != _NOTHING
 
     def check(self) -> None:
-        """Raise :class:`UsageError` for what no model takes."""
+        """Raise :class:`UsageError` for values that no model accepts."""
         if self.model != self.model.strip() or any(mark in self.model for mark in "\r\n"):
             raise UsageError(f"model {self.model!r}: is not the name of a model")
         heat = self.temperature
@@ -43,7 +43,7 @@ class RequestChange(msgspec.Struct, frozen=True, omit_defaults=True):
             raise UsageError(f"temperature {heat}: must be between 0 and {_MAX_TEMPERATURE:g}")
 
     def over(self, before: RequestChange) -> RequestChange:
-        """Both, this one counting where they are about the same."""
+        """Combine both; this one takes precedence."""
         return RequestChange(
             self.model or before.model,
             before.system if self.system is None else self.system,
@@ -55,7 +55,7 @@ _NOTHING: Final = RequestChange()
 
 
 class Undo(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What stood at *path* of a request; without *was* nothing did, and what is in a list goes out of it."""
+    """The original value at *path* of a request; without *was* there was none, and it is removed."""
 
     path: list[str | int]
     was: list[Any] = []
@@ -67,13 +67,13 @@ class ChangedRequest(NamedTuple):
     url: str
     body: dict[str, Any]
     undo: list[Undo]
-    """The way back, over ``{"url": …, "body": …}``; nothing where nothing changed."""
+    """The edits that restore ``{"url": …, "body": …}``; empty if nothing changed."""
 
 
 def ask_otherwise(
     provider: Provider, url: str, body: dict[str, Any], change: RequestChange
 ) -> ChangedRequest:
-    """The request to *url* with *body*, changed as its wire format has it; both are left as they are."""
+    """Change the request to *url* with *body* as its wire format needs it; returns copies."""
     edit = _Edit({"url": url, "body": body})
     if change.model:
         _set_model(edit, provider, url, change.model)
@@ -85,7 +85,7 @@ def ask_otherwise(
 
 
 def undo_changes(request: object, undo: list[Undo]) -> object:
-    """The request as the agent made it."""
+    """The original request of the agent."""
     edit = _Edit(request)
     for each in undo:
         if each.was:
@@ -96,18 +96,18 @@ def undo_changes(request: object, undo: list[Undo]) -> object:
 
 
 class _Edit:
-    """A JSON value that is changed by copying what lies on the way."""
+    """Edits a JSON value by copying the containers on the path."""
 
     def __init__(self, value: Any) -> None:
         self.value = value
         self.undo: list[Undo] = []
 
     def set(self, path: Path, new: object) -> None:
-        """Objects on the way are made where there are none."""
+        """Set a value; missing objects on the path are created."""
         self._at(path, lambda holder, step: _put(holder, step, new), new)
 
     def insert(self, path: Path, new: Any) -> None:
-        """Into a list, before what is there."""
+        """Insert at the beginning of a list."""
         self.value = _copy_and_change(self.value, path, lambda holder, step: holder.insert(step, new))
         self.undo.append(Undo([*path]))
 
@@ -118,7 +118,7 @@ class _Edit:
         there: Any = self.value
         for length, step in enumerate(path, 1):
             if isinstance(step, str) and step not in there:
-                # What is made on the way goes with it.
+                # Created objects on the path are removed too.
                 self.undo.append(Undo([*path[:length]]))
                 break
             there = there[step]
@@ -153,7 +153,7 @@ def _set_model(edit: _Edit, provider: Provider, url: str, model: str) -> None:
 
 
 def _url_with_model(provider: Provider, url: str, model: str) -> str | None:
-    """Some services name the model in the path; ``None`` where this one does not."""
+    """The URL for services that name the model in the path; ``None`` for others."""
     parts = urlsplit(url)
     steps = parts.path.split("/")
     places = [place for place, step in enumerate(steps) if step]
@@ -196,7 +196,7 @@ def _is_system(item: object) -> bool:
 
 
 def _set_first_message(edit: _Edit, member: str, system: str) -> None:
-    """The first message of the system's; where there is none, one comes before all others."""
+    """Replace the first system message, or insert one before all others."""
     messages = edit.value["body"][member]
     place = next((at for at, message in enumerate(messages) if _is_system(message)), None)
     if place is None:

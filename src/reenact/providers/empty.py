@@ -1,4 +1,4 @@
-"""The answer of a model that says nothing, in each wire format, whole or as a stream."""
+"""An empty answer in each wire format, complete or as a stream."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _JSON: Final = "application/json"
 
 
 class EmptyAnswer(NamedTuple):
-    """A body, and the ``content-type`` it goes under."""
+    """A body and its ``content-type``."""
 
     content_type: str
     body: bytes
 
 
 def empty_answer(provider: Provider, url: str, body: Json) -> EmptyAnswer | None:
-    """What a model that says nothing would answer to *body*; ``None`` in a framing that is not HTTP's own."""
+    """An empty answer to the request *body*; ``None`` for framings other than plain HTTP."""
     fields = request_fields(provider, urlsplit(url).path, body)
     if url.partition("?")[0].endswith("/invoke-with-response-stream"):
         return None
@@ -165,7 +165,7 @@ def _whole(answer: Json) -> EmptyAnswer:
 
 
 def _events(events: Iterable[tuple[str | None, Json]]) -> EmptyAnswer:
-    """Server-sent events, with their names where they have any."""
+    """Server-sent events, with names if they have any."""
     texts = (
         (f"event: {name}\n".encode() if name else b"") + b"data: " + msgspec.json.encode(data) + b"\n\n"
         for name, data in events

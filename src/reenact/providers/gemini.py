@@ -84,7 +84,7 @@ def streams(url_path: str, body: dict[str, JsonValue]) -> bool:  # noqa: ARG001 
 
 
 def read_conversation(body: dict[str, JsonValue]) -> Conversation:
-    """Requests may spell their members in camelCase or in snake_case: protobuf takes both."""
+    """Members may be in camelCase or snake_case: protobuf accepts both."""
     system = either(body, "systemInstruction", "system_instruction")
     texts = [system] if isinstance(system, str) else [text_of(part, "text") for part in _parts(system)]
     config = object_of(body, "generationConfig") or object_of(body, "generation_config")
@@ -173,7 +173,7 @@ def read_body(body: dict[str, JsonValue]) -> ModelReply:
 
 
 def fold(chunks: list[dict[str, JsonValue]]) -> dict[str, JsonValue]:
-    """The response that these chunks build: parts add up, everything else is replaced."""
+    """Build the response from its chunks: parts are appended, everything else is replaced."""
     body: dict[str, JsonValue] = {}
     candidates: dict[int, dict[str, JsonValue]] = {}
     growth = Growth()
@@ -193,7 +193,7 @@ def _add_content(into: dict[str, JsonValue], content: dict[str, JsonValue], grow
     if not content:
         return
     known = into.setdefault("content", {"parts": []})
-    assert isinstance(known, dict)  # made here
+    assert isinstance(known, dict)  # created here
     parts = known["parts"]
     assert isinstance(parts, list)
     known |= {key: value for key, value in content.items() if key != "parts"}
@@ -207,6 +207,6 @@ def _add_content(into: dict[str, JsonValue], content: dict[str, JsonValue], grow
 
 
 def _continues(last: dict[str, JsonValue], part: dict[str, JsonValue]) -> bool:
-    """Text goes on until it turns into thinking or back, or until a signature closes it."""
+    """Whether a part continues the last one: not after a signature, or between thinking and text."""
     both_text = "text" in last and isinstance(part.get("text"), str)
     return both_text and last.get("thought") == part.get("thought") and "thoughtSignature" not in last

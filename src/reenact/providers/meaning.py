@@ -1,4 +1,4 @@
-"""What a model call says, in words that no provider owns: messages, parts, usage, errors.
+"""Model calls in provider-neutral form: messages, parts, usage, errors.
 
 ``to_json`` of every value here is plain JSON in camelCase; members that were not sent are left out.
 """
@@ -12,14 +12,14 @@ import msgspec
 from reenact.canonical import JsonValue
 
 Provider: TypeAlias = Literal["anthropic", "openai_chat", "openai_responses", "gemini", "ollama"]
-"""Names the wire format; who answers behind an address is not known from the bytes."""
+"""The wire format; the bytes do not tell which company answers."""
 
 
 class Meaning(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
-    """Base of all values of this room."""
+    """Base class of all values in this module."""
 
     def to_json(self) -> dict[str, Any]:
-        """This value as plain JSON, sharing nothing with the bodies it was read from."""
+        """This value as plain JSON, without references to the bodies it was read from."""
         value: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(self))
         return value
 
@@ -27,7 +27,7 @@ class Meaning(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, ren
 class Text(Meaning, frozen=True, kw_only=True, tag_field="kind", tag="text"):
     text: str
     signature: str | None = None
-    """Gemini signs ordinary parts too; it expects the signature back."""
+    """Gemini also signs ordinary parts, and expects the signature back."""
 
 
 class Media(Meaning, frozen=True, kw_only=True, tag_field="kind", tag="media"):
@@ -37,12 +37,12 @@ class Media(Meaning, frozen=True, kw_only=True, tag_field="kind", tag="media"):
     url: str | None = None
     file_id: str | None = None
     digest: str | None = None
-    """Of the inline data, as it was sent (mostly base64)."""
+    """The digest of the inline data as sent (mostly base64)."""
 
 
 class Thinking(Meaning, frozen=True, kw_only=True, tag_field="kind", tag="thinking"):
     text: str
-    """Empty when the provider only sent it sealed."""
+    """Empty if the provider sent it only encrypted."""
     id: str | None = None
     signature: str | None = None
     sealed: str | None = None
@@ -52,10 +52,10 @@ class Thinking(Meaning, frozen=True, kw_only=True, tag_field="kind", tag="thinki
 class ToolCallPart(Meaning, frozen=True, kw_only=True, tag_field="kind", tag="tool_call"):
     name: str
     arguments: JsonValue
-    """The decoded JSON; ``None`` when *arguments_text* is there instead."""
+    """The decoded JSON; ``None`` if there is *arguments_text* instead."""
     id: str | None = None
     arguments_text: str | None = None
-    """The arguments as sent, only where they are not JSON: free text, or cut off."""
+    """The arguments as sent, if they are not JSON: free text, or cut off."""
     signature: str | None = None
 
 
@@ -65,7 +65,7 @@ class ToolResultPart(Meaning, frozen=True, kw_only=True, tag_field="kind", tag="
     call_id: str | None = None
     name: str | None = None
     is_error: bool = False
-    """Also false where the wire format has no way to say it."""
+    """Also false if the wire format cannot express it."""
 
 
 class Refusal(Meaning, frozen=True, kw_only=True, tag_field="kind", tag="refusal"):
@@ -95,10 +95,10 @@ class Tool(Meaning, frozen=True, kw_only=True):
 
 
 class Conversation(Meaning, frozen=True, kw_only=True):
-    """What a request asks, apart from whom it asks."""
+    """The content of a request, without the model."""
 
     messages: tuple[ModelMessage, ...]
-    """Without the leading system messages: those are *system*."""
+    """Without the leading system messages, which are in *system*."""
     system: str | None = None
     tools: tuple[Tool, ...] = ()
     params: dict[str, JsonValue] = {}
@@ -126,7 +126,7 @@ class TokenUsage(Meaning, frozen=True, kw_only=True):
     cache_write_tokens: int | None = None
     reasoning_tokens: int | None = None
     sent: dict[str, JsonValue] = {}
-    """The provider's own usage object."""
+    """The usage object of the provider."""
 
 
 class ModelError(Meaning, frozen=True, kw_only=True):
@@ -137,7 +137,7 @@ class ModelError(Meaning, frozen=True, kw_only=True):
 
 
 class ModelReply(Meaning, frozen=True, kw_only=True):
-    """What a response body says; of several choices, the first."""
+    """The content of a response body; the first of several choices."""
 
     parts: tuple[Part, ...] = ()
     id: str | None = None
@@ -153,7 +153,7 @@ class ModelResponse(ModelReply, frozen=True, kw_only=True):
     """Whether the model ended its message: false after an error and for a stream that was cut."""
     error: ModelError | None = None
     body: dict[str, JsonValue] = {}
-    """The response body as sent; for a stream, the body that the same answer has without streaming."""
+    """The response body as sent; for a stream, the body of the same answer without streaming."""
 
     @property
     def text(self) -> str:
@@ -166,5 +166,5 @@ class ModelResponse(ModelReply, frozen=True, kw_only=True):
 
     @property
     def tool_calls(self) -> tuple[ToolCallPart, ...]:
-        """The calls the agent has to run; not those the provider ran itself."""
+        """The calls that the agent must run, without those that the provider ran."""
         return tuple(part for part in self.parts if isinstance(part, ToolCallPart))

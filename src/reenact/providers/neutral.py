@@ -1,4 +1,4 @@
-"""Model calls in the neutral form, in which captures hold what has no bytes of a provider: events, imports.
+"""Model calls in the neutral form, for captures without bytes of a provider: events and imports.
 
 A request is ``{"messages": [...], "after": "c3"}``: what is new since the call *after*, each message with
 ``role`` and ``content``, and where it has them ``tool_calls``, ``tool_call_id`` and ``is_error``. An answer
@@ -25,7 +25,7 @@ from reenact.providers.meaning import (
 
 
 def read_neutral_request(request: object) -> ModelRequest | None:
-    """What a request in the neutral form asks; ``None`` where it is none."""
+    """Read a request in the neutral form; ``None`` for any other."""
     if not isinstance(request, dict) or "url" in request or not isinstance(request.get("messages"), list):
         return None
     given = [message for message in request["messages"] if isinstance(message, dict)]
@@ -50,7 +50,7 @@ def read_neutral_request(request: object) -> ModelRequest | None:
 
 
 def read_neutral_response(provider: str, response: object) -> ModelResponse | None:
-    """What an answer in the neutral form says; ``None`` where it is none."""
+    """Read an answer in the neutral form; ``None`` for any other."""
     if not isinstance(response, dict) or not response.keys() <= {"text", "reasoning", "tool_calls"}:
         return None
     parts: list[Part] = []

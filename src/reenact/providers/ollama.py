@@ -123,7 +123,7 @@ def _counts(body: dict[str, JsonValue]) -> dict[str, JsonValue]:
 
 
 def fold(lines: list[dict[str, JsonValue]]) -> dict[str, JsonValue]:
-    """The response that these lines build."""
+    """Build the response from its lines."""
     body: dict[str, JsonValue] = {}
     message: dict[str, JsonValue] = {}
     growth = Growth()

@@ -1,4 +1,4 @@
-"""OpenAI Chat Completions, and the many servers that speak it."""
+"""OpenAI Chat Completions, and other servers with this format."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def _read_message(message: dict[str, JsonValue]) -> ModelMessage:
 
 def _read_parts(message: dict[str, JsonValue]) -> Iterator[Part]:
     text = text_of(message, "content")
-    if text and not any(map(message.get, message.keys() - _PLAIN)):  # most say nothing else
+    if text and not any(map(message.get, message.keys() - _PLAIN)):  # most messages have nothing else
         yield Text(text=text)
         return
     yield from _read_thinking(message)
@@ -126,7 +126,7 @@ def _read_parts(message: dict[str, JsonValue]) -> Iterator[Part]:
 
 
 def _read_thinking(message: dict[str, JsonValue]) -> Iterator[Thinking]:
-    """Not OpenAI's own: ``reasoning_details`` is OpenRouter's, the plain texts are DeepSeek's and vLLM's."""
+    """Extensions: ``reasoning_details`` of OpenRouter, plain texts of DeepSeek and vLLM."""
     details = objects_of(message, "reasoning_details")
     for detail in details:
         yield Thinking(
@@ -169,7 +169,7 @@ def read_body(body: dict[str, JsonValue]) -> ModelReply:
 
 
 def fold(chunks: list[dict[str, JsonValue]]) -> dict[str, JsonValue]:
-    """The completion that these chunks build."""
+    """Build the completion from its chunks."""
     body: dict[str, JsonValue] = {}
     choices: dict[int, dict[str, JsonValue]] = {}
     growth = Growth()
@@ -210,7 +210,7 @@ def _merge(into: dict[str, JsonValue], delta: dict[str, JsonValue], growth: Grow
 
 
 def _object_in(into: dict[str, JsonValue], key: str) -> dict[str, JsonValue]:
-    """The member *key*, made an object if it is none."""
+    """The member *key*, replaced by an empty object if it is not an object."""
     known = into.get(key)
     if not isinstance(known, dict):
         into[key] = known = {}
@@ -230,7 +230,7 @@ def _merge_items(into: list[JsonValue], items: list[JsonValue], growth: Growth) 
 
 
 def _find_begun_item(items: list[JsonValue], piece: dict[str, JsonValue]) -> dict[str, JsonValue] | None:
-    """The item that *piece* continues; another id is another call, because some servers count no index."""
+    """The item that *piece* continues; another id is another call, because some servers send no index."""
     for item in reversed(items):
         if isinstance(item, dict) and item.get("index") == piece.get("index"):
             is_other = bool(piece.get("id")) and item.get("id") not in (None, "", piece["id"])

@@ -49,7 +49,7 @@ _USAGE: Final = {
     "reasoning_tokens": "output_tokens_details.reasoning_tokens",
 }
 _WITHOUT_INPUT: Final = ("previous_response_id", "prompt", "conversation")
-"""JsonValue of these lets a request leave out its input."""
+"""With any of these a request may leave out its input."""
 _ENDED: Final = frozenset({"completed", "failed", "incomplete", "cancelled"})
 
 
@@ -160,7 +160,7 @@ def _stop_reason(body: dict[str, JsonValue]) -> str | None:
 
 
 def fold(events: list[dict[str, JsonValue]]) -> dict[str, JsonValue]:
-    """The response that these stream events build; a final event brings it whole."""
+    """Build the response from its events; a final event has all of it."""
     body: dict[str, JsonValue] = {}
     output = _Output()
     for event in events:

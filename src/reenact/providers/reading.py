@@ -1,8 +1,8 @@
-"""What several wire formats read alike: the JSON objects in a body, members, parts of messages.
+"""Reading that several wire formats share: the JSON objects in a body, members, parts of messages.
 
-The first byte of a body tells its framing, because content types cannot be relied on behind gateways:
+The first byte of a body decides its framing, because content types are unreliable behind gateways:
 ``{`` one object or NDJSON, ``[`` a JSON array (Gemini), NUL an AWS event stream, all else server-sent events.
-A stream that was cut yields the objects that arrived whole. A member of another type counts as absent.
+A stream that was cut yields its complete objects. A member of another type counts as absent.
 """
 
 from __future__ import annotations
@@ -47,7 +47,11 @@ def list_of(value: JsonValue, key: str) -> list[JsonValue]:
 def objects_of(value: JsonValue, key: str) -> list[dict[str, JsonValue]]:
     """The objects in a list member."""
     member = value.get(key) if isinstance(value, dict) else None
-    return [item for item in member if isinstance(item, dict)] if isinstance(member, list) else []
+    objects: list[dict[str, JsonValue]] = []
+    for item in member if isinstance(member, list) else ():
+        if isinstance(item, dict):
+            objects.append(item)
+    return objects
 
 
 def has_messages(body: dict[str, JsonValue]) -> bool:
@@ -55,19 +59,19 @@ def has_messages(body: dict[str, JsonValue]) -> bool:
 
 
 def either(value: dict[str, JsonValue], *keys: str) -> JsonValue:
-    """The first of the members that is there and not null."""
+    """The first of the members that exists and is not null."""
     return next((value[key] for key in keys if value.get(key) is not None), None)
 
 
 class Growth:
-    """Collects pieces for members of objects and joins them once: adding each at once is quadratic."""
+    """Collects pieces for members of objects and joins them once, in linear time."""
 
     def __init__(self) -> None:
-        # Holding the object keeps its id from being used again.
+        # The reference keeps the id of the object from being reused.
         self._grown: dict[tuple[int, str], tuple[dict[str, JsonValue], list[str]]] = {}
 
     def add(self, target: dict[str, JsonValue], key: str, piece: JsonValue) -> None:
-        """Append *piece* to the text ``target[key]``; what is no text is ignored."""
+        """Append *piece* to the text ``target[key]``; other types are ignored."""
         if not isinstance(piece, str):
             return
         slot = self._grown.get((id(target), key))
@@ -77,7 +81,7 @@ class Growth:
         slot[1].append(piece)
 
     def settle(self) -> None:
-        """Write every grown text into its place."""
+        """Write every collected text to its place."""
         for (_, key), (target, pieces) in self._grown.items():
             target[key] = "".join(pieces)
         self._grown.clear()
@@ -96,7 +100,7 @@ class Frames(NamedTuple):
 
 
 def read_frames(body: bytes) -> Frames:
-    """The objects of *body* in order; what is neither JSON nor an object is left out."""
+    """The objects of *body* in order; everything else is left out."""
     body = body.removeprefix(_BOM).lstrip(b" \t\r\n")
     whole = loads(body) if body[:1] in (b"{", b"[") else None
     if isinstance(whole, dict):
@@ -116,7 +120,7 @@ def _stream_values(body: bytes) -> Iterable[JsonValue]:
 
 
 def loads(text: bytes | str) -> JsonValue:
-    """The JSON value, or ``None`` when there is none, or one nested too deeply to be written again."""
+    """Decode JSON; ``None`` if it is invalid or nested too deeply."""
     try:
         data = text if isinstance(text, bytes) else text.encode()
         value: JsonValue = orjson.loads(data)
@@ -130,7 +134,7 @@ def loads(text: bytes | str) -> JsonValue:
 def _sse_data(body: bytes) -> Iterator[bytes]:
     """The data of each server-sent event; event names are not needed, all wires repeat them inside.
 
-    The last event counts even without the empty line that should end it: some servers forget it.
+    The last event counts also without its final empty line, which some servers omit.
     """
     data: list[bytes] = []
     for line in body.splitlines():
@@ -144,7 +148,7 @@ def _sse_data(body: bytes) -> Iterator[bytes]:
 
 
 def _cut_array(body: bytes) -> Iterator[JsonValue]:
-    # An incremental decoder holds back the half of a character at the cut.
+    # An incremental decoder drops an incomplete character at the cut.
     text = codecs.getincrementaldecoder("utf-8")("replace").decode(body)
     decoder, position = json.JSONDecoder(), 0
     while True:
@@ -184,7 +188,7 @@ def _unwrap(payload: dict[str, JsonValue]) -> JsonValue:
 
 @lru_cache(maxsize=256)
 def path_segments(url_path: str) -> tuple[str, ...]:
-    """The path without its query, split at slashes, empty segments left out; every wire format asks."""
+    """The segments of the path, without the query and empty segments."""
     return tuple(filter(None, url_path.partition("?")[0].split("/")))
 
 
@@ -196,7 +200,7 @@ def last_segment(url_path: str) -> str:
 def tool_call(
     name: str | None, arguments: JsonValue, *, call_id: str | None, signature: str | None = None
 ) -> ToolCallPart:
-    """A call whose *arguments* are JSON text, as most wires send them, or a value already."""
+    """A call whose *arguments* are JSON text, as in most formats, or a value."""
     value, text = arguments, None
     if isinstance(arguments, str):
         value = loads(arguments)
@@ -217,7 +221,7 @@ def media(
     data: str | None = None,
     file_id: str | None = None,
 ) -> Media:
-    """A reference that never holds the data itself, not even when it came as a ``data:`` URL."""
+    """A reference without the data, also for a ``data:`` URL."""
     if url is not None and url.startswith("data:"):
         media_type = media_type or url[5:].partition(",")[0].partition(";")[0] or None
         url, data = None, url
@@ -236,7 +240,7 @@ def split_system(messages: Iterable[ModelMessage]) -> tuple[str | None, tuple[Mo
     texts: list[str] = []
     while rest and rest[0].role in ("system", "developer"):
         texts += [part.text for part in rest.pop(0).parts if isinstance(part, Text)]
-    return join_system(texts), tuple(rest)
+    return join_system(texts) if texts else None, tuple(rest)
 
 
 def join_system(texts: Iterable[str | None]) -> str | None:
@@ -246,12 +250,16 @@ def join_system(texts: Iterable[str | None]) -> str | None:
 def read_params(
     body: dict[str, JsonValue], *, without: frozenset[str], renamed: Mapping[str, str]
 ) -> dict[str, JsonValue]:
-    """The members of *body* that are none of the conversation, under the names that all wires share."""
-    return {renamed.get(key, key): value for key, value in body.items() if key not in without}
+    """The members of *body* outside of the conversation, under neutral names."""
+    params: dict[str, JsonValue] = {}
+    for key, value in body.items():
+        if key not in without:
+            params[renamed.get(key, key)] = value
+    return params
 
 
 def read_usage(sent: dict[str, JsonValue], places: Mapping[str, str]) -> TokenUsage | None:
-    """Token counts by the *places* where this wire has them (``field`` or ``object.field``)."""
+    """Read token counts at the *places* of this format (``field`` or ``object.field``)."""
     if not sent:
         return None
     counts = {}

@@ -1,4 +1,4 @@
-"""All wire formats together: which one a call speaks, and what it says."""
+"""All wire formats: recognizing the format of a call, and reading it."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ _WINDOW_BITS: Final = {"gzip": 31, "x-gzip": 31, "deflate": 15}
 
 
 def decode_body(headers: Mapping[str, str], body: bytes) -> bytes:
-    """*body* inflated as its headers say; as it is where that fails.
+    """Decompress *body* as its headers say; returns it unchanged if that fails.
 
-    Many clients hand over decoded bytes together with the original headers. A body that was cut
-    yields what can be inflated. Only gzip and deflate are known.
+    Many clients pass decoded bytes with the original headers. A body that was cut yields what can be
+    decompressed. Only gzip and deflate are supported.
     """
     for name, value in headers.items():
         if name.lower() == "content-encoding":
@@ -56,7 +56,7 @@ _MAX_MESSAGE_CHARS: Final = 2000
 
 
 def read_http_error(status: int, body: bytes) -> ModelError:
-    """The error of a response with an error status, whoever wrote its body: provider, proxy or web server."""
+    """The error of a response with an error status, from a provider, proxy or web server."""
     frames = read_frames(body)
     for value in frames.objects:
         error = find_error(status, [value]) or _flat_error(status, value)
@@ -99,17 +99,17 @@ def _message_text(value: JsonValue) -> str:
 
 
 _TRANSPORT_ONLY: Final = ("stream", "stream_options")
-"""How the answer travels, not what is asked: the same question has the same hash either way."""
+"""Members that only affect the transport; they are not part of the hash of a request."""
 
 
 class WireFormat(Protocol):
-    """One wire format; the modules of this room are its instances."""
+    """One wire format; the modules of this package implement it."""
 
     @property
     def NAME(self) -> Provider: ...  # noqa: N802 - a constant of the module
 
     def recogniser(self, url_path: str) -> Callable[[dict[str, JsonValue]], object] | None:
-        """Tells by its body whether a request to *url_path* asks a model; ``None`` where none does."""
+        """A function that recognizes model calls to *url_path* by their body; ``None`` if there are none."""
 
     def model_in(self, url_path: str) -> str | None: ...
 
@@ -137,7 +137,7 @@ def recognise(method: str, url_path: str, body: JsonValue) -> Provider | None:
 
 @lru_cache(maxsize=256)
 def _recognisers(url_path: str) -> list[tuple[Provider, Callable[[dict[str, JsonValue]], object]]]:
-    """The formats that requests to this path may have: nearly always one or none."""
+    """The possible formats of requests to this path, nearly always one or none."""
     found = ((wire.NAME, wire.recogniser(url_path)) for wire in _WIRES)
     return [(name, recogniser) for name, recogniser in found if recogniser is not None]
 
@@ -145,7 +145,7 @@ def _recognisers(url_path: str) -> list[tuple[Provider, Callable[[dict[str, Json
 def request_fields(provider: Provider, url_path: str, body: dict[str, JsonValue]) -> dict[str, Any]:
     """For ``llm_request``, without reading the conversation; ``toolSchemaHash`` only when there are tools.
 
-    Raises :class:`FormatError` for a body that holds what canonical JSON cannot.
+    Raises :class:`FormatError` for a body that canonical JSON cannot represent.
     """
     wire = _BY_NAME[provider]
     sent = body.get("model")
@@ -168,7 +168,7 @@ def request_fields(provider: Provider, url_path: str, body: dict[str, JsonValue]
 
 
 def read_conversation(request: object) -> Conversation | None:
-    """What a recorded request asks, without digests of it; ``None`` when its form is not known."""
+    """Read a recorded request, without digests; ``None`` if its format is unknown."""
     if not isinstance(request, dict) or not isinstance(request.get("url"), str):
         return read_neutral_request(request)
     body: Any = request.get("body")
@@ -177,7 +177,7 @@ def read_conversation(request: object) -> Conversation | None:
 
 
 def read_request(url_path: str, body: JsonValue) -> ModelRequest | None:
-    """What a request asks; ``None`` when it is no model call, or holds what canonical JSON cannot."""
+    """Read a request; ``None`` if it is no model call, or not representable in canonical JSON."""
     provider = recognise("POST", url_path, body)
     if provider is None or not isinstance(body, dict):
         return None
@@ -198,9 +198,9 @@ def read_request(url_path: str, body: JsonValue) -> ModelRequest | None:
 def read_response(
     provider: Provider, status: int, headers: Mapping[str, str], body: bytes | Iterable[bytes]
 ) -> ModelResponse:
-    """What a response says; *body* is its bytes, or the chunks in which they came, cut anywhere.
+    """Read a response; *body* is its bytes, or its chunks, cut anywhere.
 
-    Never raises for what the other side sent: an unreadable body is an incomplete response.
+    Never raises for wrong data: an unreadable body is an incomplete response.
     """
     data = body if isinstance(body, bytes) else b"".join(body)
     if headers:
@@ -227,13 +227,13 @@ def read_response(
 
 
 def read_reply(provider: Provider, body: bytes) -> ModelReply:
-    """What a response that is no error says, without its body, in half of the time."""
+    """Read a response that is no error, without its body; takes half the time."""
     wire, frames = _BY_NAME[provider], read_frames(body)
     return wire.read_body(wire.fold(frames.objects) if frames.streamed else frames.objects[0])
 
 
 def read_text_parts(provider: object, response: object, pieces: object) -> tuple[Part, ...] | None:
-    """What the model said in a recorded answer, whole or in *pieces*; ``None`` when neither is a text."""
+    """The parts of a recorded answer, complete or in *pieces*; ``None`` if neither is text."""
     if isinstance(pieces, list):
         text: object = "".join([piece for piece in pieces if isinstance(piece, str)])
     else:
@@ -256,7 +256,7 @@ def response_fields(response: ModelResponse) -> dict[str, JsonValue]:
     for part in response.parts:
         if isinstance(part, ToolCallPart) and part.id:
             call_ids.append(part.id)
-        # A digest of the signature or seal identifies the reasoning just as well as an id.
+        # A digest of the signature or encrypted text identifies the reasoning like an id.
         if isinstance(part, Thinking) and part.id:
             reasoning_ids.append(part.id)
         elif mark := getattr(part, "signature", None) or getattr(part, "sealed", None):

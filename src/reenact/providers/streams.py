@@ -1,6 +1,6 @@
-"""A streamed answer as one message, and a message as a stream again, in the wire format's own events.
+"""Converting a streamed answer to one message, and a message to a stream of its wire format.
 
-The stream that is written is a short one: each text and each input comes in one piece.
+A written stream is short: each text and each tool input is one piece.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _AWS_EVENTS: Final = b"\x00"
 
 
 def read_stream(provider: Provider, body: bytes) -> dict[str, JsonValue] | None:
-    """The message that a stream builds; ``None`` for what is no stream, or one that cannot be written."""
+    """The message of a stream; ``None`` for anything else, or a stream that cannot be written again."""
     if provider not in _FOLDS or body[:1] == _AWS_EVENTS:
         return None
     frames = read_frames(body)
@@ -34,7 +34,7 @@ def read_stream(provider: Provider, body: bytes) -> dict[str, JsonValue] | None:
 
 
 def write_stream(provider: Provider, message: dict[str, JsonValue], like: bytes) -> bytes:
-    """*message* as a stream, framed as *like* is."""
+    """*message* as a stream with the framing of *like*."""
     match provider:
         case "anthropic":
             return b"".join(_named_event(event) for event in _anthropic_events(message))
@@ -74,7 +74,7 @@ def _anthropic_events(message: dict[str, JsonValue]) -> Iterator[dict[str, JsonV
 
 
 def _open_block(block: dict[str, Any]) -> tuple[dict[str, JsonValue], list[dict[str, JsonValue]]]:
-    """A content block as a stream opens it, and what fills it."""
+    """The opening of a content block in a stream, and its deltas."""
     start, deltas = dict(block), list[dict[str, Any]]()
     kind = _BLOCK_TEXTS.get(text_of(block, "type") or "")
     if kind is not None:

@@ -1,8 +1,8 @@
-"""Tools that nobody saw at work: their calls and results, read from the model traffic.
+"""Deriving tool calls and results from model traffic.
 
-A model's answer says which tools the agent is to run; a later request carries what came of it. The recorder
-writes them as events where the traffic is all there is to see; readers derive them from captures that have
-no tool call, because the agent's tools are plain functions. Both get them from here, the same to the letter.
+A model's answer names the tools that the agent must run; a later request has their results. The recorder
+writes them as events if only the traffic is visible; readers derive them from captures without tool calls,
+because the agent's tools are plain functions. Both use this module and get the same.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from reenact.providers.meaning import ModelRequest, ModelResponse, ToolCallPart,
 def derive_tool_results(request: ModelRequest) -> list[ToolResultPart]:
     """The tool results that *request* carries, in order.
 
-    Results with a call id are all there, also those of earlier turns: an agent repeats its history.
-    Without ids an old result cannot be told from a new one, so only those of the last turn count.
+    Results with a call id include those of earlier turns, because an agent repeats its history.
+    Without ids an old result looks like a new one, so only those of the last turn count.
     """
     turns = [(message.role == "assistant", part) for message in request.messages for part in message.parts]
     last_turn = max((place for place, (is_model, _) in enumerate(turns) if is_model), default=-1)
@@ -51,15 +51,15 @@ def _answers(result: ToolResultPart, call: ToolCallPart) -> bool:
 
 
 class DerivedTools:
-    """Takes the exchanges of a run in their order; what is remembered is the calls without a result."""
+    """Reads the exchanges of a run in order, and keeps the calls without a result."""
 
     def __init__(self) -> None:
         self._waiting: dict[str, ToolCallPart] = {}
-        """By the id that the call has in events."""
+        """By the call id in events."""
 
     @property
     def has_waiting(self) -> bool:
-        """Whether there is a call whose result a request may carry."""
+        """Whether a call waits for its result."""
         return bool(self._waiting)
 
     def derive_calls(self, response: ModelResponse, exchange_id: str) -> Iterator[dict[str, JsonValue]]:
@@ -72,14 +72,14 @@ class DerivedTools:
             yield {"callId": call_id, "tool": call.name, "args": args, "derived": True, **known}
 
     def derive_results(self, request: ModelRequest) -> Iterator[dict[str, JsonValue]]:
-        """The data of a ``tool_result`` event for each result in a request that was not in one before."""
+        """The data of a ``tool_result`` event for each new result in a request."""
         for call_id, result in self._pair_answers(request):
             del self._waiting[call_id]
             yield {"callId": call_id, "derived": True, **_outcome(result)}
 
     def _pair_answers(self, request: ModelRequest) -> list[tuple[str, ToolResultPart]]:
         results = derive_tool_results(request)
-        # Where a format does without ids, a client may leave out those that it was sent.
+        # In a format with optional ids, a client may omit those that it got.
         with_ids = any(result.call_id is not None for result in results)
         calls = {
             call_id: call if with_ids else msgspec.structs.replace(call, id=None)
@@ -97,7 +97,7 @@ def _outcome(result: ToolResultPart) -> dict[str, JsonValue]:
 
 
 def _text(content: JsonValue) -> JsonValue:
-    """A list of texts is what several wire formats make of one text."""
+    """Join a list of texts, as which several wire formats send one text."""
     parts = content if isinstance(content, list) else [content]
     found = [part.get("text") if isinstance(part, dict) else part for part in parts]
     texts = [text for text in found if isinstance(text, str)]

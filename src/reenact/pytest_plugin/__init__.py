@@ -1,8 +1,8 @@
 """The pytest plugin: marked tests are recorded once and then replayed, and ``test.yaml`` files are tests too.
 
-Hooks only; what they need is imported when the first such test is there, so that suites which do not use
-reenact pay next to nothing for it. A test's run opens before its first function-scoped fixture. It closes
-with the body, or, where fixtures request ``reenact_run``, with their teardown.
+This module has only hooks; everything else is imported for the first such test, so that other suites stay
+fast. The run of a test opens before its first function-scoped fixture. It closes after the body, or, if
+fixtures request ``reenact_run``, after their teardown.
 """
 
 from __future__ import annotations
@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from reenact.pytest_plugin.fixtures import with_run_first
-from reenact.pytest_plugin.marker import MARKER, MODES, is_used_by
+from reenact.pytest_plugin.marker import MARKER, MODES, is_used_by, with_run_first
 from reenact.pytest_plugin.places import find_shared_places
 from reenact.pytest_plugin.tally import Tally, TestRunResult, attach_result, store_result
 
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from reenact.suite.files import LiveFiles
 
 _TEST_FILE_NAME: Final = "test.yaml"
-"""Said again here, because the room that says it is slow to import."""
+"""A copy, because the module that defines it is slow to import."""
 _RUN: Final[pytest.StashKey[ItemRun]] = pytest.StashKey()
 
 
@@ -36,13 +35,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         choices=MODES,
         default="replay",
         help="what marked tests do: replay their capture (the default), record a new one, record once "
-        "where there is none, update it where the test now asks for something else, or run live with "
-        "recording off",
+        "if there is none, update it by recording only new calls, or run live without recording",
     )
     group.addoption(
         "--reenact-policy",
         choices=("strict", "lenient"),
-        help="replay all marked tests by this policy, whatever their marks say",
+        help="replay all marked tests with this policy instead of that of their marks",
     )
     group.addoption(
         "--reenact-allow-commands",
@@ -52,7 +50,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--reenact-captures",
         metavar="ADDRESS",
-        help="where captures are, such as s3://BUCKET/FOLDER, in place of beside the tests",
+        help="the address of the captures, such as s3://BUCKET/FOLDER; by default they are beside the tests",
     )
     group.addoption(
         "--reenact-orphans", action="store_true", help="list the captures that no collected test uses"
@@ -112,7 +110,7 @@ def reenact_run(request: pytest.FixtureRequest) -> Iterator[Run]:
 
 @pytest.fixture
 def reenact_workspace(request: pytest.FixtureRequest) -> LiveFiles:
-    """The files of a test that is marked with a workspace: ``folder``, in which it works, and assertions."""
+    """The files of a test with a workspace: its ``folder``, and assertions."""
     item_run: ItemRun | None = request.node.stash.get(_RUN, None)
     if item_run is None or item_run.files is None:
         reason = f"the test has no workspace; mark it with @pytest.mark.{MARKER}(workspace=True)"
@@ -123,7 +121,7 @@ def reenact_workspace(request: pytest.FixtureRequest) -> LiveFiles:
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
     if isinstance(item, pytest.Function) and is_used_by(item):
-        # A new list: tests made from one function share theirs, and their marks may differ.
+        # A new list: tests of one function share theirs, and their marks may differ.
         item.fixturenames = with_run_first(item)
 
 
@@ -139,7 +137,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
 
 
 def _end_body(item: pytest.Item, error: BaseException | None) -> None:
-    # Looked up only now: the body itself may have requested the run.
+    # Only now, because the body itself may have requested the run.
     if item_run := item.stash.get(_RUN, None):
         item_run.end_body(error)
 

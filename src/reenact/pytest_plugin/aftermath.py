@@ -1,4 +1,4 @@
-"""The time between a replayed run and the end of its test: fixtures are torn down, nobody answers calls."""
+"""The context between a replayed run and the end of its test: teardown must not make calls."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from reenact.replayer.guard import Guard
 
 
 class Aftermath:
-    """A context that refuses every call, with a guard for what bypasses the seams."""
+    """A context that refuses every call, with a guard against calls that bypass the seams."""
 
     latest_model_request: Any = None
     mode: RunMode = "replay"
@@ -35,7 +35,7 @@ class Aftermath:
 
     @property
     def refused(self) -> LiveCallBlocked | None:
-        """The first refusal, whatever became of the exception."""
+        """The first refused call, also if its exception was swallowed."""
         blocked = [call.error() for call in self._guard.blocked]
         return next(iter([*self._calls, *blocked]), None)
 
@@ -46,69 +46,72 @@ class Aftermath:
         self._refuse(f"recording a {instant.type}")
 
     def time_passes(self, lane: Lane) -> bool:  # noqa: ARG002
-        """Tearing down takes the time it takes."""
+        """Sleeps in a teardown are real."""
         return True
 
     def leaves_to_server(self, call_name: str) -> bool:  # noqa: ARG002
         return True
 
     def note(self, text: str) -> None:
-        """The test is over."""
+        """Notes are dropped after the run."""
 
     def refuse_unplaced(self, call: Call) -> LiveCallBlocked:
-        """Whoever makes it: the run is over."""
+        """Refuse the call: the run has ended."""
         return self._refusal(f"calling {call.kind} {call.name}")
 
     def loop_seen(self, loop: object) -> None:
-        """There are no turns to wait for."""
+        """Nothing is ordered after the run."""
 
     def lane_starting(self, lane: Lane) -> None:
-        """Nor when it starts."""
+        """Nothing is ordered after the run."""
 
     def lane_began(self, lane: Lane) -> None:
-        """Nor lanes to match."""
+        """Nothing is ordered after the run."""
 
     def lane_ending(self, lane: Lane, how: str) -> None:
-        """Nor in which order."""
+        """Nothing is ordered after the run."""
 
     def lane_end_seen(self, lane: Lane) -> None:
-        """Nor in which order."""
+        """Nothing is ordered after the run."""
 
     def task_body(self, lane: Lane, coro: object, describe: DescribeEnd) -> object:  # noqa: ARG002
         return coro
 
     def task_ended(self, lane: Lane, how: str) -> None:
-        """Nor in which order."""
+        """Nothing is ordered after the run."""
 
     def wait_to_act(self, lane: Lane, act: str) -> None:
-        """Nor in which order."""
+        """Nothing is ordered after the run."""
 
     async def turn_to_act(self, lane: Lane, act: str) -> None:
-        """Nor in which order."""
+        """Nothing is ordered after the run."""
 
     def has_acted(self, lane: Lane, act: str) -> None:
-        """Nor in which order."""
+        """Nothing is ordered after the run."""
+
+    def print_piece(self, lane: Lane, write: Callable[[], object]) -> None:  # noqa: ARG002
+        write()
 
     def hold_timer(self, lane: Lane, name: str, timer: HeldTimer) -> bool:  # noqa: ARG002
         return False
 
     def drop_timer(self, lane: Lane, name: str) -> None:
-        """None is held."""
+        """Nothing is ordered after the run."""
 
     def timer_fired(self, lane: Lane, name: str) -> None:
-        """Nor in which order."""
+        """Nothing is ordered after the run."""
 
     def deadline(self, lane: Lane, name: str) -> WaitFor:  # noqa: ARG002
         return "its time"
 
     def hold_deadline(self, lane: Lane, name: str, seconds: float, passed: Callable[[], object]) -> None:
-        """None is held."""
+        """Nothing is ordered after the run."""
 
     def may_give_up(self, lane: Lane) -> bool:  # noqa: ARG002
         return True
 
     def lane_ended(self, lane: Lane) -> None:
-        """Nor to end."""
+        """Nothing is ordered after the run."""
 
     def _refuse(self, attempt: str) -> NoReturn:
         raise self._refusal(attempt)

@@ -1,4 +1,4 @@
-"""``test.yaml`` files as tests of a pytest suite: judged as ``reenact test`` judges them."""
+"""``test.yaml`` files as pytest tests, judged as by ``reenact test``."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from reenact.suite.runner import Outcome, Plan, run_test
 from reenact.suite.settings import find_settings
 
 _OURS: Final = (b"schema_version", b"adapter")
-"""What a test case has, and other files of that name mostly have not."""
+"""Keys of a test case that other files of that name rarely have."""
 _COLLECTED: Final = pytest.StashKey[int]()
 _RUN_ID: Final = pytest.StashKey[str]()
 
 
 def is_test_case(file: Path) -> bool:
-    """Whether *file* is meant to be one of our tests; many programs have a ``test.yaml``."""
+    """Whether *file* is one of our tests; other programs use the name ``test.yaml`` too."""
     try:
         data = file.read_bytes()
     except OSError:
@@ -46,7 +46,7 @@ class CaseFile(pytest.File):
         try:
             case = read_test_case(self.path.read_bytes(), str(self.path))
         except FormatError:
-            case = None  # it is said when the test is run
+            case = None  # reported when the test is run
         yield CaseItem.from_parent(self, name=case.id if case else self.path.name, case=case)
 
 
@@ -77,7 +77,7 @@ class CaseItem(pytest.Item):
             self.add_report_section("call", "reenact", warnings)
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        """What failed, as ``reenact test`` tells it."""
+        """The failure as ``reenact test`` prints it."""
         if isinstance(excinfo.value, CaseFailed):
             return _explain(excinfo.value.outcome)
         return super().repr_failure(excinfo, style)

@@ -1,4 +1,4 @@
-"""A divergence as the test's failure: what differs, and where, instead of a traceback."""
+"""Reporting a divergence as the failure of a test, instead of a traceback."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from reenact.pytest_plugin.places import command, display_path
 
 
 def explain(report: pytest.TestReport, call: pytest.CallInfo[None], item_run: ItemRun) -> None:
-    """Let *report*, if it is a failure, say what a person needs to know of the run."""
+    """Add what a user needs to know about the run to *report*, if it is a failure."""
     if not report.failed:
         return
     diverged = _find_divergence(call.excinfo, item_run)
@@ -29,8 +29,8 @@ def _find_divergence(
     raised = excinfo.value if excinfo is not None else None
     if isinstance(raised, Diverged):
         return raised
-    # unittest keeps its tests' errors to itself, so the run was closed without knowing of this one.
-    # A test that failed half-way leaves recorded calls over; that is no news.
+    # unittest hides the errors of its tests, so the run was closed without this one.
+    # A test that failed early has unused recorded calls; that is not worth a report.
     found = item_run.found
     is_news = found is not None and getattr(found.divergence, "code", None) != "event_missing"
     return found if is_news else None
@@ -45,7 +45,7 @@ def _text(diverged: Diverged, report: pytest.TestReport, item_run: ItemRun) -> s
         parent = display_path(item_run.place, item_run.item.config)
         return "\n".join([*lines, f"  fork of      {parent} at event {item_run.at}"])
     if isinstance(divergence, ReplayDivergence):
-        # The first line is all that the summary shows: what differs comes before what we call it.
+        # The summary shows only the first line, so the difference comes before its name.
         place = f"event {divergence.event_seq}, " if divergence.event_seq is not None else ""
         lines = [divergence.summary, f"  what         {place}{divergence.code}", *divergence.details()]
     else:
@@ -59,7 +59,7 @@ def _text(diverged: Diverged, report: pytest.TestReport, item_run: ItemRun) -> s
 
 
 def _longrepr(text: str, item: pytest.Item) -> Any:
-    """The text in the shape that terminal, summary, JUnit report and xdist all take."""
+    """The text in the form that terminal, summary, JUnit report and xdist accept."""
     try:
         pytest.fail(text, pytrace=False)
     except pytest.fail.Exception:

@@ -1,6 +1,6 @@
-"""The run of one test, and the options that decide about it.
+"""The run of one test, and its options.
 
-It is opened with the first fixture, closed after the body, settled after the teardown.
+It is opened with the first fixture, closed after the body, and settled after the teardown.
 """
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ import pytest
 from reenact.errors import Diverged, StoreError, UsageError
 from reenact.forks.run import InProcessFork, fork
 from reenact.pytest_plugin.aftermath import Aftermath
-from reenact.pytest_plugin.fixtures import is_requested_by_fixture
-from reenact.pytest_plugin.marker import MARKER, Mode
+from reenact.pytest_plugin.marker import MARKER, Mode, is_requested_by_fixture
 from reenact.pytest_plugin.places import (
     command,
     display_path,
@@ -62,38 +61,38 @@ _SHOWN: Final = f"@pytest.mark.{MARKER}"
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """The options of one test, gathered from its marker and those around it; the nearest one counts."""
+    """The options of one test, from its markers; the nearest marker takes precedence."""
 
     policy: Policy | None = None
-    """``None`` for what the environment or the project says, see :func:`reenact.replay`."""
+    """``None`` for the default of :func:`reenact.replay`."""
     redact: Redact = None
-    """The nearest profile counts; lists of secrets add up, so that a nearer marker never hides less."""
+    """The nearest profile counts; lists of secrets are combined, so that a marker never hides less."""
     sources: Collection[Source] | None = None
-    """What of the standard library is recorded; ``None`` for what :func:`reenact.capture` chooses."""
+    """Recorded parts of the standard library; ``None`` for the default of :func:`reenact.capture`."""
     modules: Sequence[str] = ()
-    """Which modules are the agent's; empty for all that are no library."""
+    """The modules of the agent; empty for all that do not belong to a library."""
     environ: Sequence[str] = ()
-    """Variables of the environment that are recorded, by name."""
+    """Names of environment variables to record."""
     passthrough: Sequence[str] = ()
-    """Tools that really run in replay."""
+    """Tools that really run in a replay."""
     path: str | None = None
-    """Where the capture is, from the test's folder; ``None`` for the place made from its name."""
+    """The capture, relative to the folder of the test; ``None`` for the place by its name."""
     allow: AllowLike = ()
-    """What a replay may still reach on this host; see :func:`read_allow_option`."""
+    """What a replay may reach; see :func:`read_allow_option`."""
     workspace: str | bool = False
-    """Whether the files of the test are recorded too; a text names the folder they are copied from."""
+    """Whether the files of the test are recorded; a text is the folder that they are copied from."""
     fork: Mapping[str, Any] | None = None
-    """The capture of which the test is a fork (``of``), and ``at``, ``change`` and ``on_miss`` as
-    :func:`reenact.fork` has them."""
+    """The capture that the test forks (``of``), and ``at``, ``change`` and ``on_miss`` of
+    :func:`reenact.fork`."""
 
     @property
     def is_fork_without_capture(self) -> bool:
-        """Whether the test is forked anew each time, since nothing in it goes live."""
+        """Whether the test is forked each time without a capture, because nothing in it goes live."""
         return self.fork is not None and self.fork.get("on_miss", "fail") != "live"
 
 
 def options_of(item: pytest.Item) -> Options:
-    """The options of *item*; :class:`~reenact.errors.UsageError` where they make no sense."""
+    """The options of *item*; :class:`~reenact.errors.UsageError` for wrong ones."""
     merged: dict[str, Any] = {}
     for mark in reversed(list(item.iter_markers(MARKER))):
         _refuse_unknown(mark)
@@ -129,7 +128,7 @@ def _refuse_unknown(mark: pytest.Mark) -> None:
 def _redact(outer: Redact, nearer: Redact) -> Redact:
     outer_profile, outer_secrets = profile_and_secrets(outer)
     profile, secrets = profile_and_secrets(nearer)
-    # Secrets mostly come from the environment, where they may be unset.
+    # Secrets often come from environment variables, which may be unset.
     return profile or outer_profile, (*outer_secrets, *filter(None, secrets))
 
 
@@ -139,19 +138,19 @@ def read_allow_option(allow: AllowLike) -> Allow:
 
 
 _EMPTY_EVENTS = 2
-"""A run that made no call still has a start and an end."""
+"""The start and the end of a run without calls."""
 
 
 class ReenactWarning(pytest.PytestWarning):
-    """Something about a test's recording that its author should look at."""
+    """A remark on the recording of a test for its author."""
 
 
 class BodyNotReached(Exception):
-    """What ends a run whose test failed, or was only planned, in its setup."""
+    """Ends a run whose test failed in its setup, or was only planned."""
 
 
 class ItemRun:
-    """A test's run that is neither recorded nor replayed; the other kinds build on it."""
+    """A test that is neither recorded nor replayed; the base class of the others."""
 
     def __init__(self, item: pytest.Function, place: Path, run: Run) -> None:
         self.item = item
@@ -159,30 +158,30 @@ class ItemRun:
         self.run = run
         self.outlives_body = is_requested_by_fixture(item)
         self.files: LiveFiles | None = None
-        """Those among which the test works, where it is marked with a workspace."""
+        """The files of a test with a workspace."""
         self.has_failed = False
-        """Some phase of the test did not pass."""
+        """Whether a phase of the test did not pass."""
         self.found: Diverged | None = None
-        """What closing the run brought up."""
+        """The divergence that closing the run has found."""
         self._error: BaseException | None = BodyNotReached("the test's body was not reached")
         self._is_open = True
         run.is_test = True
         run.__enter__()
 
     def end_body(self, error: BaseException | None) -> None:
-        """The body returned, or raised *error*; raises the divergence that it swallowed."""
+        """Close the run after the body, which may have raised *error*; raises a swallowed divergence."""
         self._error = error
         if not self.outlives_body:
             self._leave()
 
     def end_phase(self, report: pytest.TestReport, call: pytest.CallInfo[None]) -> None:
-        """Setup, body or teardown came to *report*."""
+        """Note the *report* of setup, body or teardown."""
         self.has_failed |= not report.passed
         if report.when == "setup" and call.excinfo is not None:
             self._error = call.excinfo.value
 
     def close(self) -> None:
-        """The test's own fixtures are torn down."""
+        """Close the run after the teardown of the fixtures."""
         self._leave()
 
     def _leave(self) -> None:
@@ -201,10 +200,10 @@ class ItemRun:
         self._check(error)
 
     def _check(self, error: BaseException | None) -> None:
-        """The run is closed after a body that raised *error*."""
+        """Check the run after its body, which may have raised *error*."""
 
     def settle(self, *, is_good: bool) -> None:  # noqa: ARG002
-        """The test is over; *is_good* if all of it passed."""
+        """Finish after the test; *is_good* if all phases passed."""
         self.store_result("ran live")
 
     def store_result(
@@ -217,7 +216,7 @@ class ItemRun:
 
 
 class GuardedItem(ItemRun):
-    """A test in which nothing goes live; what is torn down after its run is guarded too."""
+    """A test in which nothing goes live, also in its teardown."""
 
     def __init__(self, item: pytest.Function, place: Path, run: Run, allow: Allow) -> None:
         self._aftermath = Aftermath(allow)
@@ -262,7 +261,7 @@ class ReplayedItem(GuardedItem):
         super().__init__(item, place, run, allow)
 
     def settle(self, *, is_good: bool) -> None:  # noqa: ARG002
-        # Not all that the run noted counts: a body that broke off leaves recorded calls over.
+        # Only some divergences count: a body that raised has unused recorded calls.
         remarks = [one.headline for one in self.run.divergences] if self._is_lenient else []
         has_diverged = self.found or isinstance(self._error, Diverged) or remarks
         rules = beyond_defaults(self.run.context.volatile)
@@ -270,7 +269,7 @@ class ReplayedItem(GuardedItem):
 
 
 def _fork(item: pytest.Function, options: Options, output: Path) -> InProcessFork:
-    """The run of a test that is a fork of another capture, made in *output*."""
+    """The run of a test that forks another capture into *output*."""
     assert options.fork is not None
     parent = parent_of(item, options.fork["of"])
     if is_vacant(parent):
@@ -289,7 +288,7 @@ def _fork(item: pytest.Function, options: Options, output: Path) -> InProcessFor
 
 
 class ForkedItem(GuardedItem):
-    """A test answered from the capture of another one, with something changed; nothing is kept of it."""
+    """A test that forks the capture of another one; the fork is not kept."""
 
     def __init__(self, item: pytest.Function, options: Options, folder: Path) -> None:
         assert options.fork is not None
@@ -314,12 +313,12 @@ def _capture(path: Path, options: Options, folder: Path | None) -> Run:
         workspace=folder,
     )
     if isinstance(run, CaptureRun):
-        run.tells_command = False  # how pytest was called is no part of the test
+        run.tells_command = False  # the command line of pytest is no part of the test
     return run
 
 
 class RecordedItem(ItemRun):
-    """A test whose new capture replaces the old one if all goes well."""
+    """A test that is recorded; the new capture replaces the old one if the test passes."""
 
     def __init__(self, item: pytest.Function, place: Path, options: Options, folder: Path | None) -> None:
         _refuse_shared(item, place)
@@ -358,7 +357,7 @@ class RecordedItem(ItemRun):
 
 
 class UpdatedItem(ItemRun):
-    """A test answered from its capture as far as that matches; what is new is recorded and replaces it."""
+    """A test that updates its capture: recorded calls are answered, new ones are made and recorded."""
 
     run: UpdateRun
 
@@ -387,7 +386,7 @@ def _refuse_shared(item: pytest.Function, place: Path) -> None:
 
 
 def _is_about_the_end(found: Diverged) -> bool:
-    """Whether the recorded run failed and this one did not: how a test ends is for the test to judge."""
+    """Whether only the end differs: the test itself judges how it ends."""
     observed = getattr(found.divergence, "observed", None)
     return observed is not None and (observed.type, observed.data) == ("run_end", {"status": "ok"})
 
@@ -395,8 +394,8 @@ def _is_about_the_end(found: Diverged) -> bool:
 def open_run(request: pytest.FixtureRequest) -> ItemRun:
     """Open the run of the requesting test as its marker and the command line say.
 
-    Raises :class:`~reenact.errors.ReenactError` where that is impossible: there is no capture, or a damaged
-    one, or the marker makes no sense.
+    Raises :class:`~reenact.errors.ReenactError` if that is impossible: the capture is missing or damaged, or
+    the marker is wrong.
     """
     item: pytest.Function = request.node
     options = options_of(item)
@@ -422,7 +421,7 @@ def open_run(request: pytest.FixtureRequest) -> ItemRun:
 
 
 def _prepare_stored(item: pytest.Function, stored: StoredCaptures, place: Path, mode: Mode) -> None:
-    """Fetch what is replayed; nothing is replaced at an address, which is said before the test runs."""
+    """Fetch the capture from its address; refuse to replace one there before the test runs."""
     if not place.is_relative_to(stored.folder):
         raise UsageError(f"{_SHOWN}: path: leads out of what --reenact-captures names; give one below it")
     if mode not in ("record", "update"):
@@ -447,7 +446,7 @@ def _open_run(
 
 
 def _make_folder(request: pytest.FixtureRequest, workspace: str | bool, capture: Path | None) -> Path:
-    """A new folder with the files at the start: those of *capture*, or of the folder that the test names."""
+    """A new folder with the files of the start: from *capture*, or from the folder that the test names."""
     factory: pytest.TempPathFactory = request.getfixturevalue("tmp_path_factory")
     folder = Path(os.path.realpath(factory.mktemp("workspace")))
     if capture is not None:

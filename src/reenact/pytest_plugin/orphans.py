@@ -1,4 +1,4 @@
-"""``--reenact-orphans``: captures that no collected test uses, left by tests renamed or removed."""
+"""``--reenact-orphans``: captures that no collected test uses, because it was renamed or removed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _OUTPUT: Final = "reenact_orphans"
 
 
 class Orphans:
-    """Looks at everything that was collected, also what is deselected afterwards."""
+    """Collects all tests, also those that are deselected later."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
@@ -35,7 +35,7 @@ class Orphans:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: object) -> None:
-        """An xdist worker is done; each of them collects everything."""
+        """Take the result of an xdist worker; each worker collects all tests."""
         self._found = getattr(node, "workeroutput", {}).get(_OUTPUT, self._found)
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
@@ -51,7 +51,7 @@ class Orphans:
 
 
 def orphans(items: list[pytest.Item]) -> list[Path]:
-    """Captures beside the files of *items* that belong to none of them, nor to a file not collected."""
+    """Captures beside the files of *items* that belong to no item and to no uncollected file."""
     used = {place_of(item) for item in items if is_used_by(item)}
     files = {item.path for item in items}
     found: list[Path] = []

@@ -1,7 +1,7 @@
-"""Where a test's capture is: ``captures/<module>/<test>/`` beside the test's file.
+"""The place of a test's capture: ``captures/<module>/<test>/`` beside the test's file.
 
-With ``--reenact-captures ADDRESS`` it is in object storage, under the path that it would have below the root
-of the project, and a folder for the time of the session has copies.
+With ``--reenact-captures ADDRESS`` it is in object storage, under its path below the root of the project, and
+a temporary folder has copies during the session.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ if TYPE_CHECKING:
 
 CAPTURES: Final = "captures"
 STORED: Final = pytest.StashKey["StoredCaptures"]()
-"""There where captures are at an address; what that takes is loaded for nobody else."""
+"""Set only if captures are at an address, because it needs slow imports."""
 _NO_CASSETTE_SIGN: Final = re.compile(r"[<>?%*:|\"'/\\]")
-"""What pytest-recording writes as ``-`` in the name of a cassette."""
+"""Characters that pytest-recording replaces by ``-`` in the name of a cassette."""
 _SHARED: Final = pytest.StashKey[frozenset[str]]()
 
 
 def stored_captures(config: pytest.Config) -> StoredCaptures | None:
-    """Where captures are at an address."""
+    """The captures at an address; ``None`` if captures are local."""
     return config.stash.get(STORED, None)
 
 
 def _home(item: pytest.Item) -> Path:
-    """The folder of the test's file, or what stands for it where captures are at an address."""
+    """The folder of the test's file, or the local copy of its folder at an address."""
     stored = stored_captures(item.config)
     if stored is None:
         return item.path.parent
@@ -57,7 +57,7 @@ def place_of(item: pytest.Item) -> Path:
 
 
 def _is_of_cassette(place: Path) -> bool:
-    """Whether the capture at *place* was imported, and is called as its cassette was."""
+    """Whether the capture at *place* was imported from a cassette of that name."""
     try:
         manifest = json.loads((place / "manifest.json").read_bytes())
         return bool(manifest["imported"]["format"] == "vcr")
@@ -66,30 +66,30 @@ def _is_of_cassette(place: Path) -> bool:
 
 
 def parent_of(item: pytest.Item, name: str) -> Path:
-    """The capture of which *item* is to be a fork: another test of its module, or a path from its folder."""
+    """The capture that *item* forks: of another test of its module, or a path relative to its folder."""
     if name.startswith("test") and "/" not in name:
         return _home(item) / CAPTURES / folder_name(item.path.stem) / folder_name(name)
     return _home(item) / name
 
 
 def is_vacant(place: Path) -> bool:
-    """Whether there is nothing at *place*, not even something broken."""
+    """Whether nothing exists at *place*, not even a damaged capture."""
     return not place.exists() or (place.is_dir() and not any(place.iterdir()))
 
 
 def find_shared_places(session: pytest.Session) -> None:
-    """Remember the places that several of the collected tests have."""
+    """Find the places that several collected tests share."""
     used = Counter(str(place_of(item)).casefold() for item in session.items if is_used_by(item))
     session.config.stash[_SHARED] = frozenset(place for place, count in used.items() if count > 1)
 
 
 def is_shared(place: Path, config: pytest.Config) -> bool:
-    """Whether another of the collected tests has its capture at *place*, on any file system."""
+    """Whether another collected test has its capture at *place*, also ignoring case."""
     return str(place).casefold() in config.stash.get(_SHARED, frozenset())
 
 
 def display_path(place: Path, config: pytest.Config) -> str:
-    """*place* as a person at the command line would write it."""
+    """*place* relative to the working folder, if possible."""
     stored = stored_captures(config)
     if stored is not None and place.is_relative_to(stored.folder):
         return stored.address_of(place)
@@ -103,5 +103,5 @@ def command(item: pytest.Item, mode: str) -> str:
 
 
 def _names(item: pytest.Item) -> list[str]:
-    # Not from the node id, to which plugins add their own marks.
+    # Not from the node id, which plugins may extend.
     return [*(node.name for node in item.listchain() if isinstance(node, pytest.Class)), item.name]

@@ -17,7 +17,7 @@ from reenact.store.rundir import MANIFEST
 
 
 class StoredCaptures:
-    """Captures at an address, of which *folder* has copies."""
+    """Captures at an address, with copies in *folder*."""
 
     def __init__(self, address: str, folder: Path) -> None:
         self._store = ObjectStore(address, is_written=True)
@@ -34,19 +34,19 @@ class StoredCaptures:
         return self._store.size_of(f"{self._name(place)}/{MANIFEST}") is not None
 
     def fetch(self, place: Path) -> None:
-        """Copy the capture that belongs to *place* there, where there is one."""
+        """Copy the capture to *place*, if there is one at the address."""
         if is_vacant(place) and self.is_there(place):
             with local_run(self.address_of(place)) as copy:
                 place.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copytree(copy, place, dirs_exist_ok=True)
 
     def push(self, place: Path) -> None:
-        """Store the capture in *place*; raises where it is not stored, and where another one is."""
+        """Store the capture in *place*; raises if that fails, or if another one is stored already."""
         self._store.push(self._name(place), place)
 
 
 def open_stored(config: pytest.Config) -> None:
-    """Look whether the address that the captures are at can be used."""
+    """Check that the address of the captures can be used."""
     address = config.getoption("reenact_captures")
     if address is None:
         return

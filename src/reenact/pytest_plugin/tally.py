@@ -11,16 +11,16 @@ import pytest
 
 
 class TestRunResult(NamedTuple):
-    """What a test's run came to; travels from xdist's workers as plain JSON."""
+    """The result of a test's run; plain JSON, because xdist's workers send it."""
 
     what: str
     place: str = ""
     remarks: Sequence[str] = ()
-    """Differences that a lenient replay went over."""
+    """Differences that a lenient replay accepted."""
     not_entered: str = ""
-    """Which code of the project ran in the recording and not in the replay."""
+    """Code of the project that ran in the recording but not in the replay."""
     rules: Sequence[str] = ()
-    """By which parts of requests were let differ."""
+    """The rules in force for values that may differ."""
 
 
 _ORDER: Final = (
@@ -29,7 +29,7 @@ _ORDER: Final = (
 )
 _MOST_SHOWN: Final = 20
 _ATTRIBUTES: Final = ("captures/** -text", "captures/**/*.json* linguist-generated")
-"""Git leaves the line ends alone, and hosts fold the events; the transcripts are there to be read."""
+"""Git keeps the line ends, and hosting sites collapse the events in reviews, but not the transcripts."""
 _ATTRIBUTE: Final = "reenact"
 _RESULT: Final = pytest.StashKey[TestRunResult]()
 
@@ -40,7 +40,7 @@ def store_result(item: pytest.Item, result: TestRunResult) -> None:
 
 
 def attach_result(item: pytest.Item, report: pytest.TestReport) -> None:
-    """Put the result into *report*, the only thing that reaches xdist's controller."""
+    """Put the result into *report*, which xdist sends to its controller."""
     if _RESULT in item.stash:
         result: TestRunResult = item.stash[_RESULT]
         vars(report)[_ATTRIBUTE] = tuple(result)
@@ -48,7 +48,7 @@ def attach_result(item: pytest.Item, report: pytest.TestReport) -> None:
 
 
 class Tally:
-    """Counts results where reports arrive, and prints them if there is a terminal."""
+    """Counts the results of reports, and prints the totals."""
 
     def __init__(self) -> None:
         self._results: list[TestRunResult] = []
@@ -84,7 +84,7 @@ class Tally:
 
 
 def _is_unprepared(folder: Path) -> bool:
-    """Whether *folder* is in a git repository that says nothing yet of how captures are to be kept."""
+    """Whether *folder* is in a git repository without attributes for captures."""
     repository = next((each for each in (folder, *folder.parents) if (each / ".git").exists()), None)
     if repository is None:
         return False

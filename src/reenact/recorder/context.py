@@ -1,7 +1,7 @@
 """Recording: every call that crosses the boundary becomes events.
 
-A failure to record never reaches the agent: the run goes on unrecorded, a warning is emitted, and the
-manifest says that the capture is not whole.
+A failure to record never reaches the agent: the run continues unrecorded, a warning is emitted, and the
+manifest marks the capture as incomplete.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class _Outcome(NamedTuple):
 
     type: bytes
     answer: str
-    """The member that holds what was answered."""
+    """The member of the event that holds the answer."""
     has_digest: bool = False
 
 
@@ -85,13 +85,13 @@ _OUTCOMES: Final[dict[CallKind, _Outcome]] = {
 _INSTANTS: Final = {"nondeterministic": b"nondeterministic", "state_mutation": b"state_mutation"}
 
 _MAY_WRITE: Final = frozenset({"tool", "process"})
-"""The calls that may have changed files when they come back."""
+"""Kinds of calls that may change files."""
 _UNKNOWN_MODEL: Final = {"provider": "unknown", "model": "unknown"}
 _NO_ANSWER: Final = {"stopReason": None, "usage": None}
 
 
 _MOST_REPORTED: Final = 256
-"""So many events that a source tells of are looked through and written at once."""
+"""Imported events are redacted and written in batches of this size."""
 
 
 class CaptureContext:
@@ -111,36 +111,38 @@ class CaptureContext:
         first_call: int = 1,
         now_ns: Callable[[], int] = time_ns,
     ) -> None:
-        """*find_names* is asked with the first call; where several processes record, each has its own."""
+        """*find_names* is called at the first call; each of several processes has its own names."""
         self._now_ns = now_ns
         self._find_names = find_names
         self._sink = sink
+        self._has_begun = True
+        """Whether the sink did not fail when it was to start."""
         self._seed = seed
         self._redactor = redactor
         self._on_warning = on_warning
         self._payloads = Payloads(redactor, sink, threshold_bytes=int(seed.blobThresholdBytes or 0))
         self._events = EventLog(sink, seed, self._place, now_ns)
         self._may_defer = not isinstance(sink, SettlingSink)
-        """Whether a call may leave first; not where even a crash of the machine must lose none."""
+        """Whether a call may be sent before it is written; never where a machine crash must lose no call."""
         self._call_numbers: Iterator[int] = itertools.count(first_call)
         self._first_call = first_call
         self._openings = itertools.count(1)
         self._open_streams: dict[str, Callable[[], None]] = {}
-        """By call id: how to leave a stream that nobody has read to its end."""
+        """By call id: closes a stream that was not read to its end."""
         self._order = TaskOrder(self._events, is_recording=lambda: self._failure is None)
         self._sharing = Sharing()
         self._reported: list[ReportedEvent] = []
         self._is_reported_json = True
         self._model = NO_MODEL
         self._files: WorkspaceRecorder | None = None
-        """Looks at the files of the run, where these are recorded."""
+        """Records how the run's files change; ``None`` where files are not recorded."""
         self._failure: str | None = None
-        """Why nothing more is recorded; ``None`` while everything is."""
+        """Why recording stopped; ``None`` while it works."""
         self.failed_by: BaseException | None = None
-        """What ended the recording, if anything did."""
+        """The exception that stopped the recording."""
         self._is_forked = False
         self._missed: str | None = None
-        """What is not in the recording although it may belong to the run."""
+        """The first call that was not recorded because it could not be attributed to a run."""
         self.warnings: list[str] = []
 
     @property
@@ -149,9 +151,9 @@ class CaptureContext:
         return self._events.seq
 
     def start(self) -> None:
-        """Begin the run; what is wrong with where it goes is the caller's problem here, and only here.
+        """Begin the run; raises :class:`~reenact.errors.ReenactError` where the destination cannot be used.
 
-        Any other failure of a sink's own is one to record, as all later ones are.
+        Any other exception of the sink stops the recording, not the agent, like all later ones.
         """
         try:
             self._sink.start(self._seed)
@@ -159,6 +161,7 @@ class CaptureContext:
             raise
         except Exception as error:
             self._fail(error)
+            self._has_begun = False
         leave_to_parent_on_fork(self)
 
     def record_files(
@@ -168,20 +171,20 @@ class CaptureContext:
         find_recorded: Callable[[str], str] = str,
         tree_file: str | None = None,
     ) -> None:
-        """Tell from now on how the files change, which are *tree* at the start.
+        """Record from now on how the files change; *tree* is their state at the start.
 
-        *tree_file* is the file by which several processes that do so know of each other.
+        *tree_file* is the file through which several recording processes share the latest tree.
         """
         shared = LatestTree(tree_file) if tree_file else None
         self._files = WorkspaceRecorder(scanner, tree, self._record_tree, self.warn, find_recorded, shared)
 
     def look_before(self, call_id: str | None, parent: str | None, *, is_told: bool = True) -> None:
-        """A recorded call is made again: how the files are before it *is_told*, if they are recorded."""
+        """Note the files before a recorded call runs again; an event is written if *is_told*."""
         if self._files is not None and call_id is not None:
             (self._files.before if is_told else self._files.began)(call_id, parent)
 
     def look_after(self, call_id: str | None, *, may_write: bool) -> None:
-        """It has come back."""
+        """Note the files after the call has returned."""
         if self._files is not None and call_id is not None:
             self._files.after(call_id, may_write=may_write)
 
@@ -192,7 +195,7 @@ class CaptureContext:
             self._fail(error)
 
     def leave_to_parent(self) -> None:
-        """In a forked child: record nothing, and take no lock that another thread may have held."""
+        """In a forked child: stop recording without taking a lock that another thread may have held."""
         self._failure, self._is_forked = _FORKED, True
         self._events.forget_deferred()
 
@@ -244,14 +247,14 @@ class CaptureContext:
         return value
 
     def time_passes(self, lane: Lane) -> bool:  # noqa: ARG002
-        """What is recorded happens in its own time."""
+        """A recorded run really waits."""
         return True
 
     def leaves_to_server(self, call_name: str) -> bool:  # noqa: ARG002
         return True
 
     def note(self, text: str) -> None:
-        """Only a replay has something to note: a recording is what happened."""
+        """Only a replay has notes."""
 
     def refuse_unplaced(self, call: Call) -> None:
         if self._missed is None:
@@ -262,10 +265,10 @@ class CaptureContext:
             self.warn(self._missed)
 
     def loop_seen(self, loop: object) -> None:
-        """Recording does not care what runs where."""
+        """Recording does not need to know the loops."""
 
     def lane_starting(self, lane: Lane) -> None:
-        """Recording does not care when it starts."""
+        """Recording notes the lane when it begins."""
 
     def lane_began(self, lane: Lane) -> None:
         self._order.running.add(lane)
@@ -277,7 +280,7 @@ class CaptureContext:
         self._order.finish_end(lane)
 
     def lane_ended(self, lane: Lane) -> None:
-        """It was noted before anybody could see it."""
+        """The end was noted in :meth:`lane_ending`, before anyone could see it."""
 
     def task_body(self, lane: Lane, coro: object, describe: DescribeEnd) -> object:
         return self._order.watch(lane, coro, describe)
@@ -287,20 +290,23 @@ class CaptureContext:
             self._order.note_end(lane, how)
 
     def wait_to_act(self, lane: Lane, act: str) -> None:
-        """Whoever comes first acts first."""
+        """Recording does not hold anyone back."""
 
     async def turn_to_act(self, lane: Lane, act: str) -> None:
-        """Likewise."""
+        """Recording does not hold anyone back."""
 
     def has_acted(self, lane: Lane, act: str) -> None:
         self._order.note(lane, act)
 
+    def print_piece(self, lane: Lane, write: Callable[[], object]) -> None:
+        self._order.print_piece(lane, write)
+
     def hold_timer(self, lane: Lane, name: str, timer: HeldTimer) -> bool:  # noqa: ARG002
-        """What is recorded happens in its own time."""
+        """Recording holds no timers."""
         return False
 
     def drop_timer(self, lane: Lane, name: str) -> None:
-        """None is held."""
+        """Recording holds no timers."""
 
     def timer_fired(self, lane: Lane, name: str) -> None:
         rounds = self._order.rounds_since_last()
@@ -311,20 +317,20 @@ class CaptureContext:
         return "its time"
 
     def hold_deadline(self, lane: Lane, name: str, seconds: float, passed: Callable[[], object]) -> None:
-        """None is held."""
+        """Recording holds no deadlines."""
 
     def may_give_up(self, lane: Lane) -> bool:  # noqa: ARG002
         return True
 
     def _place(self, lane: Lane) -> str | None:
-        """What *lane* is called in the capture; a process does not know before its first call."""
+        """The name of *lane* in the capture; ``None`` before the first call of a further process."""
         is_known = "_names" in self.__dict__ or self._find_names is ProcessNames
         return self._names.lane(lane) if is_known else None
 
     # The seed's side
 
     def record_event(self, event_type: str, data: dict[str, Any]) -> None:
-        """Append one event of the caller's own making, if it is one that can be read again."""
+        """Append an event that the caller made; one that could not be read again stops the recording."""
         if self._failure is not None:
             self._tell_forked()
             return
@@ -338,10 +344,10 @@ class CaptureContext:
     def record_reported(
         self, event_type: str, data: dict[str, JsonValue], time_ms: int, *, is_json: bool
     ) -> None:
-        """Append an event that a source tells of, with the members that such an event has.
+        """Append an event read from an imported source.
 
-        *is_json* where all of it was read from JSON: nobody has to look for what JSON does not have. Events
-        are written many at a time; :meth:`write_reported` writes those that are left.
+        *is_json* means that all of *data* was decoded from JSON, so it needs no check for other values.
+        Events are written in batches; :meth:`write_reported` writes the rest.
         """
         if not self._reported:
             self._events.defer(self._write_reported)
@@ -352,7 +358,7 @@ class CaptureContext:
             self.write_reported()
 
     def write_reported(self) -> None:
-        """Write what was told so far."""
+        """Write the imported events that are still buffered."""
         if self._reported and self._failure is None:
             try:
                 self._events.write_deferred()
@@ -371,16 +377,16 @@ class CaptureContext:
                 )
 
     def new_call_id(self) -> str:
-        """The name of a call that is told."""
+        """A new id for an imported call."""
         return f"{self._names.call_prefix}{next(self._call_numbers)}"
 
     def record_nondeterministic(self, source: str, key: str, value: object) -> None:
-        """Record a value that came from chance or from outside."""
+        """Record a value that the program cannot compute: a random number, an input."""
         from_outside = Instant("nondeterministic", {"source": source, "key": key})
         self.instant(from_outside, Lane(self, "0"), lambda: value)
 
     def next_nondeterministic(self, source: str, key: str) -> object:
-        """Only a replay has recorded values to give."""
+        """Raise: only a replay has recorded values."""
         raise UsageError(f"{source}/{key}: the run is being recorded; values are given in replay only")
 
     def finalize(
@@ -393,11 +399,12 @@ class CaptureContext:
         entered: Sequence[str] = (),
         imported: Imported | Absent = ABSENT,
     ) -> CaptureManifest | None:
-        """End the run, which *wrote* and *entered* these files; ``None`` where that could not be written.
+        """End the run and return its manifest; ``None`` where the manifest could not be written.
 
-        *imported* says where a run comes from that was not recorded by us.
+        *wrote* are the files that the run wrote, *entered* the project's files whose code ran. *imported*
+        names the source of an imported run.
         """
-        if self._is_forked:
+        if self._is_forked or not self._has_begun:
             return None
         workspace_end: str | None = None
         if self._failure is None:
@@ -427,7 +434,7 @@ class CaptureContext:
             return None
 
     def _check_kept(self) -> None:
-        """A sink must have kept all that it was given."""
+        """Stop with a failure if the sink lost events."""
         try:
             kept = self._sink.count
             if kept == 0 and next(self._call_numbers) > self._first_call:
@@ -463,7 +470,7 @@ class CaptureContext:
         return encode_clean(data)
 
     def warn(self, message: str) -> None:
-        """Emit a warning event: to the log, to the listener, into the manifest."""
+        """Send a warning to the log, to the listener and into the manifest."""
         message = self._redactor.redact_text(message)
         self.warnings.append(message)
         log.warning("%s", message)
@@ -501,7 +508,7 @@ class CaptureContext:
             data |= _UNKNOWN_MODEL | {"inputHash": digest} | facts | {"requestHash": digest}
             if self._model is NO_MODEL and "model" in facts:
                 self._model = _model_of(facts)
-            # Together, so that a request refers only to what is written before it, however the run ends.
+            # Under one lock, so that a request refers only to events written before it.
             with self._events.lock:
                 shared = encode_clean(self._sharing.shrink(step.call_id, request))
                 data["request"] = self._payloads.store(shared)
@@ -511,8 +518,8 @@ class CaptureContext:
         step.is_deferred = False
 
     def write_deferred(self) -> None:
-        """Write the calls that have left before they were recorded, in the order in which they were made."""
-        if self._failure is None:  # in a forked child the lock may be held by a thread that is not there
+        """Write the calls that were sent before they were recorded, in the order they were made."""
+        if self._failure is None:  # in a forked child the lock may be held by a thread that does not exist
             self._events.write_deferred()
 
     def _record_instant(
@@ -528,7 +535,7 @@ class CaptureContext:
             self._tell_forked()
             return
         try:
-            if instant.is_plain and error is None and type(value) is not dict:  # which is a fake's: anything
+            if instant.is_plain and error is None and type(value) is not dict:  # a dict comes from a fake
                 text = to_text(value)
                 value_hash = f"sha256:{sha256(text).hexdigest()}"
                 data = {**instant.request, "value": _Raw(text), "valueHash": value_hash}
@@ -556,7 +563,7 @@ class CaptureContext:
         return data
 
     def stream_began(self, call_id: str, leave: Callable[[], None]) -> tuple[int, int]:
-        """The latest event, and which stream of the run this is: what tells its place in replay."""
+        """Return the latest event's number and the stream's ordinal, which place the stream in replay."""
         self.write_deferred()
         self._open_streams[call_id] = leave
         return self.seq, next(self._openings)
@@ -574,7 +581,7 @@ class CaptureContext:
             if kind == "llm":
                 if step.is_deferred:
                     self.write_deferred()
-                if step.is_deferred:  # after a Ctrl-C; an outcome without its call could not be read
+                if step.is_deferred:  # interrupted by Ctrl-C: an outcome without its call could not be read
                     return
                 if error is None and step.recorded_pieces is None and step.exact is None:
                     # In one go, as nearly every answer can be written.
@@ -602,7 +609,7 @@ class CaptureContext:
             data["inline"] = True
 
     def _put_outcome(self, data: dict[str, object], step: CaptureStep, error: BaseException | None) -> None:
-        """The answer or the error, each in the form in which it may be written."""
+        """Put the answer or the error, redacted, into *data*."""
         kind = step.call.kind
         if kind == "tool":
             data["ok"] = error is None
@@ -614,7 +621,7 @@ class CaptureContext:
         if error is not None:
             data |= describe_leaving(error) or {"error": self._payloads.failure(error)}
         is_redacted = False
-        # A stream that broke off had begun, and what it began with stands beside its error.
+        # A stream that broke off has both: the answer it began with, and its error.
         if error is None or step.answer is not None:
             answer = self._payloads.answer(step.answer)
             is_redacted = answer.is_redacted
@@ -625,7 +632,7 @@ class CaptureContext:
             self._put_forms(data, step, is_redacted=is_redacted)
 
     def _put_forms(self, data: dict[str, object], step: CaptureStep, *, is_redacted: bool) -> None:
-        """The answer piece by piece, and as it came over the wire if nothing had to be hidden in it."""
+        """Put the pieces of the answer, and its wire form if nothing was redacted, into *data*."""
         if step.recorded_pieces is not None:
             text = self._payloads.pieces_text(step.recorded_pieces)
             is_redacted = is_redacted or text != to_ordered_text(step.recorded_pieces)
@@ -634,7 +641,7 @@ class CaptureContext:
             data["exact"] = self._payloads.store_answer(to_ordered_text(step.exact))
 
     def _tell_forked(self) -> None:
-        """A forked child hears at its first call that nothing is recorded."""
+        """Warn once, at the first call of a forked child, that nothing is recorded."""
         if self._is_forked and _FORKED not in self.warnings:
             self.warn(_FORKED)
 
@@ -642,18 +649,18 @@ class CaptureContext:
         self._fail(error)
 
     def _fail(self, error: BaseException) -> None:
-        """Recording stops here; what is written so far stays."""
+        """Stop recording because of *error*; what is written stays."""
         if self._failure is None:
-            self._failure = RECORDING_FAILED  # for the case that there is no memory for more words
+            self._failure = RECORDING_FAILED  # set first: there may be no memory for the full text
             self._events.forget_deferred()
-            self.failed_by = error.with_traceback(None)  # which would keep what there was no memory for
+            self.failed_by = error.with_traceback(None)  # a traceback would keep large objects alive
             reason = message_of(error) or type(error).__name__
             self._failure = self._redactor.redact_text(f"{RECORDING_FAILED}: {reason}")
             self.warn(f"{RECORDING_FAILED}, the run goes on unrecorded: {reason}")
 
 
 def _model_facts(step: CaptureStep) -> dict[str, object]:
-    """What is known of a model's answer; an outcome repeats of its call what is not said anew."""
+    """The facts of a model's answer, with provider and model taken from the call where it has none."""
     if step.facts.keys() >= _UNKNOWN_MODEL.keys():
         return _NO_ANSWER | step.facts
     asked = step.call.facts() if callable(step.call.facts) else step.call.facts

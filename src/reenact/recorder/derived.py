@@ -1,6 +1,7 @@
-"""The run of an agent whose tools cannot be seen at work: they are recorded as its model traffic shows them.
+"""Recording an agent whose tools run out of our reach: tool calls are derived from its model traffic.
 
-Calls and results become events marked ``derived``, at the moment they are known. They take no part in replay.
+Calls and results become events marked ``derived`` as soon as a request or answer shows them. Replay ignores
+them.
 """
 
 from __future__ import annotations
@@ -18,13 +19,13 @@ from reenact.values.objects import message_of
 
 
 class DerivingContext(CaptureContext):
-    """The context of a run whose model calls are all there is to see."""
+    """The context of a run of which only the model calls can be seen."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self._tools = DerivedTools()
         self._lanes: dict[str, str] = {}
-        """By the id of a model call under way."""
+        """By the id of an open model call: its lane."""
 
     def step(self, call: Call, lane: Lane) -> CaptureStep:
         if call.kind == "llm":
@@ -40,7 +41,7 @@ class DerivingContext(CaptureContext):
             self._derive_calls(lambda: _response(step), step.call_id, lane)
 
     def derive_recorded_calls(self, call_id: str, lane: str, outcome: dict[str, Any]) -> None:
-        """Record the calls that an answer asks for which was recorded before, with this *outcome*."""
+        """Record the tool calls in a recorded answer; *outcome* is the data of its event."""
         answer, pieces = outcome.get("response"), outcome.get("pieces") or []
         if isinstance(answer, dict):
             self._derive_calls(lambda: _read(outcome["provider"], answer, pieces), call_id, lane)
@@ -48,7 +49,8 @@ class DerivingContext(CaptureContext):
     def derive_results(self, call: Call) -> None:
         """Record the results that the request of a model call carries."""
         try:
-            asked = read_request(urlsplit(call.request["url"]).path, call.request.get("body"))
+            request: Any = call.request
+            asked = read_request(urlsplit(request["url"]).path, request.get("body"))
             for data in self._tools.derive_results(asked) if asked is not None else ():
                 self.record_event("tool_result", data)
         except Exception as error:

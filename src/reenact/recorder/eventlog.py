@@ -1,4 +1,4 @@
-"""Events in a row: each gets the next number and goes to the sink."""
+"""The event log: numbers the events of a run and writes them to its sink."""
 
 from __future__ import annotations
 
@@ -18,31 +18,31 @@ from reenact.lane_name import ROOT
 from reenact.recorder.sink import BatchSink, CaptureSink, SettlingSink
 
 MOST_ACTS: Final = 10_000
-"""How many are noted between two events."""
+"""At most this many acts of tasks are noted between two events."""
 
 
 class ProcessNames(msgspec.Struct, frozen=True):
-    """What lanes and calls of one process are called in the capture, where several processes record.
+    """Names the lanes and calls of one process where several processes record into one capture.
 
-    In a process the first lane is always ``0``; in the capture that is its name in the first process only.
+    Each process calls its first lane ``0``; in the capture only the first process keeps that name.
     """
 
     root: str = ROOT
-    """The lane from which those of this process descend."""
+    """The lane above all lanes of this process."""
     call_prefix: str = "c"
-    """What the ids of calls begin with."""
+    """The prefix of call ids."""
 
     @classmethod
     def of_process(cls, root: str) -> ProcessNames:
         return cls() if root == ROOT else cls(root, f"{root}c")
 
     def lane(self, lane: Lane) -> str:
-        # Not asked of the lane in the first process: this is on the path of every call.
+        # The first process skips the renaming: this is on the path of every call.
         return lane.name if self.root is ROOT else lane.name_under(self.root)
 
 
 class _Acts(msgspec.Struct):
-    """What a lane did between two events, and how often in a row."""
+    """An act of a lane between two events, and how often it was repeated."""
 
     lane: Lane
     act: str
@@ -50,10 +50,10 @@ class _Acts(msgspec.Struct):
 
 
 class EventLog:
-    """The events of one run, from any number of threads.
+    """The events of one run, appended by any number of threads.
 
-    After an append that did not end normally, on a Ctrl-C for one, the sink is asked how many events it
-    has, so that no number is given twice or left out.
+    After an append was interrupted, by Ctrl-C for one, the sink says how many events it has, so that no
+    number is used twice or left out.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class EventLog:
         place: Callable[[Lane], str | None],
         now_ns: Callable[[], int] = time_ns,
     ) -> None:
-        """*place* tells what a lane is called in the capture, once that is known."""
+        """*place* returns the name of a lane in the capture, ``None`` while it is unknown."""
         self._sink = sink
         self._place = place
         self._now_ns = now_ns
@@ -74,16 +74,16 @@ class EventLog:
             b'{"captureId":%b,"data":%%b%%b,"runId":%b,"seq":%%d,"ts":%%d,"type":"%%b","version":1}' % ids
         )
         self.lock = RLock()
-        """Held by whoever writes what must stay together."""
+        """Held while events are written that must not be separated."""
         self.seq = 0
         """The number of the latest event."""
         self._is_writing = False
         self._interrupting: deque[tuple[bytes, bytes]] = deque()
-        """What a signal handler or a collected generator recorded in the middle of an append."""
+        """Events that a signal handler or a generator's finalizer recorded during an append."""
         self._order: list[_Acts] = []
-        """What is to be written with the next event."""
+        """The acts to write with the next event."""
         self._deferred: deque[Callable[[], None]] = deque()
-        """How to write what comes before any other event, in its order."""
+        """Deferred writes; they come before any other event, in this order."""
 
     def append(self, event_type: bytes, data: bytes) -> None:
         """Write one event; *data* is canonical JSON."""
@@ -114,7 +114,7 @@ class EventLog:
             self._settle()
 
     def append_all(self, events: Iterable[tuple[bytes, bytes, int]]) -> None:
-        """Write events that were told: type, data and time in ms of each."""
+        """Write imported events, each given as type, data and time in ms."""
         with self.lock:
             if self._deferred:
                 self.write_deferred()
@@ -135,12 +135,12 @@ class EventLog:
             self._sink.append(line)
 
     def defer(self, write: Callable[[], None]) -> None:
-        """Let *write* append its event later: when asked to, or before anybody writes the next one."""
+        """Let *write* append its event later: in :meth:`write_deferred`, or before the next event."""
         with self.lock:
             self._deferred.append(write)
 
     def write_deferred(self) -> None:
-        """Write what is deferred, in the order in which it was."""
+        """Flush the deferred writes in order."""
         with self.lock:  # another thread may be writing what the caller waits for
             deferred, self._deferred = self._deferred, deque()
             try:
@@ -150,7 +150,7 @@ class EventLog:
                 self._deferred.extendleft(reversed(deferred))
 
     def forget_deferred(self) -> None:
-        """Nothing more is recorded; takes no lock."""
+        """Drop the deferred writes without taking the lock."""
         self._deferred = deque()
 
     def refuse_unreadable(self, event_type: bytes, data: bytes) -> None:
@@ -158,7 +158,7 @@ class EventLog:
         event_codec.from_bytes(self._line % (data, b"", 1, 0, event_type))
 
     def note_order(self, lane: Lane, act: str) -> None:
-        """Write with the next event that *lane* did *act* before it; of very many the first ones."""
+        """Note that *lane* did *act*; it is written with the next event, up to :data:`MOST_ACTS` of them."""
         order = self._order
         if order and order[-1].lane is lane and order[-1].act == act:
             order[-1].count += 1
@@ -173,6 +173,6 @@ class EventLog:
 
 
 def count_acts(acts: Iterable[str]) -> list[str]:
-    """What tasks did, as an event tells it: what was done several times in a row is told once."""
+    """The acts of tasks as an event lists them: repeated ones once, with a count."""
     rows = ((act, len(list(row))) for act, row in groupby(acts))
     return [f"{act}{count if count > 1 and act.endswith((PUT, TOOK)) else ''}" for act, count in rows]

@@ -1,9 +1,9 @@
-"""One capture of what several processes recorded of one run.
+"""Joins what several processes recorded of one run into one capture.
 
-The first of them has the capture directory; another records into a part of it, as a capture of its own. When
-all are over, the parts' events are put between the others by time. Ids and lanes of calls are different
-already; the numbers of events are given anew. How the run ended is told by the first process and the gateway;
-how other processes ended is beside it, since whoever started them has taken it into account.
+The first process owns the capture directory; each other one records a capture of its own into a part of it.
+When all have ended, the events are merged by time and numbered again; ids and lanes are distinct already.
+The first process and the gateway decide how the run ended. The exit of another process does not count: the
+process that started it has dealt with that.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from reenact.store.rundir import MANIFEST, NEW_EVENTS, PARTS, RunDir, RunState
 
 _PROCESS: Final = "process-"
 _JOINED: Final = "joinedParts"
-"""In the manifest from the moment the parts' events are in the log until the parts are gone."""
+"""In the manifest from the moment the parts' events are in the log until the parts are removed."""
 
 
 def part_of(path: Path, name: str) -> Path:
@@ -52,15 +52,15 @@ def part_of(path: Path, name: str) -> Path:
 
 
 def process_part(path: Path, root: str) -> Path:
-    """Where the process is recorded whose first lane is *root*, if it has not the directory itself."""
+    """Where a process other than the first is recorded; *root* is its first lane."""
     return part_of(path, f"{_PROCESS}{quote(root, safe='')}")
 
 
 def join_parts(path: Path) -> bool:
-    """Put the parts of the finished capture in *path* into it; one that is still open is left beside.
+    """Merge the parts of the finished capture in *path* into it, except parts that are still open.
 
-    May be killed at any moment and done again: the step that puts the events into the log also says whose
-    they are, so no event is ever put there twice. Returns whether there was anything to do.
+    Safe to kill at any moment and to repeat: one atomic step replaces the log and names the parts it holds,
+    so no event is merged twice. Returns whether there was anything to do.
     """
     run = RunDir.open(path)
     if run.state in (RunState.OPEN, RunState.INTERRUPTED):
@@ -85,7 +85,7 @@ def join_parts(path: Path) -> bool:
 
 
 def mend_doubled(path: Path) -> int:
-    """Take out the events that an earlier version put into the log of *path* twice; returns how many."""
+    """Remove the events that an earlier version merged into the log of *path* twice; returns how many."""
     run = RunDir.open(path)
     with run.lock():
         reader = CaptureReader(path)
@@ -106,7 +106,7 @@ def mend_doubled(path: Path) -> int:
 
 
 def _commit(run: RunDir, lines: list[bytes], manifest: CaptureManifest, joined: list[str]) -> None:
-    """Put another log in the place of a finished run's: from one moment on, the manifest's, it is there."""
+    """Replace the log of a finished run atomically: writing the manifest is the commit."""
     events = b"".join(line + b"\n" for line in lines)
     run.write_file(NEW_EVENTS, events)
     integrity = msgspec.structs.replace(manifest.integrity, eventsHash=f"sha256:{sha256(events).hexdigest()}")
@@ -121,7 +121,7 @@ def _commit(run: RunDir, lines: list[bytes], manifest: CaptureManifest, joined: 
 
 
 def _finish_join(run: RunDir) -> bool:
-    """Remove what is in the log already, and give that its name back; returns whether there was anything."""
+    """Remove the merged parts and rename the new log; returns whether there was anything to do."""
     manifest = _read_manifest(run)
     joined = manifest.extra.get(_JOINED, [])
     for name in joined:
@@ -149,7 +149,7 @@ def _read_manifest(run: RunDir) -> CaptureManifest:
 
 
 def _read_part(folder: Path, whole: CaptureManifest) -> _Log | None:
-    """What a party recorded in *folder*, completed where it was killed; ``None`` while it goes on."""
+    """Read the part in *folder*, recovered if its process was killed; ``None`` while it is open."""
     if not RunDir(folder).is_capture:
         return _Log(folder, msgspec.structs.replace(whole, **_CUT_OFF), _whole_lines(folder))
     state = RunDir.open(folder).state
@@ -159,7 +159,7 @@ def _read_part(folder: Path, whole: CaptureManifest) -> _Log | None:
 
 
 _CUT_OFF: Final = {"status": "error", "error": INTERRUPTED, "warnings": ABSENT, "model": NO_MODEL}
-"""How a party ended whose manifest is lost; all else is as in the other manifests of the run."""
+"""The end of a part whose manifest is lost; its other fields are those of the whole run."""
 
 
 def _whole_lines(folder: Path) -> list[bytes]:
@@ -171,7 +171,7 @@ def _whole_lines(folder: Path) -> list[bytes]:
 
 
 class _Log:
-    """What one party recorded."""
+    """The log of one process or of the gateway."""
 
     def __init__(self, path: Path, manifest: CaptureManifest, lines: Iterable[bytes]) -> None:
         self.path = path
@@ -179,23 +179,23 @@ class _Log:
         self.events = [read_event(line) for line in lines]
         name = path.name
         self.root = unquote(name.removeprefix(_PROCESS)) if name.startswith(_PROCESS) else None
-        """The first lane of a process that has not the directory itself."""
+        """The first lane of a process other than the first."""
         self.numbers = {0: 0, 1: 1}
-        """The new number of each event, for what refers to it."""
+        """The new number of each event, for references to it."""
 
     @classmethod
     def of(cls, reader: CaptureReader) -> _Log:
         return cls(reader.path, reader.manifest, reader.lines())
 
     def includes(self, part: _Log) -> bool:
-        """Whether the events of *part* are here already, as versions before left them that were killed."""
+        """Whether this log holds the events of *part* already: earlier versions left that when killed."""
         prints = Counter(_content(event) for event, _ in part.between())
         return bool(prints) and prints <= Counter(_content(event) for event, _ in self.between())
 
     def drop_doubles(self) -> int:
-        """Take out the events of parts that were joined more than once; returns how many.
+        """Remove the events of parts that were merged more than once; returns how many.
 
-        A call is made once, so its double shows that all events of its process are doubled.
+        A call is made once, so a second copy shows how often all events of its process were merged.
         """
         counts = Counter(map(_content, self.events))
         times: dict[str, int] = {}
@@ -222,7 +222,7 @@ class _Log:
         return removed
 
     def with_new_numbers(self, data: dict[str, object]) -> dict[str, object]:
-        """The *data* of one of its events, referring to others by their new numbers."""
+        """*data* of one of its events with references to the new numbers."""
         if "opened" not in data:
             return data
         number = data["opened"]
@@ -248,7 +248,7 @@ class _Log:
 
 
 def _renumber(logs: list[_Log]) -> Iterator[bytes]:
-    """The events of all, by time; one beginning, and one end where it is known."""
+    """Merge the events by time, with one start and, where every deciding log has one, one end."""
     starts = [start for log in logs if (start := log.one("run_start"))]
     began = {name: value for start in starts[::-1] for name, value in start.data.items()}
     processes = {log.root: log.process() for log in logs if log.root is not None}
@@ -268,7 +268,7 @@ def _renumber(logs: list[_Log]) -> Iterator[bytes]:
 
 
 def _merge_ends(ends: list[dict[str, object]], wrote: list[str]) -> dict[str, object]:
-    """The end of all: a failure of one is one of the whole, and so is what it wrote."""
+    """One end for all: an error of one is an error of the run, and *wrote* lists the files of all."""
     fields = {name: value for end in ends for name, value in end.items()}
     if wrote:
         fields["wrote"] = list(dict.fromkeys(wrote))
@@ -276,7 +276,7 @@ def _merge_ends(ends: list[dict[str, object]], wrote: list[str]) -> dict[str, ob
 
 
 def _content(event: RunEvent) -> bytes:
-    """What *event* says, wherever it stands in a log."""
+    """The content of *event* without its position in a log."""
     data = {name: value for name, value in event.data.items() if name != "opened"}
     return encode_clean([event.type, event.ts, data])
 
@@ -286,7 +286,7 @@ def _line(event: RunEvent, seq: int, data: dict[str, object]) -> bytes:
 
 
 def _manifest(logs: list[_Log]) -> CaptureManifest:
-    """That of the first, about all; the log itself is described where it is written."""
+    """The first manifest with the facts of all; :func:`_commit` adds those of the log."""
     manifests = [log.manifest for log in logs]
     first = manifests[0]
     failed = [log.manifest for log in logs if log.tells_the_end and log.manifest.status == "error"]

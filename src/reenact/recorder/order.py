@@ -1,7 +1,7 @@
-"""In which order the tasks of a recorded run end, and what comes in on its event loops while they are busy.
+"""Records the order in which tasks end and print, and what arrives on an event loop while it is busy.
 
-The agent's own tasks do such things among themselves, without a call. They are written with the next event,
-so that replay can let them happen in the same order.
+Tasks interact without making a call. What they do is written with the next event, so that replay can repeat
+the order.
 """
 
 from __future__ import annotations
@@ -9,27 +9,27 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine, Generator
 from functools import partial
-from threading import Lock
+from threading import Lock, RLock
 from typing import Any, Final, Protocol
 
 from reenact.boundary import DescribeEnd, Lane, outside
-from reenact.formats.capture import ENDED
+from reenact.formats.capture import ENDED, PRINTED
 
 _ENDING_S: Final = 0.1
-"""Nobody is kept longer from ending, whatever befell the one before."""
+"""A thread that is about to end waits at most this long for the one before it."""
 _MOST_ROUNDS: Final = 50
-"""After so many rounds of an event loop nobody can tell any more what led to what."""
+"""After this many iterations of an event loop an arrival is no longer counted as the cause."""
 
 
 class ActLog(Protocol):
-    """Where it is written what tasks do among themselves."""
+    """Where the acts of tasks are written."""
 
     def note_order(self, lane: Lane, act: str) -> None:
         """*lane* did *act* before the next event."""
 
 
 class TaskOrder:
-    """What the tasks, threads and jobs of one run do among themselves."""
+    """Notes what the tasks, threads and jobs of one run do without a call."""
 
     def __init__(self, events: ActLog, is_recording: Callable[[], bool]) -> None:
         self._events = events
@@ -38,9 +38,14 @@ class TaskOrder:
         self._ending_lane: Lane | None = None
         """The thread or job that is about to end, if one is."""
         self._motions: dict[asyncio.AbstractEventLoop, _Motion] = {}
-        """Event loops that have not come to rest since something came in from outside."""
+        """Event loops that are still busy with something that arrived from outside."""
         self.running: set[Lane] = set()
-        """Tasks, threads and jobs that are not over."""
+        """Tasks, threads and jobs that have not ended."""
+        self._printing = RLock()  # a signal handler may print in the middle of a piece
+        self._printing_lane: Lane | None = None
+        """The lane that printed last."""
+        self._pieces = 0
+        """How many pieces it has printed in a row."""
 
     def note(self, lane: Lane, act: str) -> None:
         """*lane* did *act* before the next event."""
@@ -52,32 +57,43 @@ class TaskOrder:
         self.note(lane, f"{ENDED} {how}" if how else ENDED)
 
     def begin_end(self, lane: Lane, how: str) -> None:
-        """A thread or job is about to end: no other may until this one can be seen to have ended.
+        """Note that a thread or job ends, and keep others from ending until its end is visible.
 
-        So the order noted is the order seen.
+        So the noted order is the one that the program sees.
         """
         if lane.has_order and self._is_recording() and self._ending.acquire(timeout=_ENDING_S):
             self._ending_lane = lane
         self.note_end(lane, how)
 
     def finish_end(self, lane: Lane) -> None:
-        """It can be seen to have ended."""
+        """Let others end: the end of *lane* is visible now."""
         if self._ending_lane is lane:
             self._ending_lane = None
             self._ending.release()
 
+    def print_piece(self, lane: Lane, write: Callable[[], object]) -> None:
+        """Let *lane* print a piece; where lanes take turns in that, it is noted which printed how many."""
+        with self._printing:
+            before = self._printing_lane
+            if lane is not before and lane.has_order:
+                if before is not None:
+                    self.note(before, f"{PRINTED}{self._pieces}")
+                self._printing_lane, self._pieces = lane, 0
+            self._pieces += lane.has_order
+            write()
+
     def watch(self, lane: Lane, coro: object, describe: DescribeEnd) -> object:
-        """*coro*, which a new task runs, such that its end is noted."""
+        """Wrap *coro*, which a new task runs, so that its end is noted."""
         self.running.add(lane)
         if not lane.has_order:
             return coro
-        # Others may see that it is over before anybody is called back.
+        # A done callback would come too late: others may see the end before it runs.
         return _Watched(coro, lambda answer, error: self.note_end(lane, describe(answer, error)))
 
     def rounds_since_last(self) -> int | None:
-        """How many rounds the running event loop has made since something came in; ``None`` if at rest.
+        """How many iterations the running event loop has made since the last arrival; ``None`` if idle.
 
-        What comes in now is the last from now on.
+        Counts from this arrival from now on.
         """
         loop = asyncio._get_running_loop()  # noqa: SLF001 — in asyncio's __all__
         if loop is None:
@@ -91,11 +107,11 @@ class TaskOrder:
 
 
 class _Motion:
-    """What came in on an event loop last, from outside of it, has not come to rest yet."""
+    """Counts the iterations of an event loop until nothing is due any more."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, at_rest: Callable[[], object]) -> None:
         self.rounds = 0
-        """How many the loop has made since."""
+        """Iterations since the last arrival."""
         self._loop = loop
         self._at_rest = at_rest
         self._look_again()
@@ -106,7 +122,7 @@ class _Motion:
 
     def _count(self) -> None:
         self.rounds += 1
-        # A loop that does not show what is due, as uvloop, is taken to have come to rest.
+        # A loop that does not show what is due, such as uvloop's, counts as idle.
         if getattr(self._loop, "_ready", None) and self.rounds < _MOST_ROUNDS:
             self._look_again()
         else:
@@ -114,7 +130,7 @@ class _Motion:
 
 
 class _Watched(Coroutine[object, object, object]):
-    """A task's coroutine whose end is told at once; it passes everything on."""
+    """A task's coroutine that reports its end at once and passes everything else on."""
 
     def __init__(self, coro: Any, ended: Callable[[object, BaseException | None], None]) -> None:
         self._coro = coro

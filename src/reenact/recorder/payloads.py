@@ -1,4 +1,4 @@
-"""Payloads as they stand in events: without secrets, large ones in a blob, nothing written twice."""
+"""Prepares payloads for events: redacts them, moves large ones to blobs, refers to repeated ones."""
 
 from __future__ import annotations
 
@@ -37,41 +37,42 @@ THEN: Final = "then"
 _MIN_BYTES: Final = 200
 """Smaller values are cheaper to repeat than to refer to."""
 _SMALL_CHARS: Final = _MIN_BYTES // len(b"\\u0000") - 1
-"""A string of so many characters is smaller than that, whatever they are; a number always is."""
+"""A string of at most this many characters is always smaller than that; so is a number."""
 _Raw = msgspec.Raw
 _decode: Final = msgspec.json.Decoder().decode
 _decode_members: Final = msgspec.json.Decoder(dict[str, _Raw]).decode
 
 _ASKED_BYTES: Final = 8_000
-"""Of source code one event in seventy is suspect: with more at once, most would be asked about twice."""
+"""How much text is searched for secrets at once; in source code one event in seventy is suspect, so larger
+batches would mostly be searched twice."""
 
 ReportedEvent = tuple[str, dict[str, Any], int]
-"""An event that a source tells of: its type, its data, and when it was, in ms."""
+"""An imported event: its type, its data and its time in ms."""
 
 
 class StoredAnswer(msgspec.Struct, frozen=True):
-    """A payload that an agent gets back."""
+    """A payload that the agent gets back in replay."""
 
     stored: msgspec.Raw
-    """As it stands in its event."""
+    """Its form in the event: the text, or a reference to a blob."""
     text: bytes
-    """The whole of it."""
+    """The whole text."""
     is_redacted: bool = False
 
 
 class RedactedModelCall(NamedTuple):
-    """A call that asks a model, as it may be written."""
+    """A model call, redacted."""
 
     text: bytes
-    """The canonical text of what is asked."""
+    """The canonical text of the request."""
     request: object
-    """What that text says."""
+    """The value of that text."""
     facts: dict[str, Any]
-    """What is recorded beside it; each is itself or its text."""
+    """What is recorded with the request; each is a value or its JSON text."""
 
 
 class Payloads:
-    """Makes the payloads of one run; what it returns may be written."""
+    """Makes the payloads of one run; all that it returns is redacted."""
 
     def __init__(self, redactor: Redactor, sink: CaptureSink, *, threshold_bytes: int) -> None:
         self._redactor = redactor
@@ -79,16 +80,16 @@ class Payloads:
         self._threshold_bytes = threshold_bytes
 
     def redact_request(self, value: object, *, is_json: bool = False) -> msgspec.Raw:
-        """What was asked, to be compared in replay."""
+        """The request of a call, which replay compares."""
         text = self._redactor.redact_json(to_text(value, is_json=is_json))
         return _Raw(text) if len(text) <= self._threshold_bytes else self.store(text)
 
     def redact_model_call(self, call: Call) -> RedactedModelCall:
-        """A call that asks a model; its request itself, only to be read, where nothing in that changes."""
+        """Redact a model call; the result holds the call's own request where redaction changed nothing."""
         facts, headers = _split_facts(call)
         plain = text = to_text(call.request, is_json=call.is_json)
         plain_facts = facts_text = object_text(facts, is_json=call.is_json)
-        # Both in one search: there is hardly ever something to hide in either.
+        # One search for both: there is hardly ever a secret in either.
         if self._redactor.is_suspect(plain + b"\n" + plain_facts):
             text = self._redactor.redact_json(plain)
             facts_text = self._redactor.redact_json(plain_facts)
@@ -100,7 +101,7 @@ class Payloads:
         )
 
     def answer(self, value: object) -> StoredAnswer:
-        """What was answered; the agent gets it back in replay with its members in order."""
+        """The answer of a call; its members keep their order, because the agent gets it back in replay."""
         plain = to_ordered_text(value)
         text = self._redactor.redact_ordered_json(plain)
         if text is plain and len(text) <= self._threshold_bytes:
@@ -108,7 +109,7 @@ class Payloads:
         return StoredAnswer(self.store_answer(text), text, text is not plain)
 
     def whole(self, data: dict[str, object], answer: str, *, is_json: bool = False) -> bytes | None:
-        """The text of an event's data if it can be written as it is: small, in order, nothing to hide."""
+        """The text of an event's data if it is small, in order and without secrets; else ``None``."""
         text = plain_text(data, is_json=is_json)
         if text is None or len(text) > self._threshold_bytes or not is_in_order(data[answer], text):
             return None
@@ -117,10 +118,10 @@ class Payloads:
     def reported_lines(
         self, events: Sequence[ReportedEvent], *, is_json: bool
     ) -> Iterator[tuple[bytes, bytes, int]]:
-        """Events that a source tells of, as they can be written: type, data and time of each.
+        """The type, data and time of each imported event, ready to be written.
 
-        They are encoded and looked through many at once; one in which something may have to be hidden, kept
-        in a blob or in its own order is made by itself.
+        They are encoded and searched in batches; an event that may hold a secret, needs a blob or has an
+        order to keep is made on its own.
         """
         encoded = _encode_reported(events) if is_json else None
         suspects = self._find_suspects([given for _, given in encoded or ()])
@@ -141,7 +142,7 @@ class Payloads:
             yield event_type.encode(), self.reported_line(event_type, data, is_json=is_json), time_ms
 
     def _find_suspects(self, texts: Sequence[bytes]) -> set[int]:
-        """Which of *texts* may hold something to hide: many are asked about at once, most have nothing."""
+        """Which of *texts* may hold a secret; searched in batches, because most hold none."""
         is_suspect = self._redactor.is_suspect
         found: set[int] = set()
         asked: dict[int, bytes] = {}
@@ -156,8 +157,8 @@ class Payloads:
         return found
 
     def reported_line(self, event_type: str, data: dict[str, object], *, is_json: bool) -> bytes:
-        """The same of one event: without secrets, what is large in a blob."""
-        if event_type == "llm_response":  # whose members keep their order
+        """The data of one imported event, redacted and with large members in blobs."""
+        if event_type == "llm_response":  # its members keep their order
             text = self._redactor.redact_ordered_json(to_ordered_text(data["response"], is_json=is_json))
             rest = {name: value for name, value in data.items() if name != "response"}
             return encode_clean(self.redact_members(rest) | {"response": self.store_answer(text)})
@@ -171,7 +172,7 @@ class Payloads:
         return text if len(text) <= self._threshold_bytes else encode_clean(self._store_members(text))
 
     def redact_members(self, data: dict[str, object], *, is_json: bool = False) -> dict[str, Any]:
-        """An event's data, or part of it, as it can be written: each member is itself or its text."""
+        """Redact an event's data or part of it; each member of the result is a value or its JSON text."""
         plain = object_text(data, is_json=is_json)
         text = self._redactor.redact_json(plain)
         if text is plain and is_plain(text) and len(text) <= self._threshold_bytes:
@@ -183,12 +184,12 @@ class Payloads:
         return members | {name: self.store(bytes(members[name])) for name in members.keys() & _MEMBERS}
 
     def redact_facts(self, call: Call) -> dict[str, Any]:
-        """What is recorded beside a call."""
+        """The facts of a call, redacted."""
         facts, headers = _split_facts(call)
         return self.redact_members(facts, is_json=call.is_json) | self._redact_headers(headers)
 
     def _redact_headers(self, headers: dict[str, str] | None) -> dict[str, msgspec.Raw]:
-        """HTTP headers one by one, for clients send most of them again."""
+        """Redact HTTP headers one by one: clients repeat most of them, so the results are cached."""
         if headers is None:
             return {}
         try:
@@ -197,22 +198,22 @@ class Payloads:
             return self.redact_members({"headers": headers})
 
     def store(self, text: bytes) -> msgspec.Raw:
-        """*text* itself, or a reference to its blob."""
+        """*text* itself, or a reference to a blob with it."""
         if len(text) <= self._threshold_bytes:
             return _Raw(text)
         return _Raw(encode_clean({"$blob": self._sink.put_blob(text), "bytes": len(text)}))
 
     def store_answer(self, ordered_text: bytes) -> msgspec.Raw:
-        """The same for a text whose members are not in canonical order."""
+        """Like :meth:`store`, for a text whose members are not in canonical order."""
         is_small = len(ordered_text) <= self._threshold_bytes
         return _Raw(embed(ordered_text)) if is_small else self.store(ordered_text)
 
     def failure(self, error: BaseException) -> msgspec.Raw:
-        """What was raised."""
+        """The redacted form of an exception."""
         return self.store(self._redactor.redact_json(failure_text(error)))
 
     def pieces_text(self, pieces: list[Any]) -> bytes:
-        """A stream's pieces; a secret that was cut between two of them is found on the joined text."""
+        """The text of a stream's pieces; the joined text is searched, so a secret may span two of them."""
         if pieces and all(isinstance(piece, bytes) for piece in pieces):
             return to_ordered_text(self._redactor.redact_chunks(pieces))
         if pieces and all(isinstance(piece, str) for piece in pieces):
@@ -226,7 +227,7 @@ class Payloads:
         return pieces if redacted == chunks else [chunk.decode("utf-8", "replace") for chunk in redacted]
 
     def _redact_lines(self, texts: list[bytes]) -> list[bytes]:
-        """JSON texts redacted as the lines of one stream, as far as they stay JSON texts that way."""
+        """Redact JSON texts as the lines of one stream; unchanged if a line would not be JSON any more."""
         lines = self._redactor.redact_chunks([text + b"\n" for text in texts])
         try:
             for line in lines:
@@ -237,7 +238,7 @@ class Payloads:
 
 
 def _split_facts(call: Call) -> tuple[dict[str, Any], dict[str, str] | None]:
-    """What is recorded beside *call*, and apart from it the HTTP headers, if there are any."""
+    """The facts of *call*, and separately its HTTP headers, if it has any."""
     facts = {**(call.facts() if callable(call.facts) else call.facts)}
     headers = facts.pop("headers", None)
     if headers is None or isinstance(headers, dict):
@@ -246,9 +247,9 @@ def _split_facts(call: Call) -> tuple[dict[str, Any], dict[str, str] | None]:
 
 
 def _encode_reported(events: Sequence[ReportedEvent]) -> list[tuple[bytes, bytes]] | None:
-    """The data of *events* as it is written and as it was given, secrets and all.
+    """For each event its data as it is written and as it was given, both not yet redacted.
 
-    ``None`` where one of them is not plain.
+    ``None`` if one of them cannot be encoded the fast way.
     """
     encoded = []
     try:
@@ -263,14 +264,14 @@ def _encode_reported(events: Sequence[ReportedEvent]) -> list[tuple[bytes, bytes
 
 
 def _with_digest(asked: dict[str, JsonValue]) -> bytes:
-    """The data of a model call with the digest of its request; there is nothing to hide in that."""
+    """The data of a model call with the digest of its request."""
     request = dump_sorted(asked["request"])
     digest = digest_of_bytes(request)
     return dump_sorted({**asked, "inputHash": digest, "request": Fragment(request), "requestHash": digest})
 
 
 def frozen_piece(value: object) -> object:
-    """*value* as it is now: the agent may change what it was handed."""
+    """A snapshot of *value*, which the agent may change later."""
     return value if isinstance(value, str | bytes) else _Raw(to_ordered_text(value))
 
 
@@ -291,7 +292,7 @@ class _Place(NamedTuple):
 
 
 class Sharing:
-    """What a run has written so far, by digest, so that each message of a growing history is written once.
+    """Remembers by digest what a run has written, so that each message of a growing history is written once.
 
     A list that begins like a list written before becomes a reference to it and the rest:
     ``{"$ref": {"call": "c7", "path": ["body", "messages"], "items": 20}, "then": [...]}``. A large value
@@ -303,9 +304,9 @@ class Sharing:
         self._written: dict[bytes, _Place] = {}
 
     def shrink(self, call_id: str, value: object, path: tuple[str, ...] = ()) -> object:
-        """*value*, a request about to be written as *call_id*, with references for what is there already.
+        """Replace the parts of request *value* that were written before by references.
 
-        For one caller at a time, who writes the result before the next one asks.
+        *call_id* is the call about to be written. The caller holds a lock until the result is written.
         """
         if isinstance(value, dict) and len(path) < 2:
             shrunk = {**value}
@@ -324,7 +325,7 @@ class Sharing:
         return value if found.call_id == call_id else found.reference()
 
     def _shrink_list(self, call_id: str, value: list[object], path: tuple[str, ...]) -> object:
-        """The longest beginning known already, then the rest; every new beginning becomes known."""
+        """Replace the longest prefix written before by a reference, and remember every new prefix."""
         chain = sha256()
         size_bytes = known_bytes = 0
         known: _Place | None = None

@@ -1,7 +1,7 @@
-"""What is done to a run that is over: completing one that was killed, noting how a command ended.
+"""Changes to a run that has ended: completing one that was killed, adding the exit status of a command.
 
-Every event that was acknowledged stays; a torn last line is cut. How a command ended is known only to the one
-that waited for it, after its run is closed.
+Recovery keeps every acknowledged event and cuts a torn last line. The exit status is known only to the parent
+process, after the run is closed.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ class Recovered(msgspec.Struct, frozen=True):
 
     manifest: CaptureManifest
     removed_bytes: int
-    """How much of a torn last line was cut."""
+    """The size of the torn last line that was cut."""
 
 
 def recover(path: str | Path) -> Recovered:
     """Complete the interrupted capture in *path*.
 
-    Raises :class:`~reenact.errors.StoreError` where there is nothing to recover or the run is still
-    being recorded, :class:`~reenact.errors.FormatError` where more than the last line is damaged; the
-    directory is left as it is then.
+    Raises :class:`~reenact.errors.StoreError` if there is nothing to recover or the run is still being
+    recorded, :class:`~reenact.errors.FormatError` if more than the last line is damaged; the directory is
+    unchanged then.
     """
     recovery = reopen_for_recovery(Path(path))
     try:

@@ -27,7 +27,7 @@ from reenact.store.rundir import RunDir
 
 
 class Ending(msgspec.Struct, frozen=True):
-    """What is known of a run only when it is over."""
+    """What is known only at the end of a run."""
 
     status: RunStatus
     completed_at_ms: int
@@ -36,28 +36,28 @@ class Ending(msgspec.Struct, frozen=True):
     warnings: tuple[str, ...] = ()
     imported: Imported | Absent = ABSENT
     workspace_end: str | None = None
-    """The tree of its files, where these are recorded."""
+    """The tree of the run's files, where files are recorded."""
 
 
 class CaptureSink(Protocol):
-    """Append-only: what was appended is never changed, and :meth:`finalize` makes it whole at once."""
+    """Where a run's events go, append-only; :meth:`finalize` completes the run atomically."""
 
     def start(self, seed: CaptureSeed) -> None:
         """Begin the run."""
 
     def append(self, event: bytes, /) -> object:
-        """Keep one event, the canonical text of a line; returns when it is safe.
+        """Store one event, the canonical text of a line; returns when it is safe.
 
-        Where that takes time a sink is a :class:`SettlingSink` too; where many at once take less than one by
-        one, a :class:`BatchSink`.
+        A sink that needs time for that is a :class:`SettlingSink` too, one that stores many events faster
+        than one by one a :class:`BatchSink`.
         """
 
     def put_blob(self, data: bytes, /) -> str:
-        """Keep a large payload; returns its digest."""
+        """Store a large payload; returns its digest."""
 
     @property
     def count(self) -> int:
-        """How many events are kept."""
+        """How many events are stored."""
 
     def finalize(self, ending: Ending) -> CaptureManifest:
         """Finish the run atomically."""
@@ -68,15 +68,15 @@ class SettlingSink(Protocol):
     """A sink whose :meth:`append` returns before the event is safe; many threads may wait together."""
 
     def settle(self) -> None:
-        """Return when all that was appended is safe."""
+        """Return when all appended events are safe."""
 
 
 @runtime_checkable
 class BatchSink(Protocol):
-    """A sink that keeps many events in less time than one by one."""
+    """A sink that stores many events faster than one by one."""
 
     def append_all(self, events: list[bytes]) -> None:
-        """Keep *events*, all or none of them."""
+        """Store all of *events* or none."""
 
 
 class FileCaptureSink:
@@ -85,8 +85,8 @@ class FileCaptureSink:
     def __init__(
         self, path: str | Path, *, durability: Durability = "process", is_claimed: bool = False
     ) -> None:
-        """*is_claimed* is for a directory that the command has claimed whose process this is."""
-        # The agent may go to another directory while it is recorded.
+        """*is_claimed* says that the parent command has created and claimed the directory."""
+        # The agent may change the working directory while it is recorded.
         self._path = Path(path).absolute()
         self._durability: Durability = durability
         self._is_claimed = is_claimed
@@ -96,11 +96,24 @@ class FileCaptureSink:
         self._seed = seed
         text = seed_codec.to_bytes(seed) + b"\n"
         self._run = RunDir.create(self._path, text, self._durability, is_claimed=self._is_claimed)
-        self.append = self._run.journal.write
-        self.put_blob = self._run.blobs.put
+        # Every event passes here: one call less, where no subclass does more.
+        if type(self).append is FileCaptureSink.append:
+            self.append = self._run.journal.write  # type: ignore[method-assign]
+        if type(self).put_blob is FileCaptureSink.put_blob:
+            self.put_blob = self._run.blobs.put  # type: ignore[method-assign]
+
+    def append(self, event: bytes, /) -> object:
+        return self._run.journal.write(event)
+
+    def put_blob(self, data: bytes, /) -> str:
+        return self._run.blobs.put(data)
 
     def append_all(self, events: list[bytes]) -> None:
-        self._run.journal.write_all(events)
+        if type(self).append is FileCaptureSink.append:
+            self._run.journal.write_all(events)
+            return
+        for event in events:
+            self.append(event)
 
     def _settle(self) -> None:
         self._run.journal.settle()
@@ -110,7 +123,7 @@ class FileCaptureSink:
         return self._run.journal.count
 
     def discard(self) -> None:
-        """Take away what was begun, directory and all."""
+        """Remove the unfinished capture and its directory."""
         self._run.abandon()
         shutil.rmtree(self._path, ignore_errors=True)
 
@@ -121,7 +134,7 @@ class FileCaptureSink:
             manifest = finished_manifest(self._seed, ending, journal.count, journal.sha256_hex)
             self._run.finish(write_manifest(manifest))
         except BaseException:
-            # Let go of the directory, so that it shows as interrupted and can be recovered.
+            # Release the lock on the directory, so that it counts as interrupted and can be recovered.
             with suppress(StoreError):
                 self._run.abandon()
             raise

@@ -1,4 +1,4 @@
-"""A crossing that is being recorded: the seam makes the call."""
+"""The step of a call that is being recorded: the seam makes the call, the step records its outcome."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from reenact.recorder.payloads import frozen_piece
 
 
 class Recorder(Protocol):
-    """Who writes down what a step sees."""
+    """Writes what a step reports."""
 
     def write_deferred(self) -> None:
-        """Write the calls that have left before they were recorded, in the order in which they were made."""
+        """Write the calls that were sent before they were recorded, in the order they were made."""
 
     def stream_began(self, call_id: str, leave: Callable[[], None]) -> tuple[int, int]:
-        """The latest event, and which stream of the run this is: what tells its place in replay."""
+        """Return the latest event's number and the stream's ordinal, which place the stream in replay."""
 
     def record_outcome(self, step: CaptureStep, error: BaseException | None) -> None:
         """Write the outcome of *step*'s call."""
 
     def give_up(self, error: Exception) -> None:
-        """Record nothing more, because of *error*; the agent goes on."""
+        """Stop recording because of *error*; the agent continues."""
 
 
 class CaptureStep(msgspec.Struct, eq=False):
-    """See the module's docstring; a struct because one is made for every call."""
+    """A struct, for speed: one is made for every call."""
 
     recorder: Recorder
     call: Call
@@ -41,19 +41,19 @@ class CaptureStep(msgspec.Struct, eq=False):
     facts: dict[str, Any] = {}
     exact: object = None
     recorded_pieces: list[Any] | None = None
-    """What a stream handed out so far; ``None`` for a call that is no stream."""
+    """The pieces of a stream so far; ``None`` for a call that is no stream."""
     opened: tuple[int, int] | None = None
     is_closed: bool = False
     is_deferred: bool = False
-    """Whether the call has left, or is about to, and is not recorded yet."""
+    """Whether the call was sent, or is about to be, and is not recorded yet."""
     gave_way: bool | None = None
-    """Whether the event loop went on before the outcome came; ``None`` outside of one."""
+    """Whether the event loop ran other work before the outcome came; ``None`` outside of a loop."""
 
     def wait(self) -> None:
-        """A recorded call waits for nothing."""
+        """A live call does not wait for a turn."""
 
     async def turn(self) -> None:
-        """Find out whether the call gives way to the loop: a replayed one must do the same."""
+        """Find out whether the call yields to the event loop: the replayed call must do the same."""
         loop = _get_running_loop()
         if loop is not None:
             self.gave_way = False
@@ -66,12 +66,12 @@ class CaptureStep(msgspec.Struct, eq=False):
         self.recorder.write_deferred()
 
     def begin(self, leave: Callable[[], None]) -> None:
-        """From here on others may have seen the answer begin."""
+        """Note where the stream began: other tasks may have seen its first piece from here on."""
         self.recorded_pieces = []
         self.opened = self.recorder.stream_began(self.call_id, leave)
 
     def piece(self, value: object) -> None:
-        """A stream handed out *value*."""
+        """Record *value* as the stream's next piece."""
         if self.recorded_pieces is None:
             self.begin(lambda: self.close(GeneratorExit()))
         try:
@@ -80,7 +80,7 @@ class CaptureStep(msgspec.Struct, eq=False):
             self.give_up(error)
 
     def give_up(self, error: Exception) -> None:
-        """What came cannot be told, for want of memory say: recording ends here, the call does not."""
+        """Stop recording, for lack of memory for one; the call itself continues."""
         self.recorded_pieces = []
         self.recorder.give_up(error)
 
@@ -89,7 +89,7 @@ class CaptureStep(msgspec.Struct, eq=False):
         return iter(())
 
     async def async_pieces(self) -> AsyncIterator[object]:
-        """Nor on an event loop."""
+        """A live stream has no recorded pieces."""
         for piece in self.pieces():
             yield piece
 
@@ -100,9 +100,9 @@ class CaptureStep(msgspec.Struct, eq=False):
 
 
 def describe_leaving(error: BaseException) -> dict[str, object]:
-    """How the caller went away before the end, if it did: cancelled where it waited, or closing a stream.
+    """The fields that say that the caller left early: it was cancelled, or it closed the stream.
 
-    A cancellation that came from within is the call's own outcome.
+    A cancellation that the call itself raised is an outcome, and gives no fields.
     """
     if isinstance(error, GeneratorExit):
         return {"cancelled": True, "closed": True}

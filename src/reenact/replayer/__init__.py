@@ -1,1 +1,1 @@
-"""Answering calls from a recorded run."""
+"""Replay: answers an agent's calls from a recorded run."""

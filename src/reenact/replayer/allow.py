@@ -23,31 +23,31 @@ _PASS_ON: Final = frozenset({"multiprocessing.util", "os", "subprocess"})
 
 @dataclass(frozen=True, slots=True)
 class Allow:
-    """The exceptions of one run; beyond this host only what is named."""
+    """What one run may do for real; on other hosts, only what is listed."""
 
     loopback_ports: Collection[int] = ()
-    """Ports the run itself serves, reached as ``localhost`` or by any loopback address."""
+    """Allowed ports of this host, reached as ``localhost`` or by any loopback address."""
     unix_sockets: Collection[str] = ()
-    """Paths as the caller writes them."""
+    """Paths, written as the agent writes them."""
     commands: Collection[tuple[str, ...]] = ()
-    """First words of allowed command lines, as the caller writes them: ``("git", "status")``."""
+    """First words of allowed command lines, as the agent writes them: ``("git", "status")``."""
     addresses: Collection[tuple[str, int]] = ()
-    """Hosts, as the caller writes them, and ports; a host's name may be looked up too."""
+    """Hosts, as the agent writes them, with ports; the host's name may be looked up, too."""
 
     is_served_here: Callable[[str, int], bool] | None = None
-    """Says whether the run itself listens at a host and port."""
+    """Whether the run itself listens at a host and port."""
     programs: Callable[[], Collection[int]] | None = None
-    """The process ids of programs that the run has really started: it may talk with them."""
+    """The process ids of programs that the run has really started; it may connect to them."""
     is_client: Callable[[Sequence[str]], bool] | None = None
-    """Says whether a command line is that of a program which asks such a server."""
+    """Whether a command line starts a client of a server of the run."""
 
     children: Callable[[], bool] | None = None
-    """Says whether ``multiprocessing`` is just starting a process that has a guard of its own."""
+    """Whether ``multiprocessing`` is now starting a process that has its own guard."""
     began_s: float = 0.0
-    """When the run began: such processes listen at sockets that are no older."""
+    """When the run began; such processes listen only at newer sockets."""
 
     def permits(self, egress: Egress) -> bool:
-        """Whether *egress* may happen; asks the stack, so call it where the event was raised."""
+        """Whether *egress* may happen; reads the stack, so call it where the event was raised."""
         match egress:
             case Connect(host, port):
                 is_here = port in self.loopback_ports and is_loopback(host)
@@ -65,7 +65,7 @@ class Allow:
                 return listed or is_client or asking_module(_PASS_ON) in HOST_QUESTIONS or self._is_child()
 
     def _is_at(self, host: str, name: str) -> bool:
-        """Whether *host*, which may be an address that was looked up, is the one called *name*."""
+        """Whether *host* is *name* or one of its addresses."""
         return host.lower() == name.lower() or host in _addresses_of(name)
 
     def _is_at_program(self, port: int) -> bool:
@@ -80,7 +80,7 @@ class Allow:
 
 
 def _is_of_multiprocessing(path: str, began_s: float) -> bool:
-    """Whether a process that ``multiprocessing`` has started for this user since then may listen there."""
+    """Whether *path* is a socket of this user's ``multiprocessing``, created after the run began."""
     place = Path(path)
     if not place.name.startswith("listener-") or not place.parent.name.startswith("pymp-"):
         return False
@@ -100,7 +100,7 @@ _ADDRESS: Final = re.compile(r"\[?(?P<host>[^/\s]+?)\]?:(?P<port>\d{1,5})")
 
 
 def read_allow(given: AllowLike, where: str = "allow") -> Allow:
-    """What *given* means; *where* it stands is named if it means nothing."""
+    """Read *given*; the error for an invalid entry names *where* it was given."""
     if isinstance(given, Allow):
         return given
     if given == "loopback":
@@ -123,7 +123,7 @@ def read_allow(given: AllowLike, where: str = "allow") -> Allow:
 
 @cache
 def _addresses_of(name: str) -> frozenset[str]:
-    """Asked once; the guard has let the lookup of this name through."""
+    """The addresses of an allowed host; looked up once per process."""
     with suppress(OSError):
         return frozenset(str(found[4][0]) for found in socket.getaddrinfo(name, None))
     return frozenset()

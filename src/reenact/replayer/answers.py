@@ -1,7 +1,8 @@
-"""Recorded answers under this run's names: whole ones, and streams in pieces that are cut where they were.
+"""Replaces generated names in recorded answers by those of this run, in whole answers and in streams.
 
-A model writes a name in several pieces, each in a JSON text of its own, as server-sent events do. What the
-texts of such a stream say at one place belongs together, and the name is found there.
+In a stream of server-sent events a name may be split over several events, each a separate JSON text. The
+strings at the same path of these texts form one text, and the name is searched there. A stream keeps the
+boundaries of its pieces.
 """
 
 from __future__ import annotations
@@ -16,13 +17,13 @@ from reenact.volatile.places import bounded
 _EVENT: Final = re.compile(r"^(?:data: ?)?(?P<json>\{.*\}) *\r?$", re.MULTILINE)
 _TOKEN: Final = re.compile(r'"(?P<string>(?:[^"\\]|\\.)*)"|(?P<mark>[{}\[\],:])')
 _WHICH: Final = re.compile(r'"(?:\w*index|item_id)": ?("[^"]*"|\d+)')
-"""Members that tell to which of several texts an event adds."""
+"""Members that say which of several texts an event continues."""
 _LONG: Final = 12
-"""A name of so many characters is nothing else wherever it stands."""
+"""A name of this length is replaced inside longer words, too; it cannot be there by accident."""
 
 
 class AnswerEdit(NamedTuple):
-    """*text* in the place of what stands from *start* to *end*."""
+    """Replace the characters from *start* to *end* by *text*."""
 
     start: int
     end: int
@@ -30,25 +31,25 @@ class AnswerEdit(NamedTuple):
 
 
 _Fragment: TypeAlias = tuple[int, str]
-"""A part of a text, and where it begins."""
+"""The position and content of a part of a text."""
 
 
 class Substitution:
-    """Texts of the recording as this run would have them: each name *there* is called otherwise *here*."""
+    """Replaces names of the recording by those of this run."""
 
     def __init__(self, names: Iterable[tuple[str, str]]) -> None:
         self._names = dict(names)
         forms = sorted(self._names, key=len, reverse=True)
-        self._found = re.compile("|".join(map(_bound, forms))) if forms else None
+        self._pattern = re.compile("|".join(map(_name_pattern, forms))) if forms else None
 
     def in_value(self, value: object) -> Any:
-        """A payload with every name replaced; itself where it has none."""
-        if self._found is None:
+        """A payload with every name replaced; unchanged if there are no names."""
+        if self._pattern is None:
             return value
         if isinstance(value, str):
-            return self._found.sub(self._replace, value)
+            return self._pattern.sub(self._replace, value)
         if isinstance(value, bytes):
-            return self._found.sub(self._replace, value.decode("latin-1")).encode("latin-1")
+            return self._pattern.sub(self._replace, value.decode("latin-1")).encode("latin-1")
         if isinstance(value, dict):
             return {self.in_value(key): self.in_value(child) for key, child in value.items()}
         if isinstance(value, list):
@@ -56,8 +57,8 @@ class Substitution:
         return value
 
     def in_pieces(self, pieces: list[Any]) -> list[Any]:
-        """The same for the pieces of a stream that are text; others are left as they are."""
-        if self._found is None or not pieces:
+        """The same for the pieces of a stream if all are text, or all bytes; others stay unchanged."""
+        if self._pattern is None or not pieces:
             return pieces
         if all(isinstance(piece, str) for piece in pieces):
             return self._recut(pieces)
@@ -79,9 +80,9 @@ class Substitution:
         return _apply(pieces, text, edits) if edits else pieces
 
     def _edits(self, fragments: list[_Fragment]) -> Iterator[AnswerEdit]:
-        """What has to be changed in a text that consists of *fragments*."""
-        assert self._found is not None
-        for found in self._found.finditer("".join(part for _, part in fragments)):
+        """The edits that replace all names in the text that *fragments* form."""
+        assert self._pattern is not None
+        for found in self._pattern.finditer("".join(part for _, part in fragments)):
             yield from _spread(fragments, found.span(), self._names[found[0]])
 
     def _replace(self, found: re.Match[str]) -> str:
@@ -89,7 +90,7 @@ class Substitution:
 
 
 def fragments_by_place(text: str) -> list[list[_Fragment]]:
-    """What the events of a stream say, by place: the parts of one text, each with where it begins."""
+    """The strings in a stream's events, grouped by their path: each group is one text in parts."""
     places: dict[tuple[object, ...], list[_Fragment]] = {}
     for event in _EVENT.finditer(text):
         which = tuple(_WHICH.findall(event["json"]))
@@ -99,7 +100,7 @@ def fragments_by_place(text: str) -> list[list[_Fragment]]:
 
 
 def _strings(text: str) -> Iterator[tuple[tuple[object, ...], int, str]]:
-    """Every string of a JSON text that is no key: its path, where it begins, and itself as it is written."""
+    """Every string of a JSON text that is no key: its path, its position, and its escaped content."""
     path: list[Any] = []
     key: str | None = None
     for token in _TOKEN.finditer(text):
@@ -120,7 +121,7 @@ def _strings(text: str) -> Iterator[tuple[tuple[object, ...], int, str]]:
 
 
 def _spread(fragments: list[_Fragment], span: tuple[int, int], text: str) -> Iterator[AnswerEdit]:
-    """*text* in the place of a name that lies across *fragments*, as many characters in each as before."""
+    """Replace a name that spans *fragments* by *text*; each fragment but the last keeps its length."""
     ends = list(accumulate(len(part) for _, part in fragments))
     touched = [
         (start, part, end - len(part))
@@ -135,20 +136,20 @@ def _spread(fragments: list[_Fragment], span: tuple[int, int], text: str) -> Ite
 
 
 def _apply(pieces: list[str], text: str, edits: list[AnswerEdit]) -> list[str]:
-    """*text* with *edits*, cut into pieces at the same places."""
+    """*text* with *edits*, cut into pieces at the same positions."""
     whole: list[str] = []
     position = 0
     for edit in edits:
         whole += [text[position : edit.start], edit.text]
         position = edit.end
     whole.append(text[position:])
-    moved = _mover(edits)
+    moved = _position_map(edits)
     cuts = [0, *map(moved, accumulate(map(len, pieces)))]
     result = "".join(whole)
     return [result[cuts[number] : cuts[number + 1]] for number in range(len(pieces))]
 
 
-def _mover(edits: list[AnswerEdit]) -> Callable[[int], int]:
+def _position_map(edits: list[AnswerEdit]) -> Callable[[int], int]:
     def moved(position: int) -> int:
         shift = 0
         for edit in edits:
@@ -161,8 +162,8 @@ def _mover(edits: list[AnswerEdit]) -> Callable[[int], int]:
     return moved
 
 
-def _bound(name: str) -> str:
-    """A short name is one only where it stands alone."""
+def _name_pattern(name: str) -> str:
+    """A pattern for *name*; a short name matches only as a whole word."""
     if name.startswith(("/", "\\/", "%2F", "~", "file://")):
         return bounded(name)
     plain = re.escape(name)

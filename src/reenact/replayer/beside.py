@@ -1,4 +1,7 @@
-"""Traffic beside the run in replay: answered as far as the recording can, never live, never minded."""
+"""Requests *beside* the run, such as a library's telemetry: replay answers them if the recording can.
+
+They are never sent, and never a divergence.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from reenact.volatile.beside import empty_answer
 
 
 class BesideCalls:
-    """The recorded calls beside the run, and how often each was made now."""
+    """The recorded calls beside the run, and how often each was made in this replay."""
 
     def __init__(self, recorded: Iterable[RecordedCall]) -> None:
         self._what: dict[str, str] = {}
@@ -32,7 +35,7 @@ class BesideCalls:
         return name in self._recorded
 
     def take(self, call: Call, name: str, digest: bytes) -> RecordedCall | None:
-        """Whose answer a call gets: an equal one's, else the next of that name, the last for all further."""
+        """The recorded call to answer with: an equal one, else the next of that name; the last is reused."""
         self._what.setdefault(name, call.beside)
         self._made[name] += 1
         left = self._answers.get(name, [])
@@ -44,7 +47,7 @@ class BesideCalls:
         return found
 
     def list_traffic(self) -> list[BesideTraffic]:
-        """For the receipt."""
+        """The counts of these calls, for the receipt."""
         return [
             BesideTraffic(
                 request=name.partition("/")[2],
@@ -57,7 +60,7 @@ class BesideCalls:
 
 
 class EmptyStep:
-    """A call beside the run that nothing recorded can answer."""
+    """A call beside the run that the recording cannot answer: it gets an empty answer."""
 
     __slots__ = ("answer", "call_id", "exact", "facts", "leaves_first", "live")
 
@@ -69,16 +72,16 @@ class EmptyStep:
         self.facts: dict[str, object] = {}
 
     def mark_sent(self) -> None:
-        """It goes nowhere."""
+        """Nothing to do: the call is not sent."""
 
     def begin(self, leave: Callable[[], None]) -> None:
-        """Nothing comes."""
+        """Nothing to do: nothing arrives."""
 
     def piece(self, value: object) -> None:
-        """Nothing comes."""
+        """Nothing to do: nothing arrives."""
 
     def give_up(self, error: Exception) -> None:
-        """Nothing is recorded."""
+        """Nothing to do: nothing is recorded."""
 
     def pieces(self) -> Iterator[Any]:
         return iter(())
@@ -88,10 +91,10 @@ class EmptyStep:
             yield piece
 
     def wait(self) -> None:
-        """It has no turn."""
+        """Nothing to do: it has no turn in the recorded order."""
 
     async def turn(self) -> None:
-        """It has no turn."""
+        """Nothing to do: it has no turn in the recorded order."""
 
     def close(self, error: BaseException | None) -> None:
-        """Nothing was open."""
+        """Nothing to do: it is not part of the run."""

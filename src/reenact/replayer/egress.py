@@ -1,7 +1,7 @@
-"""What a standard-library audit event would send out of this process, read into a value.
+"""Reads audit events of the standard library: what would leave this process, as a value.
 
-Only what can leave is read. Looking up a numeric address, ``localhost`` or nothing at all asks no
-server, and a message on a connected socket has no destination of its own: both read as ``None``.
+An event that sends nothing out reads as ``None``: the lookup of a numeric address, of ``localhost`` or of an
+empty name asks no server, and a message on a connected socket names no destination.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ Kind: TypeAlias = Literal["connect", "dns", "spawn"]
 KINDS: Final[tuple[Kind, ...]] = ("connect", "dns", "spawn")
 
 NEW_INTERPRETER: Final = "reenact.new_interpreter"
-"""The audit event of our own for an interpreter that is made in this process."""
+"""Our own audit event for an interpreter that is created in this process."""
 WORKER: Final = "reenact.worker"
-"""The one for a process that is started below ``subprocess``, as ``multiprocessing`` does."""
+"""Our own audit event for a process that is started without ``subprocess``, as ``multiprocessing`` does."""
 
 MAX_TARGET_CHARACTERS: Final = 200
-"""Longer targets are cut: a command line may carry a whole script."""
+"""Longer targets are cut: a command line may contain a whole script."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class ConnectLocal:
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
-    """A question to the name service: a name's addresses, or an address's name."""
+    """A query to the name service: the addresses of a name, or the name of an address."""
 
     kind: ClassVar[Kind] = "dns"
     host: str
@@ -72,7 +72,7 @@ class Lookup:
 
 @dataclass(frozen=True, slots=True)
 class Spawn:
-    """A program started as a child or in place of this process; ``argv[0]`` is what is really run."""
+    """A program started as a child or in place of this process; ``argv[0]`` is the real executable."""
 
     kind: ClassVar[Kind] = "spawn"
     argv: tuple[str, ...]
@@ -103,7 +103,7 @@ def _connect(arguments: tuple[Any, ...]) -> Egress | None:
 
 
 def _bind(arguments: tuple[Any, ...]) -> Egress | None:
-    """What is sent through a socket that is bound to a network card goes out there, and names no address."""
+    """Data on a socket that is bound to a network card leaves through that card, without an address."""
     sock, address = arguments
     return ConnectLocal(str(address)) if sock.family == _PACKETS else None
 
@@ -118,7 +118,7 @@ def _lookup_of_name(arguments: tuple[object, ...]) -> Egress | None:
 
 
 def _lookup_of_address(arguments: tuple[object, ...]) -> Egress | None:
-    """An address is asked for its name, so here a numeric host does send a question."""
+    """A reverse lookup; here a numeric host does send a query."""
     asked = arguments[0]
     host = _text(asked[0] if isinstance(asked, tuple) else asked)
     return None if is_loopback(host) else Lookup(host)
@@ -138,12 +138,12 @@ def _spawn_on_terminal(arguments: tuple[object, ...]) -> Egress:
 
 
 def _new_interpreter(_: tuple[object, ...]) -> Egress:
-    """It has audit hooks of its own, and we are none of them."""
+    """Our audit hook does not see what another interpreter does."""
     return Spawn(("(another interpreter in this process)",))
 
 
 def _fork_onto_terminal(_: tuple[object, ...]) -> Egress:
-    """The program is named only later, in the child; a new terminal is made for nothing else."""
+    """The child names its program only later; but nothing else needs a new terminal."""
     return Spawn(("(os.forkpty)",))
 
 
@@ -165,7 +165,7 @@ READERS: Final[Mapping[str, Callable[[tuple[object, ...]], Egress | None]]] = {
     "os.forkpty": _fork_onto_terminal,
     NEW_INTERPRETER: _new_interpreter,
 }
-"""By audit event. ``os.fork`` is absent on purpose: a forked child is still this program, guarded alike."""
+"""By audit event. ``os.fork`` is absent on purpose: a forked child is this program, with the same guard."""
 
 
 def _numeric(host: str) -> IPv4Address | IPv6Address | None:
@@ -178,7 +178,7 @@ def _numeric(host: str) -> IPv4Address | IPv6Address | None:
 def _text(value: object) -> str:
     if isinstance(value, bytearray):
         value = bytes(value)
-    # Not only text comes here: os.execve takes an open file's number, a netlink address is a pair.
+    # Not always text: os.execve takes a file descriptor, a netlink address is a pair.
     return os.fsdecode(value) if isinstance(value, str | bytes | os.PathLike) else str(value)
 
 
@@ -189,16 +189,16 @@ def _texts(argv: object) -> tuple[str, ...]:
 
 
 def _describe(text: str) -> str:
-    """*text* on one line, escaped where a terminal could be fooled, cut where it is too long."""
+    """*text* cut to the maximum length, with unprintable characters escaped."""
     if len(text) > MAX_TARGET_CHARACTERS:
         text = text[: MAX_TARGET_CHARACTERS - 1] + "…"
     return "".join(mark if mark.isprintable() else repr(mark)[1:-1] for mark in text)
 
 
 def connections_since(before: set[str]) -> list[Connect]:
-    """The connections that this process has made and holds, as Linux tells them, but for sockets of *before*.
+    """The open connections that this process has made, without the sockets *before*; on Linux only.
 
-    Linux takes 5 ms to write each of its tables, so they are read only where there is a new socket.
+    Linux takes 5 ms to write each of its tables, so they are read only if there is a new socket.
     """
     sockets = held_sockets()
     if sockets <= before:
@@ -213,7 +213,7 @@ _LISTENING: Final = "0A"
 
 
 def talked_ports(pid: int) -> set[int]:
-    """Ports of the far ends of connections between this process and the program *pid*, or what it started."""
+    """The remote ports of connections from this process to the program *pid* or its children."""
     theirs = {inode for one in _tree(pid) for inode in _sockets_of(str(one))}
     if not theirs:
         return set()
@@ -225,14 +225,14 @@ def talked_ports(pid: int) -> set[int]:
 
 
 def listens(pid: int, port: int) -> bool:
-    """Whether the program *pid*, or what it started, listens on *port* of this machine."""
+    """Whether the program *pid*, or one of its children, listens on *port* of this machine."""
     sockets = {inode for one in _tree(pid) for inode in _sockets_of(str(one))}
     rows = [row for name in ("tcp", "tcp6") for row in _rows(f"/proc/self/net/{name}")]
     return any(row[9] in sockets and row[3] == _LISTENING and _remote(row[1]).port == port for row in rows)
 
 
 def listening_ports() -> set[int]:
-    """The ports of this machine on which anybody listens."""
+    """The ports of this machine on which any process listens."""
     rows = [row for name in ("tcp", "tcp6") for row in _rows(f"/proc/self/net/{name}")]
     return {_remote(row[1]).port for row in rows if row[3] == _LISTENING}
 
@@ -246,7 +246,7 @@ def _tree(pid: int) -> Iterator[int]:
 
 
 def held_sockets() -> set[str]:
-    """The sockets that this process holds, each by its inode."""
+    """The inodes of the sockets that this process has open."""
     return _sockets_of("self")
 
 
@@ -270,7 +270,7 @@ def _rows(path: str) -> list[list[str]]:
 
 
 def _remote(address: str) -> Connect:
-    """Of an address as the kernel writes it: words of four bytes in the machine's own order, in hex."""
+    """Parse an address of the kernel's tables: in hex, words of four bytes in native byte order."""
     host, _, port = address.rpartition(":")
     words = [bytes.fromhex(host[start : start + 8]) for start in range(0, len(host), 8)]
     packed = b"".join(word[::-1] if byteorder == "little" else word for word in words)

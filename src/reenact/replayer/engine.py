@@ -1,9 +1,9 @@
-"""Replay: every call is answered from the recording, or refused.
+"""The replay engine: answers every call from the recording, or refuses it.
 
-The engine is the context of a replayed run. It matches a call (:mod:`lanes`), waits for the outcome's
-turn (:mod:`turns`) and hands out what was recorded. What does not match is a divergence: strict replay
-raises at the first and at everything after it, lenient replay notes it and answers with the nearest
-recorded call. Where none is near, the call raises, gets an empty answer or goes live, as *on_unmatched* says.
+The engine is the context of a replayed run. It matches a call (:mod:`lanes`), waits for the outcome's turn
+(:mod:`turns`) and returns what was recorded. A call that does not match is a divergence: strict replay raises
+it, and raises again at every later call; lenient replay notes it and answers with the nearest recorded call.
+If there is none, the call raises, gets an empty answer or goes live, as *on_unmatched* says.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from reenact.boundary import (
 )
 from reenact.canonical import digest_of_bytes, encode_clean
 from reenact.errors import Diverged
-from reenact.formats.capture import ENDED, FIRED
+from reenact.formats.capture import ENDED, FIRED, PRINTED
 from reenact.formats.divergence import ReplayDivergence
 from reenact.formats.record import ABSENT, Absent
 from reenact.formats.replay_receipt import AcrossTasks
@@ -46,6 +46,7 @@ from reenact.replayer.beside import BesideCalls, EmptyStep
 from reenact.replayer.lanes import Key, Lanes
 from reenact.replayer.likeness import RunLikeness
 from reenact.replayer.nearest import Nearest
+from reenact.replayer.printing import PrintOrder
 from reenact.replayer.renaming import DrawnNames, Unknown
 from reenact.replayer.source import RecordedCall, ReplaySource, instant_digest, lanes_of
 from reenact.replayer.step import BesideStep, EarlyMatch, OnUnmatched, ReplayStep, diverged
@@ -58,7 +59,7 @@ from reenact.workspace.replaying import WorkspaceReplay
 
 Policy: TypeAlias = Literal["strict", "lenient"]
 _COMPARED: Final = 200
-"""With how many recorded calls, at most, a request is compared that equals none."""
+"""How many recorded calls to compare a request with, at most, if it equals none."""
 _decode: Final = msgspec.json.Decoder().decode
 
 CALL_TYPES: Final[dict[CallKind, str]] = {
@@ -70,7 +71,7 @@ CALL_TYPES: Final[dict[CallKind, str]] = {
 
 
 class Redacting(Protocol):
-    """What the engine needs of a redactor: calls are compared as they would have been written."""
+    """The part of a redactor that the engine needs: calls are compared in their redacted form."""
 
     def redact_json(self, text: bytes) -> bytes:
         """Canonical JSON without its secrets."""
@@ -85,11 +86,11 @@ class ReplayEngine:
     mode: RunMode = "replay"
     latest_model_request: object = None
     noted_from = sys.maxsize
-    """From this event on :meth:`set_aside` is called also for calls inside which nothing happened."""
+    """From this event on, :meth:`set_aside` is also called for calls without nested calls."""
     notes_order = False
-    """Whether it is of interest what tasks do among themselves where the recording does not tell."""
+    """Whether to follow the ends of tasks even if the recording has no order of tasks."""
     make_step: Callable[..., ReplayStep] = ReplayStep
-    """How a call is answered that is a recorded one."""
+    """Makes the step for a matched call."""
 
     def __init__(
         self,
@@ -107,21 +108,21 @@ class ReplayEngine:
         evidence: DrawnNames | None = None,
         left_behind: tuple[str, ...] = (),
     ) -> None:
-        """*find_root* tells with the first call which process of the recorded run this one is.
+        """*find_root* says, at the first call, which process of the recorded run this one is.
 
-        *evidence* tells which names were generated in this run; without it none may differ, and no time.
-        *left_behind* are files of the recorded run that were there before this one began.
+        *evidence* says which names were generated in this run; without it no name and no time may differ.
+        *left_behind* are files of the recorded run that already existed before this one began.
         """
         self.policy: Policy = policy
         self.on_unmatched: OnUnmatched = on_unmatched
         self.live_calls: list[Call] = []
-        """Made for real, since no recorded one is alike; what such a call does inside is among them."""
-        self._beyond: set[str] = set()
-        """Their ids."""
+        """Calls that were really made because no recorded one matched, including calls nested in them."""
+        self._unmatched_live: set[str] = set()
+        """The ids of the unmatched live calls."""
         self._redactor = redactor
         self._passthrough = frozenset(passthrough)
         self._running_again: set[str] = set()
-        """Tools that are run in replay beside being answered: what happened inside them happens again."""
+        """Names of tools that replay answers and also runs, so that their nested calls happen again."""
         self._on_divergence = on_divergence
         self._divergences: list[ReplayDivergence] = []
         self._lock = threading.RLock()  # a signal handler may make a call in the middle of one
@@ -130,30 +131,30 @@ class ReplayEngine:
         self._is_causal = is_causal
         self._find_root = find_root
         self.is_placed_by_order: Callable[[], bool] = lambda: False
-        """Whether it is known before the first call which process of the recorded run this one is."""
+        """Whether it is known, before its first call, which process of the recorded run this one is."""
         self._evidence = evidence or Unknown()
         self._left_behind = left_behind
         self._root = Lane(self, ROOT)
         self._live_calls: set[str] = set()
         self._early_acts: list[tuple[str, Lane]] = []
-        """What was done before it was known which process this is."""
+        """Acts that happened before it was known which recorded process this is."""
         self._running: set[Lane] = set()
-        """Tasks, threads and jobs that are not over."""
+        """Tasks, threads and jobs that have not ended."""
         self._old_sleeps: dict[Lane, dict[str, str]] = {}
-        """What sleeps are called in captures of earlier versions, see :attr:`Turns.has_old_sleeps`."""
+        """By lane: the names of its sleeps in older captures, see :attr:`Turns.has_old_sleeps`."""
         self._threads: set[Lane] = set()
-        """The same without the tasks."""
+        """Threads and jobs that have not ended."""
         self._ends: list[tuple[str, str]] = []
-        """The lanes of those that are, as recorded, and what came of them, where it is known."""
+        """The recorded names of lanes that have ended, and how, if that is known."""
         self.files: WorkspaceReplay | None = None
-        """The files among which the run works, where they are replayed too."""
+        """The run's workspace, if it is replayed, too."""
         self.has_unused_files = False
-        """Whether the recording has files, and the run does not work among them."""
+        """Whether the recording has a workspace that this run does not use."""
         self._is_over = False
         self.interrupt: Callable[[], None] | None = None
-        """Ends a run that has differed and does not go on, where that can be done."""
+        """Ends a run that has diverged and hangs; ``None`` if that is not possible."""
         self.notes: list[str] = []
-        """Outcomes that could not be delivered in recorded order, and why; not divergences."""
+        """What the report should mention that is no divergence, such as outcomes out of recorded order."""
         self._read(source)
 
     def _read(self, source: ReplaySource) -> None:
@@ -164,8 +165,9 @@ class ReplayEngine:
         self._nearest = Nearest(source, self._lanes, self._volatile.differences)
         self._nested = _nested_calls(source.calls)
         self._passed = 0
-        """So many calls have come back, from the first one on."""
+        """How many of the recorded calls, counted from the first, have their outcome."""
         self.beside = BesideCalls(source.beside)
+        self.prints = PrintOrder(source.prints)
         self.likeness = RunLikeness(source, self._volatile.request_of, self._evidence)
         self.turns = Turns(
             source.by_seq,
@@ -177,12 +179,12 @@ class ReplayEngine:
             is_running=lambda name: any(self._lanes.name_of(lane) == name for lane in list(self._running)),
             progress_of=self._progress_of,
             timed_until=source.ordered_until,
-            # Between two events of a fork lies what passed between the runs: days, maybe.
+            # Between two events of a fork, the time between the two runs may have passed: days, maybe.
             longest_gap_s=math.inf if source.fork is ABSENT else self._stall_s,
         )
 
     def settle(self) -> None:
-        """Know from now on which process of the recorded run this one is."""
+        """Decide which process of the recorded run this one is, and read that process's part."""
         if self._find_root is None:
             return
         with self._lock:
@@ -199,14 +201,14 @@ class ReplayEngine:
     # The boundary's side
 
     def step(self, call: Call, lane: Lane) -> Step:
-        if self._beyond and lane.within in self._beyond:
+        if self._unmatched_live and lane.within in self._unmatched_live:
             return self.unmatched_step(call, lane)
         text = to_text(call.request, is_json=call.is_json)
         name = "" if call.kind == "llm" else self._name(call)
         if call.runs_again:
             self._running_again.add(name)
         key = Key(CALL_TYPES[call.kind], name, sha256(text).digest())
-        # Nearly every call equals its recorded one as it is; to look for secrets in it would take longest.
+        # A fast path: nearly every call equals its recorded one unredacted, and redacting takes longest.
         recorded = None if call.beside else self._find_in_place(lane, key)
         if recorded is None:
             text = self._redactor.redact_json(text)
@@ -224,17 +226,17 @@ class ReplayEngine:
             return self.unmatched_step(call, lane)
         if found.call_id in self.source.programs:
             is_live = True
-            program = call.name.strip("{}")  # this Python is told as {python}
+            program = call.name.strip("{}")  # this Python is recorded as {python}
             self.notes.append(f"{program} was run: the recorded run talked with it over a socket")
         if is_live and found.call_id is not None:
             self._live_calls.add(found.call_id)
-        # What happened inside a call is set aside, unless it happens again.
+        # Events nested in a call count as happened, unless they happen again.
         is_told = not is_live and (found.seq >= self.noted_from or found.call_id in self._nested)
         self.turns.happened([found.seq, *self.set_aside(found, lane)] if is_told else [found.seq])
         return self.make_step(self, found, lane, is_live=is_live)
 
     def _step_beside(self, call: Call, lane: Lane, name: str, text: bytes) -> BesideStep | EmptyStep | None:
-        """``None`` where the recording has such calls, but all of them as part of the run."""
+        """The step for a call beside the run; ``None`` if the recording has it as part of the run."""
         with self._lock:
             self.settle()
             self.refuse_when_over(CALL_TYPES[call.kind], name)
@@ -244,25 +246,25 @@ class ReplayEngine:
         return EmptyStep(call) if recorded is None else BesideStep(self, recorded, lane, is_live=False)
 
     def unmatched_step(self, call: Call, lane: Lane) -> ReplayStep:
-        """The step of a call that no recorded one is alike, made empty or live."""
+        """The step for a call that matches no recorded one: it gets an empty answer, or goes live."""
         step = ReplayStep(self, None, lane)
         step.answer_unmatched(call)
         return step
 
     def go_live(self, call: Call) -> str:
-        """Let *call* happen; returns the id under which what it does inside is known."""
+        """Let *call* be made for real; returns an id for the calls nested in it."""
         with self._lock:
             self.live_calls.append(call)
             call_id = f"live-{len(self.live_calls)}"
-            self._beyond.add(call_id)
+            self._unmatched_live.add(call_id)
             self._live_calls.add(call_id)
         return call_id
 
     def instant(self, instant: Instant, lane: Lane, produce: Callable[[], object]) -> Any:
-        if self._beyond and lane.within in self._beyond:
+        if self._unmatched_live and lane.within in self._unmatched_live:
             return produce()
         if self._is_imported:
-            # Foreign recordings hold exchanges alone. What is plain is a pause between attempts: skipped.
+            # Imported recordings hold only exchanges. A plain instant is a pause between attempts: skip it.
             return None if instant.is_plain else produce()
         if instant.is_read:
             lane.next_call()
@@ -291,7 +293,7 @@ class ReplayEngine:
         return from_json(answers.in_value(self.source.reader.resolve(data.get("value"))))
 
     def _find_same_write(self, lane: Lane, key: Key, request: dict[str, object]) -> dict[str, object] | None:
-        """The recorded write that *request* is, up to where the runs have their files."""
+        """The recorded write that equals *request*, up to the folders of the two runs."""
         expected = self._find_expected(lane, key, request)
         if expected is None or expected.type != key.type or self.files is None:
             return None
@@ -305,7 +307,7 @@ class ReplayEngine:
         self, instant: Instant, lane: Lane, divergence: ReplayDivergence, produce: Callable[[], object]
     ) -> object:
         if not instant.is_read:
-            return produce()  # it is this process's own
+            return produce()  # the value comes from this process itself
         if divergence.answered is None:
             raise diverged(divergence)
         if divergence.answered == "empty":
@@ -316,7 +318,7 @@ class ReplayEngine:
             return produce()
 
     def is_live(self, lane: Lane) -> bool:
-        """Whether *lane* runs inside a call that really happens."""
+        """Whether *lane* runs inside a call that is really made."""
         return lane.within in self._live_calls
 
     def leaves_to_server(self, call_name: str) -> bool:
@@ -351,7 +353,7 @@ class ReplayEngine:
         self.wait_to_act(lane, ENDED)
 
     def lane_end_seen(self, lane: Lane) -> None:
-        """The next one may end when everybody has been told."""
+        """Nothing to do: the next lane may end only after :meth:`lane_ended`."""
 
     def lane_ended(self, lane: Lane) -> None:
         self._running.discard(lane)
@@ -376,13 +378,13 @@ class ReplayEngine:
             self._has_done(lane, ENDED)
 
     def differing_tasks(self) -> list[ReplayDivergence]:
-        """Where tasks came to something else than the recorded ones."""
+        """Divergences of tasks that ended differently from the recorded ones."""
         if not self.source.has_deadlines or self.source.ordered_until < len(self.source.reader):
             return []
         return report.differing_tasks(self.source, self._ends, self.likeness)
 
     def has_left_threads(self) -> bool:
-        """Whether threads or jobs of the run are not over."""
+        """Whether threads or jobs of the run still run."""
         return bool(self._threads)
 
     @property
@@ -400,7 +402,7 @@ class ReplayEngine:
         self.turns.drop_timer(self._timer(lane, name))
 
     def timer_fired(self, lane: Lane, name: str) -> None:
-        self._has_done(lane, self._went_off(lane, name))
+        self._has_done(lane, self._timer_mark(lane, name))
 
     def deadline(self, lane: Lane, name: str) -> WaitFor:
         return self.turns.deadline(self._timer(lane, name)) if self._keeps_time(lane) else "its time"
@@ -412,28 +414,28 @@ class ReplayEngine:
         return self.turns.is_idle()
 
     def _timer(self, lane: Lane, name: str) -> str:
-        return self._lanes.name_of(lane) + self._went_off(lane, name)
+        return self._lanes.name_of(lane) + self._timer_mark(lane, name)
 
-    def _went_off(self, lane: Lane, name: str) -> str:
-        """What the recording says of *lane* where this timer went off."""
+    def _timer_mark(self, lane: Lane, name: str) -> str:
+        """The mark that this timer has in the recorded order, after its lane."""
         if name.startswith(SLEEPS) and self.turns.has_old_sleeps:
             before = self._old_sleeps.setdefault(lane, {})
             name = before.setdefault(name, f"{name[0]}{sum(each[0] == name[0] for each in before)}")
         return FIRED + name
 
     def _progress_of(self, name: str) -> int:
-        """How many calls and tasks the recorded lane of that *name* has begun here."""
+        """How many calls and tasks the lane with the recorded *name* has started in this run."""
         root = open_runs.get(self)
         lanes = [*self._running] if root is None else [root, *self._running]
         return max((lane.progress for lane in lanes if self._lanes.name_of(lane) == name), default=0)
 
     def _keeps_time(self, lane: Lane) -> bool:
-        """Whether the recording says when the timers of *lane* went off."""
+        """Whether the recorded order decides when the timers of *lane* fire."""
         is_known = lane.has_order and self._is_placed() and self.source.has_deadlines
         return is_known and not self._is_over and not self.is_live(lane)
 
     def _is_placed(self) -> bool:
-        """Whether it is known which recorded process this one is; its tasks may act before its first call."""
+        """Whether it is known which recorded process this is; its tasks may act before its first call."""
         if self._find_root is not None and self.is_placed_by_order():
             self.settle()
         return self._find_root is None
@@ -449,18 +451,29 @@ class ReplayEngine:
     def has_acted(self, lane: Lane, act: str) -> None:
         self._has_done(lane, act)
 
+    def print_piece(self, lane: Lane, write: Callable[[], object]) -> None:
+        if not lane.has_order:
+            write()
+        elif self._is_placed():
+            self.prints.write(self._lanes.name_of(lane), write)
+        else:
+            self._early_acts.append((PRINTED, lane))
+            write()
+
     def _has_done(self, lane: Lane, act: str) -> None:
         if not lane.has_order:
             return
         if not self._is_placed():
             self._early_acts.append((act, lane))
+        elif act == PRINTED:  # before it was known where
+            self.prints.write(self._lanes.name_of(lane), lambda: None)
         elif self.source.acts:
             self.turns.has_acted(self._lanes.name_of(lane) + act)
 
     # The seed's side
 
     def replay_llm_request(self, request: object, lane: Lane | None = None) -> object:
-        """The recorded answer to a model call, made in *lane* or in the run's first."""
+        """The recorded answer to a model call, made in *lane* or in the root lane."""
         return self._replay(Call("llm", "", request), lane or self._root)
 
     def replay_tool_call(self, tool: str, args: object, lane: Lane | None = None) -> object:
@@ -476,11 +489,11 @@ class ReplayEngine:
 
     @property
     def volatile(self) -> tuple[VolatileRule, ...]:
-        """The rules in force: what always may differ, what the capture says, and what was given."""
+        """The rules in force: the defaults, those of the capture, and those given."""
         return self._volatile.rules
 
     def divergences(self) -> list[ReplayDivergence]:
-        """All found so far, in the order they were found."""
+        """All divergences so far, in the order in which they were found."""
         with self._lock:
             return list(self._divergences)
 
@@ -489,7 +502,7 @@ class ReplayEngine:
         return bool(self._divergences)
 
     def across_tasks(self) -> AcrossTasks | Absent:
-        """The calls that were recorded in another task than the one that made them."""
+        """The calls that were recorded in another task than the one that made them here."""
         with self._lock:
             return self._lanes.across_tasks()
 
@@ -507,13 +520,13 @@ class ReplayEngine:
         return call.name if call.kind == "tool" else f"{call.kind}/{self._redactor.redact_text(call.name)}"
 
     def _find(self, lane: Lane, key: Key, request_text: bytes) -> RecordedCall | None:
-        """The recorded call that this one is: in its own place as it is or masked, else anywhere."""
+        """The recorded call that this one matches: first the next of its lane, else any that may come now."""
         with self._lock:
             recorded = self._find_in_place(lane, key)
             return recorded if recorded is not None else self._find_elsewhere(lane, key, request_text)
 
     def _find_in_place(self, lane: Lane, key: Key) -> RecordedCall | None:
-        """The recorded call that is due, if this is it."""
+        """The next recorded call of the lane, if this call equals it."""
         with self._lock:
             if self._find_root is not None:
                 self.settle()
@@ -531,14 +544,14 @@ class ReplayEngine:
         return recorded
 
     def find_equal(self, lane: Lane, keys: Sequence[Key]) -> RecordedCall | None:
-        """The recorded call with one of *keys* that may come now, the nearest first."""
+        """The nearest recorded call that has one of *keys* and may come now; it is taken."""
         with self._lock:
             own = (self._lanes.take(lane, key) for key in keys)
             others = (self._lanes.take_elsewhere(lane, key) for key in keys)
             return next(filter(None, chain(own, others)), None)
 
     def _may_still_come(self, lane: Lane, key: Key, request_text: bytes) -> bool:
-        """Whether an equal call of another lane waits for others to be made before it."""
+        """Whether an equal recorded call of another lane may come later, after calls before it."""
         with self._lock:
             unmade = [self._lanes.unmade(lane, one) for one in self.keys(key, request_text)]
             return any(call is not None and not self._lanes.plays_alone(lane, call) for call in unmade)
@@ -546,7 +559,7 @@ class ReplayEngine:
     def stand_in(
         self, lane: Lane, key: Key, request_text: bytes, call: Call | None = None
     ) -> RecordedCall | ReplayDivergence:
-        """Report a call that is none of the recorded ones; in lenient replay another may stand in for it.
+        """Report a call that matches no recorded one; in lenient replay another may answer it.
 
         *call* is ``None`` for an instant.
         """
@@ -579,12 +592,12 @@ class ReplayEngine:
         return stand_in or divergence
 
     def keys(self, key: Key, request_text: bytes) -> list[Key]:
-        """*key* and, where rules are about such calls, the key without volatile parts."""
+        """*key* and, if a rule applies to such calls, the key without volatile parts."""
         masked = self._volatile.of_live(key, request_text)
         return [key] if masked is None else [key, masked]
 
     def _take_alike(self, lane: Lane, key: Key, request_text: bytes) -> RecordedCall | None:
-        """The call that this one is up to generated names and times, see :mod:`renaming`."""
+        """The recorded call that equals this one up to generated names and times, see :mod:`renaming`."""
         translated = self.likeness.in_recorded_words(request_text.decode("utf-8", "surrogatepass"))
         if translated is not None:
             text = translated.encode("utf-8", "surrogatepass")
@@ -608,7 +621,7 @@ class ReplayEngine:
         return request
 
     def refuse_when_over(self, event_type: str, name: str) -> None:
-        """Raise where the run is over, and its caller was left behind."""
+        """Raise if the run is over: code that it started is still running."""
         if self._is_over:
             what = report.name_call(event_type, name)
             raise Diverged(f"{what}: the replay in which its caller was started is over")
@@ -616,7 +629,7 @@ class ReplayEngine:
     def _find_expected(self, lane: Lane, key: Key, request: object) -> RecordedCall | None:
         with self._lock:
             if lane.is_loose:
-                # Nothing was due here: there is only what the call may have been meant to be.
+                # A loose lane has no next call; the most similar one may be what was meant.
                 return self._nearest.likest(lane, key, request)
             place = self._lanes.expected(lane)
             return place.upcoming() if place is not None else None
@@ -629,13 +642,13 @@ class ReplayEngine:
         return Key(call.type, call.name, call.request_digest)
 
     def tools_not_run(self) -> list[str]:
-        """The tools that were answered from the recording instead of running."""
+        """The names of tools that were answered from the recording and not run."""
         again = self._running_again | self._passthrough
         calls = (call for call in self.source.calls if call.type == "tool_call" and call.taken)
         return [call.name for call in calls if call.name not in again]
 
     def set_aside(self, call: RecordedCall, lane: Lane) -> list[int]:  # noqa: ARG002
-        """What happened inside a call that is now served from the recording will not happen again."""
+        """Mark the calls nested in an answered call as taken; returns the numbers of their events."""
         return self._events_of(call)
 
     def _events_of(self, call: RecordedCall) -> list[int]:
@@ -651,14 +664,14 @@ class ReplayEngine:
     # Divergences
 
     def compare_files(self, recorded: RecordedCall, lane: Lane) -> None:
-        """Report where the files are not as they were before a call."""
+        """Report if the files are not as they were before the recorded call."""
         if self.files is not None and not recorded.is_instant and not recorded.beside:
-            divergence = self.files.before(recorded.seq, is_in_turn=self._is_in_turn(recorded))
+            divergence = self.files.before(recorded.seq, is_in_turn=self._are_earlier_done(recorded))
             if divergence is not None:
                 self.diverge(msgspec.structs.replace(divergence, lane=lane.name))
 
-    def _is_in_turn(self, recorded: RecordedCall) -> bool:
-        """Whether all calls before it have come back; threads may make it before others make theirs."""
+    def _are_earlier_done(self, recorded: RecordedCall) -> bool:
+        """Whether all calls before it have their outcome; threads may make calls in another order."""
         calls = self.source.calls
         with self._lock:
             while self._passed < len(calls) and calls[self._passed].seq < recorded.seq:
@@ -670,33 +683,33 @@ class ReplayEngine:
         return True
 
     def compare_files_at_end(self) -> None:
-        """Report where the files are not those of the recorded end."""
+        """Report if the files are not as they were at the recorded end."""
         divergence = self.files.at_end() if self.files is not None else None
         if divergence is not None:
             self._latch(divergence)
 
     def recorded_files(self) -> list[str]:
-        """The files that the recorded run wrote, and that are among those of this one."""
+        """The files that the recorded run wrote and that are in this run's workspace."""
         if self.files is None:
             return []
         wrote = self.source.data(len(self.source.reader)).get("wrote") or ()
         return [place for place in wrote if self.files.has_file(place)]
 
     def change_files(self, recorded: RecordedCall) -> None:
-        """Do to the files what an answered call did; models and tools that run again leave nothing to do."""
+        """Repeat the changes of an answered call in the files; model calls and tools that ran need none."""
         if self.files is not None and not recorded.beside:
             has_run = recorded.type == "llm_request" or recorded.name in self._running_again
-            with outside():  # it is not the agent that writes them
+            with outside():  # the agent does not write them
                 self.files.answered(recorded.seq, recorded.outcome_seq, has_run=has_run)
 
     def diverge(self, divergence: ReplayDivergence) -> None:
-        """Latch *divergence*; strict replay raises it."""
+        """Keep *divergence*; strict replay raises it."""
         divergence = self._latch(divergence)
         if self.policy == "strict":
             raise diverged(divergence)
 
     def _latch(self, divergence: ReplayDivergence) -> ReplayDivergence:
-        """Keep it; the first one tells what may have led to it."""
+        """Keep *divergence*; the first one also names what may have caused it."""
         with self._lock:
             if not self._divergences and (self._left_behind or self.has_unused_files):
                 divergence = msgspec.structs.replace(
@@ -704,6 +717,7 @@ class ReplayEngine:
                 )
             self._divergences.append(divergence)
         self.turns.let_time_pass()
+        self.prints.forget_order()
         if self.interrupt is not None and self.policy == "strict":
             self.turns.watch_end(self.interrupt)
         if self._on_divergence is not None:
@@ -711,16 +725,17 @@ class ReplayEngine:
         return divergence
 
     def end(self) -> None:
-        """The run is over; whoever still waits is let go."""
+        """The run is over: release all calls that still wait."""
         self._is_over = True
         self.turns.close()
+        self.prints.forget_order()
 
     def finish(self, final_output: object, error: BaseException | None) -> str | None:
-        """Report what never came, another end and another final output; returns the output's digest."""
+        """Report calls that never came, another end and another final output; returns the output's digest."""
         self.end()
         found: list[ReplayDivergence] = []
-        is_somebody = self._find_root is None  # who asked nothing may be none of the recorded processes
-        if is_somebody and (not self._divergences or self.policy == "lenient"):
+        is_placed = self._find_root is None  # a process without calls may be none of the recorded ones
+        if is_placed and (not self._divergences or self.policy == "lenient"):
             found = report.left_over(self.source)
             if not isinstance(error, Diverged):
                 found += report.differing_end(self.source, error)
@@ -736,7 +751,7 @@ class ReplayEngine:
 
 
 def _has_empty_answer(call: Call | None) -> bool:
-    """Whether the call can be answered with nothing; a value that is read always can."""
+    """Whether the call has an empty answer; an instant always has."""
     if call is None or call.empty is None:
         return call is None or call.kind == "tool"
     return call.empty() is not None

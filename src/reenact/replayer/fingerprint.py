@@ -1,4 +1,4 @@
-"""What ran: the agent's own code and the packages around it, as digests."""
+"""A fingerprint of what runs: digests of the agent's own code and of the installed packages."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from reenact.formats.replay_receipt import Fingerprint
 from reenact.library import is_library, possible_agents
 
 _SETTLED_NS: Final = 2_000_000_000
-"""Longer than one tick of any file system's clock."""
+"""Longer than one tick of a file system's clock."""
 _FIELD: Final = re.compile(r"^(Name|Version):[ \t]*(\S+)", re.MULTILINE)
 _digests: Final[dict[str, tuple[tuple[int, ...], str]]] = {}
-"""By file: its state when it was read, and what was read."""
+"""A cache: by file, its state when it was read, and its digest."""
 
 
 def fingerprint() -> Fingerprint:
-    """The fingerprint of this process as it is now: modules loaded later do not count."""
+    """The fingerprint of this process now; modules that are loaded later do not count."""
     return Fingerprint(
         code=digest(_agent_files()),
         packages=_packages(),
@@ -40,7 +40,7 @@ def _agent_files() -> dict[str, str]:
     """The loaded source files that are neither library nor reenact, by module name."""
     files: dict[str, str] = {}
     for name, namespace in possible_agents():
-        # A script that has ended has lost its __file__, but not its loader.
+        # A script that has ended has no __file__ any more, but still its loader.
         file = namespace.get("__file__") or getattr(namespace.get("__loader__"), "path", None)
         if isinstance(file, str) and file.endswith(".py") and not is_library(file):
             files[name] = _file_digest(file)
@@ -48,7 +48,7 @@ def _agent_files() -> dict[str, str]:
 
 
 def _file_digest(file: str) -> str:
-    """Read only where the file is new or has changed since it was read last."""
+    """The digest of *file*, which is read only if it has changed since the last time."""
     try:
         state = _state_of(file)
         known = _digests.get(file)
@@ -57,7 +57,7 @@ def _file_digest(file: str) -> str:
         found = sha256(Path(file).read_bytes()).hexdigest()
     except OSError:
         return "unreadable"
-    # A file that was written just now may be written again without any of its times changing.
+    # A file that was written just now may be written again within the same tick of its clock.
     if time_ns() - max(state[-2:]) > _SETTLED_NS:
         _digests[file] = state, found
     return found
@@ -70,12 +70,12 @@ def _state_of(file: str) -> tuple[int, ...]:
 
 @cache
 def _packages() -> str:
-    """Over the name and version of every installed distribution."""
+    """A digest over the name and version of every installed distribution."""
     return digest(sorted("==".join(_name_and_version(found)) for found in distributions()))
 
 
 def _name_and_version(found: Distribution) -> tuple[str, str]:
-    """Without parsing whole descriptions, which takes half a second for some hundred packages."""
+    """Read only these fields: parsing all metadata takes half a second for some hundred packages."""
     text = found.read_text("METADATA") or found.read_text("PKG-INFO") or ""
     fields = dict(_FIELD.findall(text.partition("\n\n")[0]))
     return fields.get("Name", ""), fields.get("Version", "")

@@ -1,4 +1,4 @@
-"""Who on the stack asked for it: the agent's own line, or the module at the edge of the library."""
+"""Finds the agent's own lines on the stack of a call."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Final
 from reenact.library import is_library
 
 DEPTH_LIMIT: Final = 200
-"""Frames looked at from the inside; SDK stacks stay under a hundred."""
+"""How many frames to search, innermost first; stacks of SDKs stay under a hundred."""
 _SHOWN_FRAMES: Final = 3
 _SCRIPTS: Final = get_path("scripts") + sep
 
@@ -22,15 +22,15 @@ _SCRIPTS: Final = get_path("scripts") + sep
 def agent_frame(depth_limit: int = DEPTH_LIMIT) -> str | None:
     """``file:line in function`` of the innermost caller that is neither library nor reenact.
 
-    ``None`` where a thread runs library code alone, such as the event loop's name lookups.
+    ``None`` if the thread runs only library code, such as the event loop's name lookups.
     """
     return next(_agent_frames(depth_limit), None)
 
 
 def calling_frames() -> tuple[str, ...]:
-    """The innermost such callers, up to three of them, the one that made the call first.
+    """Up to three such callers, innermost first.
 
-    The script that started it, as ``bin/pytest``, is named only where there is nobody else.
+    The script that started the program, such as ``bin/pytest``, is named only if there is no other.
     """
     found = tuple(islice(_agent_frames(DEPTH_LIMIT), _SHOWN_FRAMES))
     return tuple(frame for frame in found if not abspath(frame).startswith(_SCRIPTS)) or found

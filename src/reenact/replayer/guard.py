@@ -1,10 +1,10 @@
-"""Nothing goes live in replay: connections, name lookups and new processes that bypass the seams stop here.
+"""The guard: refuses connections, name lookups and new processes that bypass the seams in replay.
 
-The guard listens to CPython's audit events, so it holds in every thread, executor and event loop, and in
-forks; a child program is refused before it starts. Libraries may swallow or rewrap what it raises, hence it
-keeps every refusal. It is a net for mistakes, not a sandbox. What it cannot see: sockets that C code opens
-by itself (gRPC, pycurl, libpq), calls through ``ctypes``, and bytes on a connection opened before. The fence
-around a replayed command sees the first two.
+It listens to CPython's audit events, so it works in every thread, executor and event loop, and in forks; a
+child program is refused before it starts. Libraries may swallow or rewrap the exception, so the guard keeps
+every refusal. It catches mistakes; it is no sandbox. It cannot see sockets that C code opens itself (gRPC,
+pycurl, libpq), calls through ``ctypes``, and bytes on a connection that was opened before. The fence around
+a replayed command sees the first two.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ _PIPE_BYTES: Final = 64 * 1024
 
 
 class ForkReports:
-    """A pipe, while open, from every fork of the opening process back to it.
+    """A pipe from every fork back to the process that opened it.
 
-    A fork inherits the guard and is stopped like its parent, but what it notes it notes in its own memory. A
-    report is lost when the pipe is full (64 KiB) or the child outlives the guard.
+    A fork inherits the guard, but notes refusals in its own memory, so it reports them through the pipe. A
+    report is lost if the pipe is full (64 KiB) or the child outlives the guard.
     """
 
     def __init__(self) -> None:
@@ -74,13 +74,13 @@ class ForkReports:
             os.close(end)
 
     def send(self, call: BlockedCall) -> None:
-        """Hand *call* to the parent without waiting for it; nothing to do in the parent itself."""
+        """In a fork: send *call* to the parent, without waiting."""
         if self._pipe and getpid() != self._home_pid:
             with suppress(BlockingIOError):
                 os.write(self._pipe[1], msgspec.json.encode(call) + b"\n")
 
     def receive(self) -> list[BlockedCall]:
-        """What children have sent since the last time."""
+        """What children have sent since the last call."""
         with self._reading:
             lines = (self._unfinished + self._read()).split(b"\n")
             self._unfinished = lines.pop()
@@ -94,25 +94,25 @@ class ForkReports:
 
 
 _guards: tuple[Guard, ...] = ()
-"""Those that are open; replaced, never changed, because the hook reads it without a lock."""
+"""The open guards; replaced, never modified, because the hook reads it without a lock."""
 _watches: tuple[Watch, ...] = ()
-"""The same for those that only look."""
+"""The same for open watches."""
 _changing = Lock()
 _attached = ExitStack()
 _suspended: ContextVar[tuple[Guard, ...]] = ContextVar("reenact.replayer.guard.suspended", default=())
 
 
 def always() -> bool:
-    """Every context is guarded."""
+    """Guard every context."""
     return True
 
 
 class Guard:
     """Refuses what would leave the process while it is open; several may be open at once.
 
-    *applies* is asked in the thread and context of each attempt; where it cannot tell, as in an executor's
-    worker, it should say yes. *on_blocked* runs right before the refusal is raised, in the same thread; what
-    a forked child was refused is passed to it when :attr:`blocked` is next read, at the latest on close.
+    *applies* is called in the thread and context of each attempt; if it cannot tell, as in an executor's
+    worker, it should return true. *on_blocked* runs right before the refusal is raised, in the same thread.
+    For the refusals of a forked child it runs when :attr:`blocked` is next read, at the latest on close.
     """
 
     def __init__(
@@ -122,7 +122,7 @@ class Guard:
         on_blocked: Callable[[BlockedCall], None] | None = None,
         redact: Callable[[Sequence[str]], list[str]] = list,
     ) -> None:
-        """*redact* takes the secrets out of the arguments of a program before they are told to anybody."""
+        """*redact* removes secrets from the arguments of a program before they are reported."""
         self._allow = allow or Allow()
         self._applies = applies
         self._on_blocked = on_blocked
@@ -132,22 +132,22 @@ class Guard:
 
     @property
     def blocked(self) -> list[BlockedCall]:
-        """Every refusal so far, whatever became of the exception."""
+        """Every refusal so far, even if the agent swallowed the exception."""
         self._collect()
         return list(self._blocked)
 
     @property
     def counts(self) -> dict[Kind, int]:
-        """Refusals by kind; a kind without any counts zero."""
+        """The number of refusals of each kind."""
         kinds = [call.kind for call in self.blocked]
         return {kind: kinds.count(kind) for kind in KINDS}
 
     @contextmanager
     def suspended(self) -> Iterator[None]:
-        """Let the calling task go live, for a tool that is passed through.
+        """Allow everything in the calling task, for a tool that is passed through.
 
-        It travels like any context variable: into tasks and ``asyncio.to_thread``, but not into a bare
-        ``Thread``, ``Executor.submit`` or ``run_in_executor`` unless these are given a copied context.
+        This is a context variable: tasks and ``asyncio.to_thread`` inherit it, a bare ``Thread``,
+        ``Executor.submit`` or ``run_in_executor`` only if they run in a copied context.
         """
         token = _suspended.set((*_suspended.get(), self))
         try:
@@ -198,7 +198,7 @@ class Guard:
 
 @contextmanager
 def all_suspended() -> Iterator[None]:
-    """Let the calling task past every guard: for what the user allowed, and what is no part of a run."""
+    """Suspend every open guard in the calling task: for what the user allowed, and for our own work."""
     token = _suspended.set((*_suspended.get(), *_guards))
     try:
         yield
@@ -208,15 +208,16 @@ def all_suspended() -> Iterator[None]:
 
 @contextmanager
 def aside() -> Iterator[None]:
-    """Let the calling task do in the midst of a run what is no part of it, and what no guard refuses."""
+    """Run the block outside the run, with every guard suspended."""
     with outside(), all_suspended():
         yield
 
 
 class Watch:
-    """Tells of what a :class:`Guard` would refuse, and refuses nothing: for a run that is recorded.
+    """Reports what a :class:`Guard` would refuse, without refusing it: for a run that is recorded.
 
-    Each target is told once. What C libraries connect to past Python is found when the watch ends, on Linux.
+    Each target is reported once. Connections that C libraries make are found when the watch ends: on Linux
+    those that are still open, elsewhere and for the rest by the libraries that were imported.
     """
 
     def __init__(
@@ -228,7 +229,7 @@ class Watch:
         self._warned: set[tuple[Kind, str]] = set()
         self._known_ports: set[int] = set()
         self._unseen_ports: set[int] = set()
-        """Of those: to which code of the run's connected past all seams."""
+        """Those of the known ports to which code of the run connected without a seam."""
 
     def look(self, egress: Egress) -> None:
         if isinstance(egress, Connect):
@@ -245,7 +246,7 @@ class Watch:
             self._on_seen(BlockedCall.here(egress).warning())
 
     def talks_with(self, pid: int) -> bool:
-        """Whether this process is connected with the program *pid*, and what they say goes past all seams."""
+        """Whether this process has a connection with the program *pid* that no seam records."""
         return not held_sockets() <= self._sockets_before and any(
             port not in self._known_ports or port in self._unseen_ports for port in talked_ports(pid)
         )
@@ -256,13 +257,19 @@ class Watch:
             _watches = (*_watches, self)
             hear_audit_events(READERS, _listen)
         self._sockets_before = held_sockets()
+        self._clients_before = _NATIVE_CLIENTS & sys.modules.keys()
         return self
 
     def __exit__(self, *_: object) -> None:
         global _watches
         with _changing:
             _watches = tuple(watch for watch in _watches if watch is not self)
-        if "uvloop" in sys.modules:  # which connects past Python too, for the clients that are recorded
+        for name in sorted(_NATIVE_CLIENTS & sys.modules.keys() - self._clients_before):
+            self._on_seen(
+                f"{name} was imported, which connects outside Python; its traffic is recorded only inside "
+                "a @reenact.tool"
+            )
+        if "uvloop" in sys.modules:  # it connects outside Python, too, also for recorded clients
             return
         for target in connections_since(self._sockets_before):
             if target.port not in self._known_ports and not self._allow.permits(target):
@@ -273,6 +280,8 @@ class Watch:
 
 
 _MOST_WARNED: Final = 20
+_NATIVE_CLIENTS: Final = frozenset({"curl_cffi", "primp", "pycurl", "pyreqwest", "rnet", "tls_client"})
+"""HTTP clients in native code that close their connections at once, so that none is left to be found."""
 _OURS: Final = frozenset({NEW_INTERPRETER, WORKER})
 
 
@@ -283,7 +292,7 @@ def _attach() -> None:
 
 def _listen(event: str, arguments: tuple[Any, ...]) -> None:
     if (_guards or _watches) and (egress := READERS[event](arguments)):
-        # What is announced for guards, whose run may be over, is none of a recording's business.
+        # Our own events are raised for guards, also after their run; a recording does not need them.
         for watch in _watches if event not in _OURS else ():
             watch.look(egress)
         try:
@@ -310,13 +319,13 @@ _REMEDY: Final[Mapping[Kind, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class BlockedCall:
-    """What tried to leave, and who asked for it."""
+    """What was refused, and which code tried it."""
 
     kind: Kind
     target: str
     """Address, host name or command line, shortened."""
     frame: str | None
-    """``file:line in function`` of the agent; ``None`` where only library code was on the stack."""
+    """``file:line in function`` of the agent; ``None`` if only library code was on the stack."""
     thread: str
 
     @classmethod
@@ -335,7 +344,7 @@ class BlockedCall:
         return LiveCallBlocked(f"{place}: {deed} is refused in replay; {_REMEDY[self.kind]}", self)
 
     def warning(self) -> str:
-        """What is said when it happens in a run that is recorded."""
+        """The warning for a run that is recorded."""
         place = self.frame or f"thread {self.thread}"
         deed = _DEED[self.kind].format(self.target)
         return f"{place}: {deed} is not recorded, and a replay will refuse it; {_REMEDY[self.kind]}"
@@ -354,11 +363,11 @@ _SENDERS: Final = {
 
 @contextmanager
 def audited() -> Iterator[None]:
-    """Raise audit events where CPython raises none, or too late, until left; enter it once at a time.
+    """In the block, raise audit events where CPython raises none, or too late; not reentrant.
 
-    ``multiprocessing`` starts its spawned workers below ``subprocess``, in Python 3.11 unannounced,
-    ``socket.connect(("a.name", 443))`` asks the name server first and announces the connection afterwards,
-    and another interpreter in this process hears of no hook.
+    ``multiprocessing`` starts its workers without ``subprocess``, in Python 3.11 without an audit event.
+    ``socket.connect(("a.name", 443))`` asks the name server before it raises its event. Another interpreter
+    in this process does not call our hook.
     """
     with ExitStack() as undo:
         for name, event in _SENDERS.items():
@@ -373,7 +382,7 @@ def audited() -> Iterator[None]:
 
 
 def _interpreters() -> Iterator[ModuleType]:
-    """What makes further interpreters, by the names it has had so far."""
+    """The module that creates interpreters, under the names that it has had so far."""
     for name in ("_xxsubinterpreters", "_interpreters"):
         with suppress(ImportError):
             yield import_module(name)
@@ -409,7 +418,7 @@ def _announce_spawn(fork_exec: Callable[..., int]) -> Callable[..., int]:
 
 
 def _replace(owner: object, name: str, replacement: object) -> Callable[[], None]:
-    """Set the attribute; the function returned puts back what was there, be it only inherited."""
+    """Set the attribute; the returned function restores the old state, also if it was only inherited."""
     inherited = name not in vars(owner)
     original = getattr(owner, name)
     setattr(owner, name, replacement)

@@ -1,11 +1,11 @@
-"""Whether a thread has come to rest: blocked, gone, or off computing by itself; and the clock to ask by.
+"""Decides whether a thread has come to rest: it is blocked, has ended, or computes for long.
 
-There is no way to ask a thread. One that sleeps and has not run for longer than the interpreter's switch
-interval is blocked: a thread that only waits for the interpreter's lock wakes up that often to ask for it,
-and one that waits for a processor does not sleep. A wrong answer costs recorded order, never correctness.
+A thread cannot be asked. If it sleeps and has not run for longer than the interpreter's switch interval, it
+is blocked: a thread that waits for the interpreter's lock wakes up in each interval to request it, and one
+that waits for a processor does not sleep. A wrong decision costs recorded order, never correctness.
 
-Not by ``sys._current_frames()``: until Python 3.11.8 and 3.12.1 it may lock the interpreter up for ever
-when another thread is being started.
+``sys._current_frames()`` is no alternative: before Python 3.11.8 and 3.12.1 it may deadlock the interpreter
+while another thread is being started.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from time import monotonic
 from typing import Final, NamedTuple
 
 _COMPUTING_S: Final = 0.05
-"""A thread that computes for so long without a call is not waited for."""
+"""After a thread has computed for this long without a call, nothing waits for it."""
 _LONGEST_S: Final = 0.25
-"""Nor is one that is under way for so long, looking at something again and again."""
+"""The same for a thread that wakes up again and again, as in polling, for this long."""
 _STARTING_S: Final = 0.02
-"""An executor that has not taken a job after so long has no thread for it."""
+"""If an executor has not started a job after this long, it has no free thread."""
 _MARGIN_S: Final = 0.003
 _TASKS: Final = Path("/proc/self/task")
-"""A folder per thread, where the platform is Linux."""
+"""A folder per thread, on Linux."""
 
 
 class PatientClock:
-    """Stands still while the machine is too busy to let anybody run.
+    """A clock that stands still while the machine is too busy to run this process.
 
-    Waiting for a fixed time on a loaded machine gives up on threads that merely got no processor. This clock
-    advances in :meth:`pause` only, by at most half more than each pause was meant to take.
+    With a fixed timeout, a loaded machine would give up on threads that merely got no processor. This clock
+    advances only in :meth:`pause`, by at most 1.5 times the requested pause.
     """
 
     def __init__(self) -> None:
@@ -46,19 +46,19 @@ class PatientClock:
 
 
 class UnseenThread(NamedTuple):
-    """A thread that no seam saw start, and that ``threading`` may not know; or a greenlet in one."""
+    """A thread, or a greenlet in one, whose start no seam saw; ``threading`` may not know it."""
 
     identity: int
     native_id: int
 
 
 def this_thread() -> UnseenThread:
-    """The calling one."""
+    """The calling thread."""
     return UnseenThread(threading.get_ident(), threading.get_native_id())
 
 
 class MovingThread:
-    """A thread that was set in motion and may come to rest."""
+    """A thread that was woken and may come to rest."""
 
     __slots__ = ("_clock", "_first", "_last", "_started_s", "_still_since_s", "_thread_id")
 
@@ -70,7 +70,7 @@ class MovingThread:
         self._last: _LoopState | None = None
 
     def is_at_rest(self) -> bool:
-        """Look once more."""
+        """Look at the thread once more; whether it is at rest."""
         state = _look_at_loop(self._thread_id)
         if state is None or self._clock.now_s - self._started_s > _LONGEST_S:
             return True
@@ -82,7 +82,7 @@ class MovingThread:
 
 
 class StartingJob:
-    """A job that none of an executor's threads may have taken yet; or a thread that has not begun to run."""
+    """A submitted job that no thread of the executor has started, or a thread that has not begun to run."""
 
     __slots__ = ("_clock", "_given_s")
 
@@ -91,12 +91,12 @@ class StartingJob:
         self._given_s = clock.now_s
 
     def is_at_rest(self) -> bool:
-        """Whether it is not going to be taken soon: all threads have others to do."""
+        """Whether it will not start soon, because all threads of the executor are busy."""
         return self._clock.now_s - self._given_s > _STARTING_S
 
 
 def others_run(besides: Collection[int] = ()) -> bool:
-    """Whether a thread, other than the one that asks and those *besides*, runs or waits for a processor."""
+    """Whether any thread except the caller and those in *besides* runs or waits for a processor."""
     left_out = {str(thread.native_id) for thread in threading.enumerate() if thread.ident in besides}
     left_out.add(str(threading.get_native_id()))
     return any(_runs(folder) for folder in _TASKS.glob("*") if folder.name not in left_out)
@@ -116,16 +116,16 @@ def _state(folder: Path) -> bytes:
 class _LoopState(NamedTuple):
     ran_s: float
     turns: int
-    """How often the thread was given a processor."""
+    """How often the thread got a processor."""
     sleeps: bool
 
 
 _SLEEPING: Final = _LoopState(0.0, 0, sleeps=True)
-"""What is taken for true where the platform does not tell."""
+"""The assumption on platforms that do not report the state of threads."""
 
 
 def _look_at_loop(thread_id: int | UnseenThread) -> _LoopState | None:
-    """``None`` for one that is gone, and for a greenlet of who asks, which has run as far as it could."""
+    """``None`` if the thread has ended, or is a greenlet in the calling thread, which has already paused."""
     if isinstance(thread_id, UnseenThread):
         native_id = thread_id.native_id
         return _ask_kernel(native_id) if native_id != threading.get_native_id() else None

@@ -1,16 +1,16 @@
-"""Matching live calls with recorded ones: by lane first, then by content.
+"""Matches live calls with recorded ones: by lane first, then by content.
 
-A live lane is *bound* to a recorded one at its first call: the one of the same name under the parent's if
-its first request is equal, else an unbound sibling whose first request is equal. Bound, its calls come in
-recorded order.
+A live lane is *bound* to a recorded one at its first call: to the one of the same name under its parent's if
+its first request is equal, else to an unbound sibling whose first request is equal. A bound lane makes its
+calls in recorded order.
 
-Lanes order equal calls, they do not forbid. A call that does not equal the next one of its lane is any
-recorded call with an equal request that may come now: one before which its own lane has no call left to make.
-The nearest in the tree of lanes comes first, because a library that starts one task more or less above the
-agent's code shifts whole branches, and each lane must still find its own. In a loose lane calls may come in
-any order.
+Lanes order equal calls; they do not forbid others. A call that does not equal the next one of its lane may
+match any recorded call with an equal request that may come now, which means that all earlier calls of the
+recorded lane were made. The nearest in the tree of lanes is tried first: if a library starts one task more or
+less above the agent's code, whole branches shift, and each lane must still find its own. In a loose lane
+calls may come in any order.
 
-Every lookup takes the same time, however many calls there are and however many of them are equal.
+The time of a lookup does not depend on how many calls there are, nor on how many of them are equal.
 """
 
 from __future__ import annotations
@@ -31,23 +31,23 @@ from reenact.lane_name import ROOT, LaneName
 from reenact.replayer.source import RecordedCall
 
 _LOOKED_AT: Final = 64
-"""How many siblings before it are looked at for one that started what is looked for."""
+"""How many earlier siblings to search for the one that started the wanted task."""
 _LISTED: Final = 100
-"""How many matches across lanes are listed one by one."""
+"""How many matches across lanes to list one by one."""
 
 
 class Key(msgspec.Struct, frozen=True):
-    """What makes two calls the same call; two are made for every call."""
+    """What makes two calls equal; each call makes two keys."""
 
     type: str
     name: str
     request_digest: bytes
     is_masked: bool = False
-    """Made without the request's volatile parts; never equal to a key that was made with them."""
+    """Whether it leaves out the request's volatile parts; never equal to a key that has them."""
 
     @property
     def is_chance(self) -> bool:
-        """A clock, a random number: what is asked says nothing about who asks."""
+        """Whether it is a clock or a random number, whose request does not identify the caller."""
         return self.type == "nondeterministic" and not self.name.startswith(("network/", "process/"))
 
 
@@ -56,7 +56,7 @@ KeyOf: TypeAlias = Callable[[RecordedCall, bool], Key]
 
 
 class RecordedLane:
-    """The calls one logical task made, in order."""
+    """The calls that one logical task made, in order."""
 
     def __init__(self, name: str, parent: RecordedLane | None) -> None:
         self.name = name
@@ -66,20 +66,20 @@ class RecordedLane:
         self.position = 0
         self.is_bound = False
         self.is_shared = False
-        """Several live lanes have played it, so the next call may be another one's to make."""
+        """Whether several live lanes were bound to it, so that any of them may make the next call."""
         self.children: dict[str, RecordedLane] = {}
         self.unbound: dict[bool, dict[Key, deque[RecordedLane]]] = {}
-        """Children by their first call, by masked keys or not; built when first looked for by content."""
+        """Children by the key of their first call, masked or not; built at the first lookup by content."""
         self.by_key: dict[bool, dict[Key, deque[RecordedCall]]] = {}
-        """The calls by content, likewise; built when one is first looked for that way, as in a loose lane."""
+        """The calls by key, masked or not; built at the first lookup by content, as in a loose lane."""
         self.has_lent = False
-        """Lenient replay has answered another call with one of these, which may still come itself."""
+        """Whether lenient replay has answered another call with one of these, which may still come."""
         self.place = self.last_place = 0
-        """Where in the tree of lanes it stands, parents before children, and the last of its descendants."""
+        """Its position in the tree of lanes, parents before children, and that of its last descendant."""
 
     @property
     def is_untouched(self) -> bool:
-        """Nobody plays it, and none of its calls has been answered."""
+        """Whether no live lane is bound to it, and none of its calls has been answered."""
         return not self.is_bound and not self.position and bool(self.calls) and not self.calls[0].taken
 
     def upcoming(self) -> RecordedCall | None:
@@ -89,27 +89,27 @@ class RecordedLane:
         return self.calls[self.position] if self.position < len(self.calls) else None
 
     def pass_by(self, call: RecordedCall) -> None:
-        """*call* was answered, or lent, before what stands in front of it; go on behind it."""
+        """Continue after *call*, which was answered, or lent, before earlier calls of this lane."""
         self.has_lent = self.has_lent or call.lent
         self.position = max(self.position, bisect_right(self.calls, call.seq, key=lambda one: one.seq))
 
 
 class Lanes:
-    """All recorded lanes and which live lane plays which."""
+    """All recorded lanes, and the live lanes that are bound to them."""
 
     def __init__(self, calls: Iterable[RecordedCall], key_of: KeyOf, root: str = ROOT) -> None:
-        """*root* is what the process's first lane is called in the recording."""
+        """*root* is the recorded name of this process's first lane."""
         self._key_of = key_of
         self._root = root
         self._lanes: dict[str, RecordedLane] = {}
         self._inside: dict[str, str] = {}
-        """By the id of a call: the lane of what happened inside it."""
+        """By the id of a call: the lane of its nested calls."""
         self._index: dict[bool, _Index] = {}
-        """By masked keys or not; built when a call is first looked for beyond its own lane."""
-        self._instead: dict[str, str] = {}
-        """By the name of a recorded lane that another one plays than the one of its name: whose is left."""
+        """By masked keys or not; built at the first lookup outside a call's own lane."""
+        self._displaced: dict[str, str] = {}
+        """By the name of a recorded lane that another live lane took: that lane's own name, now free."""
         self._strangers: set[Lane] = set()
-        """Lanes that play none, and have made a call that is none of the recorded ones."""
+        """Live lanes that are not bound and have made a call that matches no recorded one."""
         self._across: dict[tuple[str, str], TaskMatch] = {}
         self._across_calls = 0
         for call in calls:
@@ -131,7 +131,7 @@ class Lanes:
         return iter(self._lanes.values())
 
     def across_tasks(self) -> AcrossTasks | Absent:
-        """The calls that were matched with those of a lane in another place."""
+        """The calls that were matched with calls of another lane."""
         if not self._across_calls:
             return ABSENT
         return AcrossTasks(calls=self._across_calls, matches=list(self._across.values()))
@@ -139,7 +139,7 @@ class Lanes:
     # In its own place
 
     def take(self, lane: Lane, key: Key) -> RecordedCall | None:
-        """The recorded call that *lane*'s call *key* is by its place; ``None`` where there is none."""
+        """The recorded call that *lane* makes next, if it equals *key*; else ``None``."""
         recorded: RecordedLane | None = lane.recorded
         if recorded is None:
             recorded = self._bind(lane, key)
@@ -156,11 +156,11 @@ class Lanes:
     def _take_place(self, lane: Lane, recorded: RecordedLane) -> None:
         own_name = self._own_name(lane)
         if own_name != recorded.name and not recorded.is_bound:
-            self._instead[recorded.name] = own_name
+            self._displaced[recorded.name] = own_name
         lane.recorded, recorded.is_bound = recorded, True
 
     def equals(self, call: RecordedCall, key: Key) -> bool:
-        """Whether the recorded *call* and the live one of that *key* are the same call."""
+        """Whether the recorded *call* has that *key*."""
         if key.is_masked or call.request_digest is None:
             return self._key_of(call, key.is_masked) == key
         is_same = call.request_digest == key.request_digest
@@ -184,24 +184,24 @@ class Lanes:
                 index.add_next_of(lane)
 
     def expected(self, lane: Lane) -> RecordedLane | None:
-        """The recorded lane that *lane* would play by its place alone."""
+        """The recorded lane to which *lane* is bound, or would be by its name alone."""
         recorded: RecordedLane | None = lane.recorded
-        return recorded if recorded is not None else self._by_place(lane)
+        return recorded if recorded is not None else self._find_by_place(lane)
 
     def name_of(self, lane: Lane) -> str:
-        """What *lane* is called in the recording, also where it made no call there."""
+        """The recorded name of *lane*, also if it made no call in the recording."""
         place: RecordedLane | None = lane.recorded or lane.home
         if place is not None:
             return place.name
         name = self._own_name(lane)
         seen = {name}
-        while (other := self._instead.get(name, name)) not in seen:
+        while (other := self._displaced.get(name, name)) not in seen:
             seen.add(other)
             name = other
         return name
 
     def names_of(self, lane: Lane) -> tuple[str, str]:
-        """What *lane* was first called in the recording, and what it is called by its place now."""
+        """The name of the recorded lane that *lane* was first bound to, and its name by its position now."""
         home: RecordedLane | None = lane.home
         return (home.name if home is not None else self.name_of(lane)), self._own_name(lane)
 
@@ -211,25 +211,25 @@ class Lanes:
         return self.name_of(lane.parent) + lane.name[len(lane.parent.name) :]
 
     def _bind(self, lane: Lane, key: Key) -> RecordedLane | None:
-        by_place = self._by_place(lane)
+        by_place = self._find_by_place(lane)
         if not is_task(lane):
             return by_place
         if by_place is not None and not by_place.is_bound and self._begins_with(by_place, key):
             return by_place
         parent = self._parent_of(lane)
-        if parent is None or (key.is_chance and self._tells_nothing(lane, key)):
+        if parent is None or (key.is_chance and self._is_uninformative(lane, key)):
             return None
-        return self._sibling(parent, key)
+        return self._find_sibling(parent, key)
 
-    def _tells_nothing(self, lane: Lane, key: Key) -> bool:
-        """Whether a clock or chance that *lane* asks says nothing about which of the siblings it is."""
+    def _is_uninformative(self, lane: Lane, key: Key) -> bool:
+        """Whether a read of a clock or of chance cannot say which of the siblings *lane* is."""
         return lane in self._strangers or self._find_shifted(lane, key) is not None
 
     def _parent_of(self, lane: Lane) -> RecordedLane | None:
         assert lane.parent is not None
-        return lane.parent.recorded or self._by_place(lane.parent)
+        return lane.parent.recorded or self._find_by_place(lane.parent)
 
-    def _by_place(self, lane: Lane) -> RecordedLane | None:
+    def _find_by_place(self, lane: Lane) -> RecordedLane | None:
         if lane.home is not None:
             home: RecordedLane = lane.home
             return home
@@ -239,13 +239,13 @@ class Lanes:
         if parent is None:
             return None
         suffix = lane.name.removeprefix(lane.parent.name)
-        # Ordinals of calls shift where calls differ or come in no known order; the call itself is known.
+        # Ordinals of calls shift if calls differ or have no known order; the id of the call does not.
         name = self._inside.get(lane.within or "", "") if suffix.startswith("/") else parent.name + suffix
         found = self._lanes.get(name)
         return None if found is not None and found.is_bound and not found.is_loose else found
 
-    def _sibling(self, parent: RecordedLane, key: Key) -> RecordedLane | None:
-        """An unbound child of *parent* that begins with *key*."""
+    def _find_sibling(self, parent: RecordedLane, key: Key) -> RecordedLane | None:
+        """An unbound child of *parent* whose first call has *key*."""
         unbound = parent.unbound.get(key.is_masked)
         if unbound is None:
             unbound = parent.unbound[key.is_masked] = {}
@@ -265,7 +265,7 @@ class Lanes:
         return first is not None and self.equals(first, key)
 
     def take_equal(self, lane: RecordedLane, key: Key, *, only_lent: bool = False) -> RecordedCall | None:
-        """The earliest call of *lane* with an equal request, wherever it stands."""
+        """The earliest call of *lane* with that *key*, whatever comes before it."""
         by_key = lane.by_key.get(key.is_masked)
         if by_key is None:
             by_key = lane.by_key[key.is_masked] = {}
@@ -281,45 +281,45 @@ class Lanes:
         return call
 
     def take_ahead(self, lane: Lane, key: Key) -> RecordedCall | None:
-        """The earliest equal call of the recorded lane that *lane* plays, whatever stands before it.
+        """The earliest equal call of the recorded lane that *lane* is bound to, whatever comes before it.
 
-        By its place, where it plays none because what it did first was new.
+        If *lane* is not bound because its first call was new, the recorded lane of the same position is used.
         """
         recorded: RecordedLane | None = lane.recorded
         if recorded is None and lane in self._strangers:
-            recorded = self._by_place(lane)
+            recorded = self._find_by_place(lane)
         return self.take_equal(recorded, key) if recorded is not None else None
 
     def note_miss(self, lane: Lane) -> None:
-        """*lane* has made a call that is none of the recorded ones."""
+        """Note that *lane* has made a call that matches no recorded one."""
         if lane.recorded is None:
             self._strangers.add(lane)
 
     def is_placed(self, lane: Lane) -> bool:
-        """Whether *lane* has made a call, so that its own clock and chance are known."""
+        """Whether *lane* has made a call, so that it is known whether it matches a recorded lane."""
         return lane.recorded is not None or lane in self._strangers
 
     # Elsewhere
 
     def take_elsewhere(self, lane: Lane, key: Key) -> RecordedCall | None:
-        """An equal call of another lane that may come now, the nearest first."""
+        """The nearest equal call of another lane that may come now."""
         index = self._index_for(key.is_masked)
         if (lane.within, key) not in index.unmade:
             return None
-        near = self._near(lane, key, index)
+        near = self._find_nearest(lane, key, index)
         call = near.upcoming() if near is not None else index.earliest(lane.within, key)
         if call is None:
             return None
         recorded = near or self._lanes[call.lane]
         self._take(call, recorded)
         self._note_across(lane, call)
-        # A clock read far away tells nothing about who reads it.
+        # A clock that was read in a distant lane does not identify this lane.
         if not lane.is_loose and not recorded.is_loose and (near is not None or not key.is_chance):
             self._rebind(lane, recorded)
         return call
 
     def may_come_now(self, lane: Lane) -> Iterator[RecordedCall]:
-        """Every recorded call that *lane* may make next, the likeliest first; :meth:`claim` takes one."""
+        """Every recorded call that *lane* may make next, the most likely first; :meth:`claim` takes one."""
         seen: set[str] = set()
         above = list(self._places_above(lane))
         places = [*above[:1], *(child for place in above for child in place.children.values()), *above, *self]
@@ -330,7 +330,7 @@ class Lanes:
                 yield from (call for call in calls if not call.taken and call.parent == lane.within)
 
     def claim(self, lane: Lane, call: RecordedCall) -> None:
-        """*lane* makes *call*, one of those that may come now."""
+        """Take *call* for *lane*; it must be one of those that may come now."""
         recorded = self._lanes[call.lane]
         is_its_own = recorded is self.expected(lane)
         self._take(call, recorded)
@@ -340,18 +340,18 @@ class Lanes:
             self._rebind(lane, recorded)
 
     def plays_alone(self, lane: Lane, call: RecordedCall) -> bool:
-        """Whether *call* is one of the recorded lane that *lane* plays, and no other with it."""
+        """Whether *call* belongs to the recorded lane that *lane*, and no other lane, is bound to."""
         recorded: RecordedLane | None = lane.recorded
         return recorded is not None and call.lane == recorded.name and not recorded.is_shared
 
     def unmade(self, lane: Lane, key: Key) -> RecordedCall | None:
-        """The earliest recorded call that equals *key* and that nobody has made, be it too early for it."""
+        """The earliest recorded call with *key* that was not made yet, even if it may not come now."""
         return self._index_for(key.is_masked).first_unmade(lane.within, key)
 
     def take_unmade(self, lane: Lane, key: Key) -> RecordedCall | None:
-        """The same, taken: what had to come before it does not count, nor inside which call it was.
+        """The same, taken, regardless of the calls before it and of the call in which it is nested.
 
-        Only a clock or chance tells nothing to others than those inside the same call.
+        A read of a clock or of chance must still be nested in the same call.
         """
         call = self.unmade(lane, key)
         if call is None and not key.is_chance:
@@ -362,7 +362,7 @@ class Lanes:
         return call
 
     def _rebind(self, lane: Lane, recorded: RecordedLane) -> None:
-        """From now on *lane* plays *recorded*, and comes back to its own where that does not fit."""
+        """Bind *lane* to *recorded*; it returns to its first one (``home``) if a call does not fit."""
         recorded.is_shared |= recorded.is_bound and lane.recorded is not recorded
         if lane.recorded is None:
             lane.home = recorded
@@ -371,8 +371,8 @@ class Lanes:
             lane.home = lane.recorded
         lane.recorded, recorded.is_bound = recorded, True
 
-    def _near(self, lane: Lane, key: Key, index: _Index) -> RecordedLane | None:
-        """The lane nearest to where *lane* stands whose next call equals *key* and may be its first."""
+    def _find_nearest(self, lane: Lane, key: Key, index: _Index) -> RecordedLane | None:
+        """The recorded lane nearest to *lane* whose next call has *key* and may be the first of *lane*."""
         above = list(self._places_above(lane))
         if not above:
             return None
@@ -383,7 +383,7 @@ class Lanes:
                 return shifted
             parent = (self._parent_of(lane) if is_task(lane) else None) or above[0]
             if parent.position and not parent.is_loose:
-                # A call was moved into a task of its own.
+                # The call was moved from the parent into a new task.
                 first = parent.upcoming()
                 if first is not None and first.parent == lane.within and self.equals(first, key):
                     return parent
@@ -400,7 +400,7 @@ class Lanes:
         return None
 
     def _find_shifted(self, lane: Lane, key: Key) -> RecordedLane | None:
-        """The lane in whose place *lane* stands if tasks were put around its siblings, or taken away."""
+        """The recorded lane of *lane* if a task was added around its siblings, or removed."""
         for place in self._shifted_places(lane) if is_task(lane) else ():
             if place.is_untouched and place.calls[0].parent == lane.within and self._begins_with(place, key):
                 return place
@@ -414,7 +414,7 @@ class Lanes:
         around = lane.parent
         last = around.spawned - 1 if around is not None else 0
         while around is not None and around.recorded is None and is_task(around):
-            # What the tasks of *around* are now, those of the one above it were, from its ordinal on.
+            # The children of *around* were children of its parent, counted from the ordinal of *around*.
             ordinal += LaneName(around.name).ordinal or 0
             last += LaneName(around.name).ordinal or 0
             above = self._parent_of(around)
@@ -424,7 +424,7 @@ class Lanes:
             around = around.parent
 
     def _places_below(self, parent: RecordedLane, ordinal: int) -> Iterator[RecordedLane]:
-        """Where the tasks were that *parent* starts now, if one that does nothing itself started them."""
+        """The recorded lanes of tasks that *parent* starts now, if a task without calls started them then."""
         for before in range(min(ordinal, _LOOKED_AT) + 1):
             around = self._lanes.get(f"{parent.name}.{ordinal - before}")
             if around is not None and not around.calls:
@@ -435,11 +435,11 @@ class Lanes:
                 return
 
     def _places_above(self, lane: Lane) -> Iterator[RecordedLane]:
-        """The recorded lanes around *lane*'s place, from the nearest on."""
+        """The recorded lane of *lane*, or of its nearest known ancestor, and all above it."""
         live: Lane | None = lane
         place: RecordedLane | None = None
         while live is not None and place is None:
-            place = live.recorded or self._by_place(live)
+            place = live.recorded or self._find_by_place(live)
             live = live.parent
         while place is not None:
             yield place
@@ -456,7 +456,7 @@ class Lanes:
         return index
 
     def _number_places(self) -> None:
-        """Depth first, so that a lane and all its descendants are one stretch."""
+        """Number lanes depth first, so that a lane and all its descendants form one range."""
         place = 0
         stack = [(lane, False) for lane in self._lanes.values() if lane.parent is None]
         while stack:
@@ -481,15 +481,15 @@ class Lanes:
 
 
 class _Index:
-    """Recorded calls that nobody has made, by content and by the call inside which they are."""
+    """Recorded calls that were not made yet, by key and by the call in which they are nested."""
 
     def __init__(self, lanes: Iterable[RecordedLane], key_of: Callable[[RecordedCall], Key]) -> None:
         self._key_of = key_of
         self.unmade: dict[tuple[str | None, Key], deque[RecordedCall]] = {}
         self.beginnings: dict[tuple[str | None, Key, int | None], _Beginnings] = {}
-        """Lanes by their first call, and by their ordinal or, under ``None``, all."""
+        """Lanes by their first call and their ordinal; under ``None``, those of any ordinal."""
         self._next: dict[tuple[str | None, Key], list[int]] = {}
-        """What may come now in lanes that have begun, and in loose ones; some may be answered already."""
+        """Calls that may come now in lanes that have begun and in loose ones; some may be taken already."""
         self._by_seq: dict[int, tuple[RecordedCall, RecordedLane]] = {}
         lanes = sorted(lanes, key=lambda lane: lane.place)
         for call in sorted((call for lane in lanes for call in lane.calls), key=lambda call: call.seq):
@@ -508,7 +508,7 @@ class _Index:
                 self.add_next_of(lane)
 
     def add_next_of(self, lane: RecordedLane) -> None:
-        """A call of *lane* was answered: the one behind it may come."""
+        """Add the next call of *lane*, which may come now because one before it was answered."""
         if not lane.is_loose:
             call = lane.upcoming()
             if call is not None:
@@ -536,7 +536,7 @@ class _Index:
         return calls[0] if calls else None
 
     def first_anywhere(self, key: Key) -> RecordedCall | None:
-        """The earliest call that nobody has made, inside whichever call it was."""
+        """The earliest call that was not made yet, whatever call it is nested in."""
         found = (self.first_unmade(within, key) for within in self._withins.get(key, ()))
         return min(filter(None, found), key=lambda call: call.seq, default=None)
 
@@ -549,29 +549,29 @@ class _Index:
 
 
 class _Beginnings:
-    """Recorded lanes that begin alike, by their place in the tree."""
+    """Recorded lanes with the same first call, by their position in the tree."""
 
     def __init__(self) -> None:
         self._lanes: list[RecordedLane] = []
         self._places: list[int] = []
-        self._behind: list[int] = []
-        """By index: where to look on if the lane is not untouched any more."""
+        self._next_index: list[int] = []
+        """By index: where to continue if that lane is no longer untouched."""
 
     def append(self, lane: RecordedLane) -> None:
         self._lanes.append(lane)
         self._places.append(lane.place)
-        self._behind.append(len(self._lanes))
+        self._next_index.append(len(self._lanes))
 
     def find(self, first_place: int, last_place: int) -> RecordedLane | None:
-        """The first untouched lane in that stretch of the tree."""
+        """The first untouched lane in that range of the tree."""
         start = index = bisect_left(self._places, first_place)
         while index < len(self._lanes) and not self._lanes[index].is_untouched:
-            index = self._behind[index]
+            index = self._next_index[index]
         while start < index:
-            self._behind[start], start = index, self._behind[start]
+            self._next_index[start], start = index, self._next_index[start]
         return self._lanes[index] if index < len(self._lanes) and self._places[index] <= last_place else None
 
 
 def is_task(lane: Lane) -> bool:
-    """Whether its place is an ordinal; not for a first lane, a loose one, and what is inside a call."""
+    """Whether it is a task of another lane; a root lane, a loose lane and one inside a call are not."""
     return lane.parent is not None and LaneName(lane.name).kind == "task"

@@ -1,7 +1,7 @@
-"""Which recorded call a live one is whose request is not equal, but the same up to names and times.
+"""Finds the recorded call whose request equals a live one up to generated names and times.
 
-Only calls without an equal one come here. What was accepted is kept for the receipt, and the names hold for
-the rest of the run, in requests as in the answers that repeat them.
+Only calls without an equal recorded one come here. Accepted differences are kept for the receipt, and the
+names stay paired for the rest of the run, in requests and in the answers that repeat them.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ from reenact.volatile.times import Window
 
 _decode: Final = msgspec.json.Decoder().decode
 _SLACK_S: Final = 0.1
-"""How much later than a call a time in it may be, as clocks are rounded."""
+"""How much later than a call a time in it may be, because clocks are rounded."""
 _NEVER: Final = 2**63
 _OUTCOMES: Final = frozenset({"llm_response", "tool_result"})
 
 
 class RunLikeness:
-    """The names and times of one replay."""
+    """The names and times that differ in one replay."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class RunLikeness:
         request_of: Callable[[RecordedCall], object],
         evidence: DrawnNames,
     ) -> None:
-        """*request_of* gives what a recorded call asked, without what rules leave out."""
+        """*request_of* returns the request of a recorded call without its volatile parts."""
         self._source = source
         self._request_of = request_of
         self._evidence = evidence
@@ -58,17 +58,17 @@ class RunLikeness:
         self._first_known: dict[str, int] = {}
         self._blob = lru_cache(maxsize=128)(source.reader.blob)
         self._there_zones, self._here_zones = _zones(source)
-        self.places = Places(_marks(source), evidence.places(), source.manifest().redaction.salt_bytes)
+        self.places = Places(_place_marks(source), evidence.places(), source.manifest().redaction.salt_bytes)
         self._moved: dict[str, Renamed] = {}
         self.answers = Substitution(())
         self._requests = Substitution(())
         self.renamed: list[Renamed] = []
         self.may_differ = self.places.are_moved
-        """Whether an answer may have names or folders that are others here."""
+        """Whether an answer may have names or folders that differ in this run."""
         self.times: list[TimeRead] = []
 
     def take_first(self, calls: Iterable[RecordedCall], request: object) -> RecordedCall | None:
-        """The first of *calls* that *request* is; what that takes to be renamed is so from now on."""
+        """The first of *calls* that *request* equals; its renamed names hold from now on."""
         for call in calls:
             try:
                 self._accept(self._compare(call, self._request_of(call), request))
@@ -78,17 +78,17 @@ class RunLikeness:
         return None
 
     def is_same(self, seq: int, recorded: object, live: object) -> bool:
-        """Whether two values of the event *seq* are the same; if so, its names are known from now on."""
+        """Whether two values of the event *seq* are the same; if so, their renamed names hold from now on."""
         try:
-            self._accept(self._facts_compare(seq, self._source.times_ms[seq - 1], recorded, live))
+            self._accept(self._facts_compare(seq, recorded, live))
         except Unlike:
             return False
         return True
 
     def in_recorded_words(self, text: str) -> str | None:
-        """What a live request would be in the recording; ``None`` where no name makes a difference.
+        """A live request with the names of the recording; ``None`` if that changes nothing.
 
-        Nor where it has a name of the recording's that is called otherwise here.
+        ``None``, too, if it has a recorded name that this run has renamed.
         """
         if not (self._names or self.places.recorded) or any(
             name.recorded in text for name in self._names if name.recorded != name.live
@@ -98,7 +98,7 @@ class RunLikeness:
         return renamed if renamed != text else None
 
     def explain(self, call: RecordedCall, request: object, places: tuple[Difference, ...]) -> str:
-        """What makes *request* another than that of *call*, to the word, where *places* say less."""
+        """The words in which *request* differs from that of *call*, if *places* do not show them."""
         try:
             self._compare(call, self._request_of(call), request)
         except Unlike as unlike:
@@ -109,7 +109,7 @@ class RunLikeness:
         return ""
 
     def remaining(self, call: RecordedCall, places: tuple[Difference, ...]) -> tuple[Difference, ...]:
-        """Those of *places* that are real differences; all of them where that cannot be told one by one."""
+        """Those of *places* that no renaming explains; all of them if a renaming explains each one alone."""
         kept = []
         for place in places:
             if msgspec.UNSET in (place.expected, place.observed):
@@ -122,11 +122,10 @@ class RunLikeness:
         return tuple(kept) or places
 
     def _compare(self, call: RecordedCall, recorded: object, live: object) -> Likeness:
-        return self._facts_compare(call.seq, call.made_ms, recorded, live)
+        return self._facts_compare(call.seq, recorded, live)
 
-    def _facts_compare(self, seq: int, made_ms: float, recorded: object, live: object) -> Likeness:
-        fork = self._source.fork
-        made_s = (made_ms + (0 if fork is ABSENT else fork.pause_before_ms(seq))) / 1000
+    def _facts_compare(self, seq: int, recorded: object, live: object) -> Likeness:
+        made_s = self._source.happened_ms(seq) / 1000
         facts = Facts(
             seq=seq,
             there=Window(self._source.times_ms[0] / 1000, made_s + _SLACK_S, self._there_zones),
@@ -151,7 +150,7 @@ class RunLikeness:
         self._learn()
 
     def _learn(self) -> None:
-        """Put names and folders of this run into what is answered and asked from now on."""
+        """Rebuild the substitutions for answers and requests from the known names and folders."""
         names = [pair for renamed in self._names for pair in forms_of(renamed)]
         folders = [
             pair
@@ -162,19 +161,19 @@ class RunLikeness:
         self._requests = Substitution((live, recorded) for recorded, live in [*names, *folders])
 
     def renamed_now(self, answer: object) -> object:
-        """*answer* under the names that are known by now."""
+        """*answer* with the names that are known now."""
         self.look_through(answer)
         return self.answers.in_value(answer)
 
     def look_through(self, answer: object) -> None:
-        """Learn from an *answer* where the recorded run was; this one is to hear of its own folders."""
+        """Learn the folders of the recorded run from an *answer*, to replace them by those of this run."""
         if self.places.are_moved and self.places.look_through("\n".join(_texts_of(answer))):
             self._learn()
 
-    # What the recorded run had from outside
+    # What the recorded run got from outside
 
     def _known_since(self, name: str) -> int:
-        """The first event by which the recorded run had *name* from an answer, or was given it."""
+        """The first event in which the recorded run got *name* from outside."""
         found = self._first_known.get(name)
         if found is None:
             found = self._first_known[name] = self._find(name)
@@ -193,7 +192,7 @@ class RunLikeness:
         return _NEVER
 
     def _answer_text(self, line: bytes) -> bytes:
-        """What an event brought into the run, as text; nothing where it tells what the run asked."""
+        """What an event brought into the run, as text; empty for a request of the run."""
         event = _decode(line)
         data = event["data"]
         if event["type"] == "run_start":
@@ -212,7 +211,7 @@ class RunLikeness:
 
 
 def _streamed_text(answer: bytes) -> str:
-    """What the pieces of an answer say together, text by text."""
+    """The texts that the pieces of a streamed answer form."""
     pieces = _pieces_in(answer) if b"pieces" in answer else []
     return "\n".join(
         "".join(part for _, part in fragments) for fragments in fragments_by_place("".join(pieces))
@@ -244,7 +243,7 @@ def _texts_of(value: object) -> Iterator[str]:
             yield from _texts_of(child)
 
 
-def _marks(source: ReplaySource) -> dict[str, str]:
+def _place_marks(source: ReplaySource) -> dict[str, str]:
     data = source.data(1) if len(source.reader) else {}
     marks = data.get("places")
     fork = source.fork
@@ -253,7 +252,7 @@ def _marks(source: ReplaySource) -> dict[str, str]:
 
 
 def _zones(source: ReplaySource) -> tuple[tuple[tzinfo, ...], tuple[tzinfo, ...]]:
-    """The zones in which the recorded run, and this one, tell the time where they name none."""
+    """The time zones of times without a zone, in the recorded run and in this one."""
     local = datetime.now(UTC).astimezone().tzinfo or UTC
     data = source.data(1) if len(source.reader) else {}
     offset_s = data.get("utcOffsetS")

@@ -1,4 +1,4 @@
-"""Event loops with calls of a replayed run, and whether they have come to rest."""
+"""Event loops of a replayed run: finds out whether they have come to rest."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from reenact.boundary import is_on_trio, outside
 from reenact.replayer.idle import MovingThread, PatientClock
 
 _MAX_SPINS: Final = 200
-"""A loop that never runs dry, because something polls, is taken to be dry after so many rounds."""
+"""A loop that always has something ready, because a task polls, counts as at rest after this many rounds."""
 _BLOCKED_S: Final = 0.5
-"""A loop that does not come to what it was given for so long is blocked."""
+"""A loop that does not run a scheduled callback for this long is blocked."""
 _BLIND_SPINS: Final = 40
-"""So is one that does not show what is due, as uvloop: nothing that was set in motion takes more rounds."""
+"""The same for a loop that hides its ready queue, such as uvloop; nothing takes more rounds to settle."""
 
 
 class Loop:
-    """An event loop with calls of this run, and whether it has anything left to do."""
+    """An event loop with calls of this run; it is *dry* when it has nothing left to do."""
 
     def __init__(
         self,
@@ -34,40 +34,40 @@ class Loop:
         self.is_dry = False
         self._clock = clock
         self._thread_id = 0
-        """The thread that the loop was last seen running in; 0 for one that was not."""
+        """The thread in which the loop was last seen running; 0 if never."""
         self._thread = MovingThread(0, clock, clock.now_s)
         self._on_round = on_round
         self._on_dry = on_dry
         self._is_probing = False
         self._called_s: float | None = None
-        """Since when something waits to run on it."""
+        """Since when a callback waits to run on it."""
         self._spins = 0
         self.rounds = 0
-        """How many the loop has made since something came in from outside."""
+        """How many rounds the loop has made since something came in from outside."""
 
     @property
     def is_here(self) -> bool:
-        """Whether the calling code runs on it."""
+        """Whether the calling code runs on this loop."""
         return asyncio._get_running_loop() is self.loop  # noqa: SLF001 — in asyncio's __all__
 
     def notice(self) -> None:
-        """Remember the thread, if this is it, or the loop knows it."""
+        """Remember the loop's thread, if it can be known here."""
         thread_id = threading.get_ident() if self.is_here else getattr(self.loop, "_thread_id", None)
         if thread_id and thread_id != self._thread_id:
             self._thread_id = thread_id
             self._thread = MovingThread(thread_id, self._clock, self._clock.now_s)
 
     def run(self, callback: Callable[[], None]) -> None:
-        """Run *callback* on the loop, from whatever thread."""
+        """Run *callback* on the loop, from any thread."""
         if self.is_here:
             self.loop.call_soon(callback)
         else:
-            # Not in the name of the thread's lane: the agent hands nothing to its loop here.
-            with suppress(RuntimeError), outside():  # closed meanwhile; nobody waits there any more
+            # Outside the run, so that the seam does not record this as a callback of the agent.
+            with suppress(RuntimeError), outside():  # the loop was closed meanwhile; nothing waits on it
                 self.loop.call_soon_threadsafe(callback)
 
     def call(self, callback: Callable[[], None]) -> bool:
-        """Run *callback* on the loop, once for all who ask; false when the loop's thread is blocked."""
+        """Schedule *callback* on the loop unless one is already scheduled; false if the thread is blocked."""
 
         def come_to_it() -> None:
             self._called_s = None
@@ -80,38 +80,38 @@ class Loop:
         return self._clock.now_s - self._called_s < _BLOCKED_S
 
     def resolve(self, future: Wait) -> None:
-        """Let who awaits *future* go on, if anybody still does; from whatever thread."""
+        """Resolve *future*, from any thread, unless it is done already."""
 
         def settle() -> None:
             if not future.done():
                 future.set_result(None)
 
         if self.is_here:
-            settle()  # they go on in the next round, as if they had been woken there
+            settle()  # the awaiting task continues in the next round, as after a wakeup by the loop
         else:
             self.run(settle)
 
     def new_wait(self) -> Wait:
-        """What a task awaits until it is resolved."""
+        """A future that a task on this loop can await."""
         return self.loop.create_future()  # type: ignore[no-any-return]
 
     @property
     def is_driven_here(self) -> bool:
-        """Whether it stands still while the calling thread waits, although that runs none of its tasks."""
+        """Whether it stands still while the calling thread waits, although no task of it is running here."""
         return False
 
     @property
     def is_closed(self) -> bool:
-        """Whether it never runs again."""
+        """Whether it will never run again."""
         return bool(self.loop.is_closed())
 
     def came_in(self) -> None:
-        """Something comes in from outside, in the next round."""
+        """Note that something comes in from outside, in the next round."""
         self.rounds = -1 if self._is_probing else 0
         self.stir()
 
     def stir(self) -> None:
-        """Something was set in motion; find out when it has come to rest."""
+        """Note that something was woken; find out when the loop has come to rest."""
         self.notice()
         self.is_dry = self.is_closed
         self._thread = MovingThread(self._thread_id, self._clock, self._clock.now_s)
@@ -125,7 +125,7 @@ class Loop:
         self.rounds += 1
         self._is_probing = False
         self._on_round(self)
-        if self._is_probing:  # something came in
+        if self._is_probing:  # the callback let something come in
             return
         if self._has_more_to_do():
             self._is_probing = True
@@ -143,7 +143,7 @@ class Loop:
 
     @property
     def polling_thread(self) -> int | None:
-        """The thread of a loop that goes round and round and does nothing new."""
+        """The loop's thread if the loop only polls; else ``None``."""
         return self._thread_id if self.is_dry and self._spins >= _MAX_SPINS else None
 
     @property
@@ -151,14 +151,14 @@ class Loop:
         return not self.is_dry and self.loop.is_running()
 
     def look(self) -> None:
-        """A loop whose thread is stuck in a blocking call, or computes, is not waited for."""
+        """Treat the loop as dry if its thread is stuck in a blocking call, or computes."""
         if self.is_busy:
             self.notice()
             self.is_dry = self._thread.is_at_rest()
 
 
 class TrioLoop(Loop):
-    """The same for a run of trio's, which tells before each round whether anything is left to do."""
+    """The same for a run of trio, whose instruments report before each wait whether anything is ready."""
 
     def __init__(
         self,
@@ -177,7 +177,7 @@ class TrioLoop(Loop):
 
     @property
     def is_driven_here(self) -> bool:
-        """As the guest of another loop, or of pytest, it has rounds when its thread finds the time."""
+        """In guest mode, under another loop or pytest, trio's rounds need the thread that would block."""
         return not self._is_over and self._thread_id == threading.get_ident()
 
     @property
@@ -192,7 +192,7 @@ class TrioLoop(Loop):
         return _TrioWait()
 
     def run(self, callback: Callable[[], object]) -> None:
-        with suppress(RuntimeError), outside():  # over meanwhile
+        with suppress(RuntimeError), outside():  # it has ended meanwhile
             self.loop.run_sync_soon(callback)
 
     def stir(self) -> None:
@@ -203,18 +203,18 @@ class TrioLoop(Loop):
             self.run(int)  # one more round, to find out
 
     def before_io_wait(self, timeout: float) -> None:
-        """As an instrument of trio's: nobody is left to run in this round if it is going to wait."""
+        """trio's instrument hook: if trio is about to wait, no task is ready."""
         if timeout > 0 and not self.is_dry:
             self.is_dry = True
             self.run(self._on_dry)
 
     def after_run(self) -> None:
-        """Likewise: it is over."""
+        """trio's instrument hook: the run has ended."""
         self._is_over = self.is_dry = True
 
 
 class Wait(Protocol):
-    """What a task awaits: a future of asyncio's, or the like of it on trio."""
+    """What a task awaits: a future of asyncio, or its equivalent on trio."""
 
     def done(self) -> bool: ...
 
@@ -225,27 +225,27 @@ class Wait(Protocol):
 
 class _TrioWait:
     def __init__(self) -> None:
-        self._came = sys.modules["trio"].Event()
+        self._event = sys.modules["trio"].Event()
 
     def done(self) -> bool:
-        return bool(self._came.is_set())
+        return bool(self._event.is_set())
 
     def set_result(self, _: None, /) -> None:
-        self._came.set()
+        self._event.set()
 
     def __await__(self) -> Generator[object, object, None]:
-        return self._came.wait().__await__()  # type: ignore[no-any-return]
+        return self._event.wait().__await__()  # type: ignore[no-any-return]
 
 
 def running_loop() -> object:
-    """The event loop that the calling code runs on, or the token of its run of trio's; ``None`` elsewhere."""
+    """The event loop that the calling code runs on, or the token of its trio run; ``None`` if on neither."""
     if is_on_trio():
         return sys.modules["trio"].lowlevel.current_trio_token()
     return asyncio._get_running_loop()  # noqa: SLF001 — in asyncio's __all__
 
 
 async def give_way() -> None:
-    """Let the event loop go on for a round."""
+    """Let the event loop run one round."""
     if is_on_trio():
         await sys.modules["trio"].lowlevel.checkpoint()
     else:

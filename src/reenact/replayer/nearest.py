@@ -1,9 +1,9 @@
-"""What lenient replay answers a call with that the recording does not have in its place.
+"""Finds the recorded call with which lenient replay answers a call that does not match.
 
-An equal call elsewhere in the lane comes first: the agent skipped or swapped something. Otherwise the likest
-call of its kind and name is *lent*: its answer is given, but it may still come itself. A call that was made
-only after outcomes which are still to come has to be liker by half a place. Each call is lent once, so that
-an agent which asks until it likes the answer comes to an end.
+An equal call elsewhere in the lane comes first: the agent skipped or swapped something. Otherwise the most
+similar call of the same kind and name is *lent*: its answer is used, but it may still come itself. A call
+that was recorded after outcomes which are still to come gets a penalty of half a difference. Each call is
+lent only once, so that an agent that repeats a request until it likes the answer comes to an end.
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ from reenact.replayer.source import RecordedCall, ReplaySource
 from reenact.volatile.alignment import family
 
 Compare: TypeAlias = Callable[[RecordedCall, object], tuple[Difference, ...]]
-"""Where a request differs from that of a recorded call, as far as it matters."""
+"""The differences between a request and that of a recorded call, without volatile parts."""
 
 _LOOKED_AT: Final = 40
-"""How many recorded calls are compared at most."""
+"""How many recorded calls to compare at most."""
 _NOT_YET: Final = 0.5
 
 
 class Nearest:
-    """Finds the recorded call that stands in for one that was not recorded."""
+    """Finds the recorded call that answers one that was not recorded."""
 
     def __init__(self, source: ReplaySource, lanes: Lanes, compare: Compare) -> None:
         self._source = source
         self._lanes = lanes
         self._compare = compare
         self._positions: dict[str | tuple[str, str], int] = {}
-        """By lane, or by type and family: how many of the calls have been taken or lent for sure."""
+        """By lane, or by type and family: how many calls from the start are all taken or lent."""
 
     def to(self, lane: Lane, keys: Sequence[Key], request: object) -> RecordedCall | None:
-        """The call to answer *request* with, whose *keys* these are; ``None`` when there is none left."""
+        """The call with which to answer *request*, which has *keys*; ``None`` if none is left."""
         recorded = self._lanes.expected(lane)
         found = self.equal(recorded, keys) if recorded is not None else None
         if found is None:
@@ -50,37 +50,37 @@ class Nearest:
         return found
 
     def likest(self, lane: Lane, key: Key, request: object) -> RecordedCall | None:
-        """The call of its kind and name, not yet answered, that *request* comes nearest to."""
+        """The most similar call of the same kind and name that is neither taken nor lent."""
         recorded = self._lanes.expected(lane)
         kind = key.type, family(key.name)
-        in_lane = self._open_in(recorded) if recorded is not None else []
-        anywhere = self._open(kind, self._by_kind.get(kind, []))
-        return self._likest(in_lane, kind, request) or self._likest(anywhere, kind, request)
+        in_lane = self._find_open_in(recorded) if recorded is not None else []
+        anywhere = self._find_open(kind, self._by_kind.get(kind, []))
+        return self._find_likest(in_lane, kind, request) or self._find_likest(anywhere, kind, request)
 
     def equal(self, lane: RecordedLane, keys: Sequence[Key]) -> RecordedCall | None:
-        """The first call of *lane* that has not come and is one of *keys*; it is taken now."""
+        """Take the first call of *lane* that was not made yet and has one of *keys*."""
         found = (self._lanes.take_equal(lane, key) for key in keys)
         return next(filter(None, found), None)
 
-    def _open_in(self, lane: RecordedLane) -> list[RecordedCall]:
-        return self._open(lane.name, lane.calls, at_least=0 if lane.is_loose else lane.position)
+    def _find_open_in(self, lane: RecordedLane) -> list[RecordedCall]:
+        return self._find_open(lane.name, lane.calls, at_least=0 if lane.is_loose else lane.position)
 
-    def _open(
+    def _find_open(
         self, place: str | tuple[str, str], calls: list[RecordedCall], *, at_least: int = 0
     ) -> list[RecordedCall]:
-        """The next of *calls*, from that position on, that are neither taken nor lent."""
+        """The next of *calls*, from position *at_least* on, that are neither taken nor lent."""
         position = max(self._positions.get(place, 0), at_least)
         while position < len(calls) and not _is_open(calls[position]):
             position += 1
         self._positions[place] = position
         return list(filter(_is_open, calls[position : position + _LOOKED_AT]))
 
-    def _likest(
+    def _find_likest(
         self, calls: list[RecordedCall], kind: tuple[str, str], request: object
     ) -> RecordedCall | None:
         if not calls:
             return None
-        # What was made before the first outcome that is still to come depends on none that is.
+        # A call made before the first outcome that is still to come cannot depend on a missing outcome.
         until = calls[0].outcome_seq
 
         def apart(call: RecordedCall) -> float:
@@ -102,7 +102,7 @@ def _is_open(call: RecordedCall) -> bool:
 
 
 def distance(places: Iterable[Difference]) -> float:
-    """How far two requests are apart: the number of places, those of similar texts counting for less."""
+    """How much two requests differ: the number of *places*, where similar texts count less than one."""
     return sum(map(_apart, places))
 
 

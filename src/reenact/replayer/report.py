@@ -1,4 +1,4 @@
-"""Turning a mismatch into a divergence a person can act on."""
+"""Describes mismatches as divergences that a person can act on."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from reenact.volatile.alignment import family
 _WORDS: Final = re.compile(r"\w+|[^\w\s]")
 _CANDIDATES: Final = 3
 _LOOKED_AT: Final = 40
-"""How many recorded calls are compared when looking for near ones."""
+"""How many recorded calls to compare when searching similar ones."""
 _LEFT_OVER: Final = 20
-"""How many calls that never came are reported one by one."""
+"""How many calls that never came to report one by one."""
 
 
 def mismatch(
@@ -42,15 +42,15 @@ def mismatch(
     volatile: VolatileKeys,
     likeness: RunLikeness,
 ) -> ReplayDivergence:
-    """The call *key* was made in *lane* where the recording has *expected*, or nothing.
+    """The call *key* was made in *lane*, but the recording has *expected* there, or no call.
 
-    *unmade* is an equal call that nobody has made, but that may not come now.
+    *unmade* is an equal recorded call that was not made yet, but may not come now.
     """
     observed = Observed(key.type, _observed_data(key, request))
     what = name_call(key.type, key.name)
     asked = "what a model is asked" if key.type == "llm_request" else what
-    candidates = _near(source, key, request, expected, volatile)
-    moved = _note_move(source, lane, unmade) if unmade is not None else ""
+    candidates = _find_candidates(source, key, request, expected, volatile)
+    moved = _explain_move(source, lane, unmade) if unmade is not None else ""
     if expected is None:
         return ReplayDivergence(
             code="nondeterministic_underflow" if key.is_chance else "event_unexpected",
@@ -102,8 +102,8 @@ def mismatch(
     )
 
 
-def _note_move(source: ReplaySource, lane: Lane, unmade: RecordedCall) -> str:
-    """Why a call that was recorded in another task, and not made yet, may not come now."""
+def _explain_move(source: ReplaySource, lane: Lane, unmade: RecordedCall) -> str:
+    """Why an equal call that was recorded in another task may not come now."""
     if unmade.lane == source.lane_name(lane):
         return ""
     in_its_way = next(call for call in source.calls if call.lane == unmade.lane and not call.taken)
@@ -116,7 +116,7 @@ def _note_move(source: ReplaySource, lane: Lane, unmade: RecordedCall) -> str:
 def _is_reordered(
     source: ReplaySource, expected: RecordedCall, request: object, places: tuple[Difference, ...]
 ) -> bool:
-    """Whether both say the same words; where all places are known, what is equal need not be looked at."""
+    """Whether both consist of the same words; if all differences are known, only those are compared."""
     if not places or len(places) >= MAX_DIFFERENCES:
         return _parts(source.request(expected)) == _parts(request)
     pairs = [_find_differing(place.expected, place.observed) for place in places]
@@ -126,14 +126,14 @@ def _is_reordered(
 
 
 def _find_differing(expected: object, observed: object) -> tuple[object, object]:
-    """Two long texts may differ in one word: the words of all the rest would take most of the time."""
+    """Only the differing parts of two texts: long texts may differ in one word, and counting all is slow."""
     if isinstance(expected, str) and isinstance(observed, str):
         return differing_parts(expected, observed)
     return expected, observed
 
 
 def _parts(value: object) -> Counter[str]:
-    """The words of all that *value* holds, in whatever order."""
+    """The words in *value* and how often each occurs."""
     found: Counter[str] = Counter()
     left = [value]
     while left:
@@ -149,7 +149,7 @@ def _parts(value: object) -> Counter[str]:
 
 
 def describe_unplaced(key: Key, request: object) -> ReplayDivergence:
-    """The call *key* was made by code that belongs to no run, while several are open."""
+    """The call *key* was made by code that belongs to no run while several runs are open."""
     return ReplayDivergence(
         code="event_unexpected",
         detail=f"{name_call(key.type, key.name)} was called by a thread that belongs to no run while several "
@@ -160,7 +160,7 @@ def describe_unplaced(key: Key, request: object) -> ReplayDivergence:
 
 
 def came_early(source: ReplaySource, call: RecordedCall, earlier_seq: int, lane: Lane) -> ReplayDivergence:
-    """*call* came where one is still to come that the recorded run had the outcome of by then."""
+    """*call* came before an earlier call whose outcome the recorded run already had by then."""
     earlier = source.by_seq[earlier_seq]
     return ReplayDivergence(
         code="event_unexpected",
@@ -174,9 +174,9 @@ def came_early(source: ReplaySource, call: RecordedCall, earlier_seq: int, lane:
 
 
 def left_over(source: ReplaySource) -> list[ReplayDivergence]:
-    """The recorded calls that never came and for which no other did.
+    """The recorded calls that never came and answered no other call.
 
-    One that was still under way when the recorded run ended need not come.
+    A call without an outcome when the recorded run ended need not come.
     """
     missing = [call for call in source.calls if not call.taken and not call.lent and call.outcome_seq]
     found = [
@@ -197,7 +197,7 @@ def left_over(source: ReplaySource) -> list[ReplayDivergence]:
 
 
 def _explain_stray(lane: str) -> str:
-    """Whose call it was, if not that of anything which the run began."""
+    """A hint if the call was made by code that the run had not started."""
     if not lane.startswith(f"{LaneName(lane).process}~"):
         return ""
     return (
@@ -207,9 +207,9 @@ def _explain_stray(lane: str) -> str:
 
 
 def differing_end(source: ReplaySource, error: BaseException | None) -> list[ReplayDivergence]:
-    """Whether both runs ended with an error, and of the same class.
+    """A divergence if only one run ended with an error, or with errors of different classes.
 
-    Unknown where the recording broke off; and where the first lane is replayed elsewhere, so is the end.
+    None if the recording broke off, or if another process replays the root lane and compares the end.
     """
     if not source.is_ours(ROOT):
         return []
@@ -237,11 +237,11 @@ def differing_end(source: ReplaySource, error: BaseException | None) -> list[Rep
 def differing_tasks(
     source: ReplaySource, ends: list[tuple[str, str]], likeness: RunLikeness
 ) -> list[ReplayDivergence]:
-    """Where the tasks of one function came to something else than the recorded ones.
+    """A divergence for each function whose tasks ended differently from the recorded ones.
 
-    They are told by their function, for another task around them gives them other lanes; where it was started
-    more or less often, the outermost of them is compared. What they returned may hold generated names or
-    secrets, which a digest hides: there only whether they returned is compared.
+    Tasks are grouped by function, because one more task around them changes their lanes. If a function ran
+    more or less often, only its outermost task is compared. If results may contain generated names or
+    secrets, their digests cannot be compared, only whether the tasks returned.
     """
     is_exact = not likeness.renamed
     recorded, found = _by_function(source.ends, is_exact), _by_function(ends, is_exact)
@@ -273,7 +273,7 @@ def _by_function(ends: list[tuple[str, str]], is_exact: bool) -> dict[str, dict[
     found: dict[str, dict[str, str]] = {}
     for lane, how in ends:
         function, outcome = _read_end(how, is_exact)
-        if outcome:  # else it is a library's
+        if outcome:  # a library's task has none
             found.setdefault(function, {})[lane] = outcome
     return found
 
@@ -301,7 +301,7 @@ def _describe_end(outcomes: Counter[str]) -> str:
 def differing_output(
     source: ReplaySource, text: bytes, digest: str, likeness: RunLikeness
 ) -> list[ReplayDivergence]:
-    """The final output is compared where both runs have one."""
+    """A divergence if both runs have a final output and these differ."""
     seq = len(source.reader)
     event = _event(source, seq)
     recorded = event["data"] if event["type"] == "run_end" else {}
@@ -326,7 +326,7 @@ def differing_output(
 
 
 def never_answered(source: ReplaySource, call: RecordedCall, lane: Lane) -> ReplayDivergence:
-    """The recorded caller went away before there was an answer; this one is still waiting."""
+    """The recorded caller stopped waiting before there was an answer; this one still waits."""
     how = "was cancelled by its caller" if call.outcome_seq else "never ended, the recording broke off"
     waited_s = (call.ended_ms - call.made_ms) / 1000
     return ReplayDivergence(
@@ -341,7 +341,7 @@ def never_answered(source: ReplaySource, call: RecordedCall, lane: Lane) -> Repl
 
 
 def read_on(source: ReplaySource, call: RecordedCall, lane: Lane) -> ReplayDivergence:
-    """The recorded reader left the stream half-way; this one reads on."""
+    """The recorded reader stopped before the end of the stream; this one reads on."""
     return ReplayDivergence(
         code="event_unexpected",
         detail=f"{name_call(call.type, call.name)}: the stream is read further than it was recorded",
@@ -359,7 +359,7 @@ def name_call(event_type: str, name: str) -> str:
 
 
 def _describe(source: ReplaySource, call: RecordedCall) -> str:
-    """A recorded call, with what a change of state is about: it has no name of its own."""
+    """A recorded call; a state change, which has no name, with its subject."""
     what = name_call(call.type, call.name)
     if call.type != "state_mutation":
         return what
@@ -393,29 +393,29 @@ def _event(source: ReplaySource, seq: int) -> dict[str, Any]:
 
 
 def _request_path(call: RecordedCall) -> str:
-    """Where a call's event holds what was asked."""
+    """The JSON path of the request in a call's event."""
     if call.is_instant:
         return "$.data"
     return "$.data.args" if call.type == "tool_call" else "$.data.request"
 
 
 def _are_within_texts(places: tuple[Difference, ...]) -> bool:
-    """Whether what differs may be a small part of what stands there."""
+    """Whether the difference may be a small part of a text."""
     return any(isinstance(place.expected, str) and isinstance(place.observed, str) for place in places)
 
 
 def _name_members(event_type: str, name: str) -> dict[str, str]:
-    """The fields of an event that make up a call's name."""
+    """The fields of an event that form a call's name."""
     if event_type == "tool_call":
         return {"tool": name}
     source, _, key = name.partition("/")
     return {"source": source, "key": key}
 
 
-def _near(
+def _find_candidates(
     source: ReplaySource, key: Key, request: object, expected: RecordedCall | None, volatile: VolatileKeys
 ) -> tuple[Candidate, ...]:
-    """Recorded calls of the same name around *expected*, nearest first, and of equals those still to come."""
+    """Recorded calls of the same name near *expected*, most similar first; of equals, those not yet made."""
     same = source.named(key.type, key.name)
     middle = bisect_left(same, expected.seq, key=lambda call: call.seq) if expected is not None else 0
     compared = [

@@ -1,6 +1,6 @@
-"""The recorded run as replay sees it: calls with their outcomes, by lane, and a strict cursor over all.
+"""The index of a recorded run for replay: calls with their outcomes, and a strict cursor over all events.
 
-Indexing reads the head of each event only; payloads are decoded when their call comes.
+Indexing reads only the head of each event; a payload is decoded when its call comes.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from reenact.formats.capture import (
     ENDED,
     FIRED,
     JOINED,
+    PRINTED,
     PUT,
     STILL_RUNNING,
     TOOK,
@@ -41,11 +42,11 @@ from reenact.volatile.beside import NAMED, is_of_hosts
 _NETWORK: Final = "network/"
 _PROBE: Final = "network/CONNECT tcp://"
 _NOT_MATCHED: Final = ("callId", "error", "lane", "parent", "value", "valueHash")
-"""What the event of an instant says beside its request."""
+"""The fields of an instant's event that are not part of its request."""
 
 
 class Act:
-    """What a task did between two events: ended, put items into queues, took locks, or its timer went off."""
+    """What a task did between two events: it ended, put items into a queue, took a lock, or a timer fired."""
 
     __slots__ = ("is_cancelled", "joined", "left", "seq", "what")
 
@@ -53,15 +54,15 @@ class Act:
         self, seq: int, what: str, count: int, *, joined: int | None = None, is_cancelled: bool = False
     ) -> None:
         self.is_cancelled = is_cancelled
-        """The end of a task that was cancelled."""
+        """Whether it is the end of a cancelled task."""
         self.joined = joined
-        """So many rounds of its event loop before it something else came in; ``None`` if all was at rest."""
+        """How many rounds of its event loop after the previous one it came; ``None`` if all was at rest."""
         self.seq = seq
-        """The event before which it came."""
+        """The number of the event before which it happened."""
         self.what = what
         """The lane's name and what it did, as recorded."""
         self.left = count
-        """How often it is still to come."""
+        """How many times it is still to happen."""
 
     @property
     def lane(self) -> str:
@@ -72,7 +73,7 @@ LaneTest: TypeAlias = Callable[[str], bool]
 
 
 def every_lane(_name: str) -> bool:
-    """All of a capture is replayed in one place."""
+    """For a replay of the whole capture in one process."""
     return True
 
 
@@ -85,7 +86,7 @@ _decode: Final = msgspec.json.Decoder().decode
 
 
 class RecordedCall:
-    """One recorded call, or instant, and where its outcome is."""
+    """One recorded call or instant, and the number of its outcome's event."""
 
     __slots__ = (
         "beside",
@@ -116,41 +117,41 @@ class RecordedCall:
         self.seq = head.seq
         self.type = head.type
         self.name = name
-        """The tool's name; source and key of a value from outside; empty for a model call."""
+        """The tool's name, or source and key of a value from outside; empty for a model call."""
         self.lane = head.data.lane
         self.parent = head.data.parent
         self.call_id = head.data.callId
         self.is_instant = is_instant
-        """Call and outcome are one event."""
+        """Whether call and outcome are one event."""
         self.request_digest = request_digest
-        """Over the whole request; ``None`` for an instant, whose request is its event's own fields."""
+        """Over the whole request; ``None`` for an instant, whose request is the fields of its event."""
         self.made_ms = head.ts
         self.ended_ms = head.ts
         self.outcome_seq = head.seq if is_instant else 0
-        """0 until the outcome is found, and for ever where the recording broke off before it."""
+        """0 until the outcome is found; stays 0 if the recording broke off before it."""
         self.due_after = self.outcome_seq
-        """The outcome is due when every event up to this one has happened."""
+        """The number of the last event that must happen before the outcome is due."""
         self.is_stream = False
-        """Its answer begins when it is due; its outcome comes when the agent has read it."""
+        """Whether its answer begins when due, while its outcome comes only when the agent has read all."""
         self.opening = sys.maxsize
-        """Streams that became due after the same event began in this order, before the event after it."""
+        """The order in which streams began that became due after the same event."""
         self.joined: int | None = None
-        """So many rounds of the event loop before its outcome something else came in; ``None`` if at rest."""
+        """How many rounds of the event loop after the previous one its outcome came; ``None`` if at rest."""
         self.inline = False
-        """The answer came without the call giving way to the event loop."""
+        """Whether the answer came without the call yielding to the event loop."""
         self.never_ends = not is_instant
-        """The caller went away before there was an answer: cancelled, or the recording broke off."""
+        """Whether there was never an answer: the caller was cancelled, or the recording broke off."""
         self.beside = head.data.beside
-        """What it is, where it is traffic beside the run, which need not come."""
+        """Why it does not belong to the run, so that it need not come; empty if it does."""
         self.is_background = head.data.background
         self.taken = False
         self.may_write = head.type == "tool_call" or name.startswith("process/")
         """Whether it may have changed files."""
         self.lent = False
-        """Lenient replay has answered a call with it that was not recorded."""
+        """Whether lenient replay has answered an unmatched call with it."""
 
     def end(self, head: EventHead) -> None:
-        """*head* is this call's outcome."""
+        """Set the outcome from the head of its event."""
         data = head.data
         self.outcome_seq = head.seq
         self.ended_ms = head.ts
@@ -173,12 +174,11 @@ def _refuse_unfaithful(manifest: CaptureManifest, path: str | Path) -> None:
 
 
 class ReplaySource:
-    """A capture opened for replay; raises at once where it is missing, damaged or not replayable.
+    """A capture opened for replay; raises at once if it is missing, damaged or not replayable.
 
-    Calls of lanes that are not *is_ours* are as if they were not there. *root* is the lane from which those
-    of this process descend. What was asked of *beside_hosts* is beside the run, whatever the capture says.
-    With *runs_programs* those with which the recorded run talked are run again: what else was done with them
-    is as if it was not there.
+    Only the calls of lanes that are *is_ours* are read. *root* is the first lane of this process. Calls to
+    *beside_hosts* do not belong to the run, whatever the capture says. With *runs_programs*, the programs
+    with which the recorded run talked are run again, and the other calls on them are not read.
     """
 
     def __init__(
@@ -196,29 +196,33 @@ class ReplaySource:
         self.beside_hosts = beside_hosts
         self.runs_programs = runs_programs
         self.programs = talking_programs(self.reader) if runs_programs else frozenset()
-        """Programs that are run again, by the id of the call that started them."""
-        self._passed_over: set[str | None] = set()
+        """The ids of the calls that started programs which are run again."""
+        self._skipped_ids: set[str | None] = set()
         self.calls: list[RecordedCall] = []
         """All calls and instants, in recorded order."""
         self.beside: list[RecordedCall] = []
-        """Calls beside the run; they are not among the others."""
+        """Calls beside the run; they are not in :attr:`calls`."""
         self.by_seq: dict[int, RecordedCall] = {}
-        """The call to which the event of that number belongs, be it the call or its outcome."""
+        """By the number of an event: the call of which it is the call event or the outcome."""
         self.times_ms: list[int | float] = []
+        self._later_ms: dict[int, int] = {}
+        """By the number of an event that an update recorded: how much later than its time it was."""
         self.acts: dict[int, list[Act]] = {}
-        """By the number of an event: what came between the one before and this one, in its order."""
+        """By the number of an event: what tasks did between the event before and this one, in order."""
+        self.prints: list[tuple[str, int]] = []
+        """The lanes that took turns in printing, and how many pieces each printed in a row."""
         self.ends: list[tuple[str, str]] = []
-        """The lanes of tasks that were over, and what came of them."""
+        """The lanes of tasks that ended, and how."""
         stand_ins = self.reader.manifest.standIns
         self.has_deadlines = stand_ins is not ABSENT and stand_ins.deadlines is True
-        """Whether it is known which deadlines passed."""
+        """Whether the capture records which deadlines passed."""
         self.fork = self.reader.manifest.fork
         ordered = ABSENT if self.fork is ABSENT else self.fork.ordered
         self.ordered_until = sys.maxsize if ordered is ABSENT else ordered
-        """The last event up to which it is known what the agent's own tasks did, and deadlines."""
+        """The last event up to which the capture records what the agent's tasks did, and deadlines."""
         self._cursor = 1
         self._has_old_env_reads = stand_ins is not ABSENT and "environ" in stand_ins.sources
-        """Reads of the environment were ``nondeterministic`` events once; they are matched as state."""
+        """In old captures reads of the environment are ``nondeterministic`` events; match them as state."""
         self._index()
 
     # The seed's contract: a strict cursor over the events
@@ -227,11 +231,11 @@ class ReplaySource:
         return self.reader.manifest
 
     def peek(self) -> CaptureEvent | None:
-        """The next event, left where it is."""
+        """The next event, without advancing the cursor."""
         return self.reader.event(self._cursor) if self.remaining() else None
 
     def next(self, expected_type: str) -> CaptureEvent | None:
-        """The next event if it is of *expected_type*; nothing is ever skipped to find one."""
+        """Take the next event if it is of *expected_type*; never skips an event to find one."""
         event = self.peek()
         if event is None or type(event).__struct_config__.tag != expected_type:
             return None
@@ -239,13 +243,13 @@ class ReplaySource:
         return event
 
     def remaining(self) -> int:
-        """How many events the cursor has not passed."""
+        """How many events are left for the cursor."""
         return len(self.reader) + 1 - self._cursor
 
     # What the engine needs
 
     def lane_name(self, lane: Lane) -> str:
-        """What a live *lane* is called in the capture, by its place."""
+        """The name of a live *lane* in the capture, by its position."""
         return lane.name_under(self.root)
 
     def data(self, seq: int) -> dict[str, Any]:
@@ -254,7 +258,7 @@ class ReplaySource:
         return data
 
     def request(self, call: RecordedCall) -> Any:
-        """What the call asked, whole."""
+        """The whole request of *call*."""
         data = self.data(call.seq)
         if call.is_instant:
             if call.type != "nondeterministic" and "key" in data:
@@ -271,12 +275,12 @@ class ReplaySource:
         return self._by_name.get((event_type, name), [])
 
     def has_asked_here(self, call_name: str) -> bool:
-        """Whether a server of this machine was asked so, at whichever port, as *call_name* asks one."""
+        """Whether the recorded run asked a server of this machine the same as *call_name*, on any port."""
         return _place_asked(call_name) in self._places_asked
 
     @cached_property
     def probed(self) -> frozenset[str]:
-        """To where connections were recorded that carried nothing: hosts and ports."""
+        """The hosts and ports of recorded probes."""
         names = (call.name for call in self.calls if call.name.startswith(_PROBE))
         return frozenset(name.removeprefix(_PROBE) for name in names)
 
@@ -294,10 +298,15 @@ class ReplaySource:
         return found
 
     def blob_digests(self) -> Iterator[str]:
-        """Every blob that the events refer to."""
+        """The digests of all blobs that the events refer to."""
         for line in self.reader.lines():
             if b'"$blob"' in line:
                 yield from blobs_in(_decode(line)["data"])
+
+    def happened_ms(self, seq: int) -> float:
+        """When the event *seq* really was, where that is not what its time says."""
+        pause_ms = 0 if self.fork is ABSENT else self.fork.pause_before_ms(seq)
+        return self.times_ms[seq - 1] + self._later_ms.get(seq, 0) + pause_ms
 
     def _index(self) -> None:
         open_calls: dict[str, RecordedCall] = {}
@@ -306,16 +315,18 @@ class ReplaySource:
             head = self._head(number, line)
             if (head.captureId, head.runId) != (manifest.captureId, manifest.runId):
                 self.reader.event(number)
-                raise self._misplaced(number, "$.runId", manifest.runId, head.runId)
+                raise self._misplaced_error(number, "$.runId", manifest.runId, head.runId)
             if head.seq != number:
-                raise self._misplaced(number, "$.seq", number, head.seq)
+                raise self._misplaced_error(number, "$.seq", number, head.seq)
             self.times_ms.append(head.ts)
+            if head.laterMs:
+                self._later_ms[number] = head.laterMs
             if head.order and number <= self.ordered_until:
                 self._index_order(head)
             if not head.data.derived:
                 self._index_event(head, open_calls)
         if self.beside:
-            self._take_back_busy()
+            self._move_busy_back()
 
     def _index_order(self, head: EventHead) -> None:
         for told in head.order:
@@ -324,7 +335,7 @@ class ReplaySource:
                 self.acts.setdefault(head.seq, []).append(act)
 
     def _read_act(self, seq: int, told: str) -> Act | None:
-        """``None`` for what is told of others' lanes, or in words of a later version."""
+        """Parse one entry of a recorded order; ``None`` for other processes' lanes and unknown entries."""
         outcome = ""
         lane, mark, how = told.partition(ENDED)
         if mark:
@@ -332,8 +343,13 @@ class ReplaySource:
             function, _, outcome = how.rpartition(" ")
             if function and self.is_ours(lane):
                 self.ends.append((lane, how))
+        elif PRINTED in told:
+            lane, _, count = told.partition(PRINTED)
+            if self.is_ours(lane):
+                self.prints.append((lane, _number(count, 1)))
+            return None
         elif told.endswith(STILL_RUNNING):
-            lane = told.removesuffix(STILL_RUNNING)  # it may end when all else has happened
+            lane = told.removesuffix(STILL_RUNNING)  # it may end after all else has happened
         elif FIRED in told:
             lane = told.partition(FIRED)[0]
             if not self.has_deadlines or not self.is_ours(lane):
@@ -359,7 +375,7 @@ class ReplaySource:
         try:
             head = read_head(line)
         except (msgspec.DecodeError, RecursionError) as error:
-            # The exact reading says what is wrong, unless it takes what cannot be replayed.
+            # The full reader raises a precise error; unless it accepts what cannot be replayed.
             self.reader.event(number)
             raise FormatError(str(error), file=self.reader.events_file, line=number) from None
         if head.version != VERSION:
@@ -368,7 +384,7 @@ class ReplaySource:
             raise FormatError(reason, file=self.reader.events_file, line=number, json_path="$.version")
         return head
 
-    def _misplaced(self, number: int, json_path: str, expected: object, found: object) -> FormatError:
+    def _misplaced_error(self, number: int, json_path: str, expected: object, found: object) -> FormatError:
         reason = f"the event belongs elsewhere: expected {expected}, found {found}; copy the capture again"
         return FormatError(reason, file=self.reader.events_file, line=number, json_path=json_path)
 
@@ -377,8 +393,8 @@ class ReplaySource:
         is_instant = head.type == "state_mutation" or (head.type == "nondeterministic" and call_id is None)
         if call_id is None and not is_instant:
             return
-        if self.programs and (self._is_with_program(head) or call_id in self._passed_over):
-            self._passed_over ^= {call_id}  # the call, then its outcome
+        if self.programs and (self._is_with_program(head) or call_id in self._skipped_ids):
+            self._skipped_ids ^= {call_id}  # the call, then its outcome
             return
         call = open_calls.pop(call_id, None) if call_id is not None and not is_instant else None
         if call is not None:
@@ -398,12 +414,12 @@ class ReplaySource:
             self.by_seq[head.seq] = call
 
     def _is_with_program(self, head: EventHead) -> bool:
-        """Whether something is done with a program that is run again, or it is looked whether it listens."""
+        """Whether it is a call on a program that is run again, or a probe of this machine."""
         is_probe = _name(head).startswith(_PROBE) and _is_asked_here(str(head.data.key))
         return head.data.program in self.programs or is_probe
 
-    def _take_back_busy(self) -> None:
-        """A thread that asked a model or a tool was not a library's own: all it did belongs to the run."""
+    def _move_busy_back(self) -> None:
+        """Move calls back into the run if their thread called a model or a tool: no library's thread does."""
         busy = {call.lane for call in self.calls if call.type in ("llm_request", "tool_call")}
         lanes = {call.lane for call in self.beside if call.is_background}
         shared = {lane for lane in lanes if any(LaneName(other).is_within(lane) for other in busy)}
@@ -419,7 +435,7 @@ class ReplaySource:
 
 
 def talking_programs(reader: CaptureReader) -> frozenset[str]:
-    """The programs with which the recorded run talked over sockets, by the id of the call that began each."""
+    """The ids of the calls that started programs with which the recorded run talked over sockets."""
     marked = (_decode(line)["data"] for line in reader.lines() if b'"talks":true' in line)
     return frozenset(str(data.get("program")) for data in marked if data.get("talks") is True)
 
@@ -451,12 +467,12 @@ def _request_digest(data: EventHeadData) -> bytes:
 
 
 def instant_digest(request: dict[str, object]) -> bytes:
-    """What identifies an instant."""
+    """The digest of an instant's request, which identifies it."""
     return sha256(encode_clean(request)).digest()
 
 
 def _place_asked(call_name: str) -> tuple[str, str]:
-    """Method and path of an HTTP call."""
+    """The method and path of an HTTP call."""
     method, _, url = call_name.partition(" ")
     return method, url.partition("://")[2].partition("/")[2].partition("?")[0]
 

@@ -1,4 +1,4 @@
-"""A crossing that is answered from the recording: it waits for its outcome's turn and hands it out."""
+"""The steps of a replayed run: each waits for its outcome's turn and returns the recorded answer."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from reenact.workspace.replaying import WorkspaceReplay
 OnUnmatched: TypeAlias = Literal["error", "empty", "live"]
 _decode: Final = msgspec.json.Decoder().decode
 _ANSWERS: Final = {"tool_call": "result", "llm_request": "response", "nondeterministic": "value"}
-"""By the call's type: the member of its outcome that holds the answer."""
+"""By the type of a call: the member of its outcome that holds the answer."""
 
 
 class Replayer(Protocol):
-    """What a step needs of the run that it belongs to."""
+    """The part of the engine that a step needs."""
 
     source: ReplaySource
     turns: Turns
@@ -35,33 +35,33 @@ class Replayer(Protocol):
     on_unmatched: OnUnmatched
 
     def keys(self, key: Key, request_text: bytes) -> list[Key]:
-        """*key* and, where rules are about such calls, the key without volatile parts."""
+        """*key* and, if a rule applies to such calls, the key without volatile parts."""
 
     def find_equal(self, lane: Lane, keys: Sequence[Key]) -> RecordedCall | None:
-        """The recorded call with one of *keys* that may come now, the nearest first."""
+        """The nearest recorded call that has one of *keys* and may come now; it is taken."""
 
     def stand_in(
         self, lane: Lane, key: Key, request_text: bytes, call: Call | None = None
     ) -> RecordedCall | ReplayDivergence:
-        """Report a call that is none of the recorded ones; in lenient replay another may stand in for it."""
+        """Report a call that matches no recorded one; in lenient replay another may answer it."""
 
     def set_aside(self, call: RecordedCall, lane: Lane) -> list[int]:
-        """What happened inside a call that is now served from the recording will not happen again."""
+        """Mark the calls nested in an answered call as taken; returns the numbers of their events."""
 
     def go_live(self, call: Call) -> str:
-        """Let *call* happen; returns the id under which what it does inside is known."""
+        """Let *call* be made for real; returns an id for the calls nested in it."""
 
     def diverge(self, divergence: ReplayDivergence) -> None:
-        """Latch *divergence*; strict replay raises it."""
+        """Keep *divergence*; strict replay raises it."""
 
     def refuse_when_over(self, event_type: str, name: str) -> None:
-        """Raise where the run is over, and its caller was left behind."""
+        """Raise if the run is over: code that it started is still running."""
 
     def compare_files(self, recorded: RecordedCall, lane: Lane) -> None:
-        """Report where the files are not as they were before a call."""
+        """Report if the files are not as they were before the recorded call."""
 
     def change_files(self, recorded: RecordedCall) -> None:
-        """Do to the files what an answered call did."""
+        """Repeat the changes of an answered call in the files."""
 
 
 def diverged(divergence: ReplayDivergence) -> Diverged:
@@ -70,7 +70,7 @@ def diverged(divergence: ReplayDivergence) -> Diverged:
 
 
 class EarlyMatch:
-    """A call that equals a recorded one of another lane before which others have to be made."""
+    """A call that equals a recorded one of another lane, which must make other calls first."""
 
     def __init__(
         self, engine: Replayer, lane: Lane, key: Key, request_text: bytes, call: Call | None
@@ -84,12 +84,12 @@ class EarlyMatch:
         self.recorded: RecordedCall | None = None
 
     def try_again(self) -> bool:
-        """Whether the call may come now; it is taken then."""
+        """Take the recorded call if it may come now; returns whether it may."""
         self.recorded = self._engine.find_equal(self._lane, self._keys)
         return self.recorded is not None
 
     def settle(self) -> RecordedCall | None:
-        """What the call is, after all; where it is none of the recorded ones, raises or is ``None``."""
+        """The recorded call that answers this one; if there is none, raises or returns ``None``."""
         found = self.recorded or self._engine.stand_in(self._lane, self._key, self._text, self.call)
         if isinstance(found, ReplayDivergence):
             if found.answered is None:
@@ -100,7 +100,7 @@ class EarlyMatch:
 
 
 class ReplayStep:
-    """A crossing answered from the recording; live only where a tool may pass through."""
+    """A step that is answered from the recording; live only if a tool is passed through."""
 
     __slots__ = (
         "_data",
@@ -128,7 +128,7 @@ class ReplayStep:
         is_live: bool = False,
         early: EarlyMatch | None = None,
     ) -> None:
-        """*early* finds out what *recorded* is where that is not known yet."""
+        """*early* finds the recorded call later, if it is not known yet."""
         self._engine = engine
         self._early = early
         self._lane = lane
@@ -146,10 +146,10 @@ class ReplayStep:
         self.facts: dict[str, object] = {}
         self._data: dict[str, object] = {}
         self._pieces: list[object] | None = None
-        """Where they have names of this run's; the recorded ones otherwise."""
+        """The pieces with the names of this run; ``None`` if the recorded ones are used."""
 
     def answer_unmatched(self, call: Call) -> None:
-        """Be the step of a call that no recorded one is alike."""
+        """Become the step of a call that matches no recorded one."""
         self._is_unmatched, self._is_plain = True, True
         if self._engine.on_unmatched == "live":
             self.live, self.call_id = True, self._engine.go_live(call)
@@ -183,16 +183,16 @@ class ReplayStep:
             self._take(await self._engine.turns.turn(self._recorded, self._lane))
 
     def mark_sent(self) -> None:
-        """A live call in replay is not recorded."""
+        """Nothing to do: a live call in replay is not recorded."""
 
     def begin(self, leave: Callable[[], None]) -> None:
-        """Nor is a stream."""
+        """Nothing to do: a live stream in replay is not recorded."""
 
     def piece(self, value: object) -> None:
-        """Nor are its pieces."""
+        """Nothing to do: a live stream in replay is not recorded."""
 
     def give_up(self, error: Exception) -> None:
-        """There is nothing to give up."""
+        """Nothing to do: nothing is recorded."""
 
     def pieces(self) -> Iterator[object]:
         for piece in self._recorded_pieces():
@@ -209,7 +209,7 @@ class ReplayStep:
         self._end_of_pieces()
 
     def _rename_piece(self, piece: object) -> object:
-        """A piece that is no text may answer what was said since the stream began, as a process does."""
+        """Rename a piece that is not text now: it may answer later input, as the output of a process does."""
         return piece if isinstance(piece, str | bytes) else self._engine.likeness.renamed_now(piece)
 
     def _recorded_pieces(self) -> list[object]:
@@ -242,7 +242,7 @@ class ReplayStep:
         self._give()
 
     def _give(self) -> None:
-        """Hand out what the outcome's data say, or raise it."""
+        """Set the answer from the outcome's data, or raise the recorded error."""
         recorded, data = self._recorded, self._data
         if "error" in data and not recorded.is_stream:
             self._raise_recorded_error()
@@ -261,7 +261,7 @@ class ReplayStep:
         return from_json(self._engine.source.reader.resolve(stored)) if stored is not None else None
 
     def _rename(self) -> None:
-        """Answer with the names of this run; what is coded cannot be, and is given plain."""
+        """Put the names of this run into the answer; then its encoded form (``exact``) cannot be used."""
         likeness = self._engine.likeness
         answer, pieces = self.answer, self._payload("pieces")
         likeness.look_through([answer, pieces])
@@ -281,7 +281,7 @@ class ReplayStep:
 
 
 class BesideStep(ReplayStep):
-    """An answer that has no turn: it neither waits nor is waited for."""
+    """A step of a call beside the run: it has no turn, and no other call waits for it."""
 
     __slots__ = ()
 
@@ -299,7 +299,7 @@ class BesideStep(ReplayStep):
             yield piece
 
     def close(self, error: BaseException | None) -> None:
-        """No event of the run's has happened."""
+        """Nothing to do: it is no event of the run."""
 
 
 def _size(pieces: list[object] | None) -> int:

@@ -1,18 +1,17 @@
-"""Delivering recorded outcomes in recorded order, so that races and completion order repeat.
+"""Delivers recorded outcomes in recorded order, so that races and completion order repeat.
 
-An outcome's turn has come when every event recorded before it has happened and what the last delivery
-set in motion has come to rest: event loops have run dry, threads have reached their next call or their
-end. What the agent's own tasks do among themselves, ending, putting items into queues, taking locks, is part
-of that order: a thread does it when its turn has come. So is time: a timer that went off in the recording
-goes off in its turn, and at once; one that did not go off does not, as long as anything recorded is still to
-come.
+An outcome's turn has come when every event before it has happened and everything that the last delivery has
+woken is at rest: event loops have nothing ready, threads have reached their next call or their end. The
+*acts* of the agent's tasks (ending, putting items into queues, taking locks) are part of the order: a thread
+does them in its turn. So are timers: a timer that fired in the recording fires in its turn, without waiting;
+one that did not fire does not, as long as anything recorded is still to come.
 
-What came in on an event loop before it was at rest again comes in as many rounds of the loop later as then.
+If something came in on an event loop before the loop was at rest, it comes in after the same number of the
+loop's rounds.
 
-That is a preference, not a condition. Where an earlier event does not come although it was waited
-for as long as the recording took to reach it, and a little longer, it is passed over and noted; the call
-that was waiting is answered. Nobody waits for ever, and a synchronous call on an event loop's own thread
-does not wait at all.
+Recorded order is a preference, not a condition. If an earlier event does not come within the time that the
+recording took to reach it, plus a grace, it is skipped and noted, and the waiting call is answered. Nothing
+waits for ever, and a synchronous call on an event loop's own thread does not wait at all.
 """
 
 from __future__ import annotations
@@ -43,31 +42,31 @@ from reenact.replayer.timeline import LOOKED_AHEAD, Timeline, is_handed, is_slee
 from reenact.replayer.waiters import ActWaiter, EarlyCall, LoopWaiter, ThreadWaiter, Timer, Waiter
 
 _COMPUTING_S: Final = 1.0
-"""How much longer while some thread still runs."""
+"""How much longer to wait for a late event while some thread still runs."""
 _WORKING_S: Final = 0.5
-"""How much longer for what a task does that has begun and is not over; half of it after each that did not."""
+"""How much longer to wait for an act of a running task; halved after each act that did not come."""
 _EARLY_S: Final = 0.25
-"""How long a call that came too early is kept waiting while nothing else happens."""
+"""How long a call that came too early waits while nothing else happens."""
 _MOST_MISSED_ACTS: Final = 8
-"""After so many that did not come none is waited for: the agent's tasks are others than they were."""
+"""After this many acts that did not come, none is awaited: the agent's tasks are not the recorded ones."""
 _CLIENT_S: Final = 0.02
-"""How long a program that is not ours gets, at most, to take one answer before the next one comes."""
+"""How long another program gets, at most, to process one answer before the next one."""
 _OVERTAKING: Final = 512
-"""So many things of the recording are looked at for who overtook whom."""
+"""How many recorded items to search for a thread that overtook another."""
 _IDLE_S: Final = 2.0
-"""How long nothing has to happen before a timer goes off that did not in the recording."""
+"""How long nothing must happen before a timer fires that did not fire in the recording."""
 _MOST_EXTRA_SLEEPS: Final = 10
-"""So many in a row, that were not recorded, take no time: who sleeps more often is waiting for something."""
+"""This many unrecorded sleeps in a row take no time; a task that sleeps more often waits for something."""
 _INTERRUPTED_S: Final = 10.0
-"""How long a run that was interrupted has to clean up before it is interrupted again."""
+"""How long an interrupted run may clean up before it is interrupted again."""
 _LOOK_S: Final = 0.001
 _ROUND_S: Final = 0.005
 _ASKED_ROUNDS: Final = 20
-"""So long time goes on after a thread has asked whether it may give up; it asks again before that."""
+"""How many rounds the ticker goes on after a thread asked whether it may give up; it asks again sooner."""
 
 
 class Turns:
-    """The order of a recorded run and who is waiting for what."""
+    """Decides when each call, act and timer of a replay has its turn."""
 
     def __init__(
         self,
@@ -83,68 +82,68 @@ class Turns:
         timed_until: int = sys.maxsize,
         longest_gap_s: float = math.inf,
     ) -> None:
-        """*is_causal*: no lane tells what had to come before a call, so all that had ended had to.
+        """*is_causal*: lanes say nothing about order, so a call needs all calls that had ended before it.
 
-        *is_running* says of a recorded lane whether it has begun here and is not over, *progress_of* how many
-        calls and tasks it has begun. When timers went off is told for the events up to *timed_until*. No
-        event is waited for longer than *longest_gap_s* because it came so late in the recording.
+        *is_running* says whether a recorded lane has begun here and has not ended, *progress_of* how many
+        calls and tasks it has started. The recording has timers up to the event *timed_until*. A long gap
+        before a recorded event makes replay wait for it no longer than *longest_gap_s*.
         """
         self._timed_until = timed_until
         self._is_free = False
-        """Whether an outcome is due at once: what was recorded before it may never come."""
+        """Whether every outcome is due at once, because earlier recorded events may never come."""
         self._is_running = is_running
         self._progress_of = progress_of
         self._working_s = _WORKING_S
         self._is_causal = is_causal
         self.came_early: dict[int, int] = {}
-        """By the number of a call: that of an earlier one which had ended before it, but did not come."""
+        """By the number of a call: an earlier call that had ended before it, but was not made here."""
         self._stall_s = stall_s
         self._on_note = on_note
         self.on_timer: Callable[[str], None] = lambda _name: None
-        """Hears of each timer that is let go off."""
+        """Called with the name of each timer that fires."""
         self._lock = threading.RLock()
         self._clock = PatientClock()
         self._timeline = Timeline(by_seq, times_ms, acts, self._clock, longest_gap_s)
         self._queue: list[tuple[int, int, int, Waiter]] = []
         self._endless: list[Waiter] = []
-        """Calls without a recorded answer: they wait for their caller to go away, as it did before."""
+        """Calls without a recorded answer: they wait until their caller is cancelled, as when recorded."""
         self._acting: list[ActWaiter] = []
         self._timers: dict[str, Timer] = {}
-        """Those that are set, and deadlines that threads wait for."""
+        """By name: the timers that are set, and the deadlines of waiting threads."""
         self._extra_sleeps = 0
-        """How many that were not recorded have ended since the last that was."""
+        """How many unrecorded sleeps have ended since the last recorded item."""
         self._is_settling = False
-        """Whether what a timer has set in motion may still be under way."""
+        """Whether what a timer has woken may still run."""
         self._time_passes = False
-        """Whether timers go off by themselves: the run is another one than it was."""
+        """Whether timers fire by real time, because the run differs from the recorded one."""
         self._missed_acts = 0
         self._early: list[EarlyCall] = []
         self._stirred_s = 0.0
-        """When an event happened last."""
+        """When something happened last."""
         self._moving: dict[Lane | UnseenThread, MovingThread | StartingJob | float] = {}
-        """Threads that run since a delivery or since their start; since when, until one is looked at.
+        """Threads that run since a delivery or their start; the time of that, until they are first examined.
 
-        By their lane; where threads share a loose one, as those do that no seam saw start, by their identity.
+        By lane; by identity if threads share a loose lane, as those do whose start no seam saw.
         """
         self._loops: dict[object, Loop] = {}
         self._latest: RecordedCall | None = None
-        """The call that was answered last, where nothing but that is known of who made it."""
+        """The call that was answered last; only if *is_causal*."""
         self._answered = 0
-        """How many were, and when the last was."""
+        """How many calls were answered, and when the last one; only if *is_causal*."""
         self._answered_s = 0.0
         self._asked_rounds = 0
-        """For how many rounds yet somebody waits for nothing but that everything is quiet."""
+        """For how many more rounds the ticker must run, because a thread asked whether all is quiet."""
         self._on_stuck: Callable[[], None] | None = None
-        """What to do where the run has differed, and does nothing any more."""
+        """Called if the run has diverged and hangs."""
         self._ticker: threading.Thread | None = None
         self._wake = threading.Event()
         self._is_closed = False
         self._advance()
 
-    # Facts that come in
+    # What the engine reports
 
     def happened(self, seqs: Sequence[int]) -> None:
-        """These recorded events have happened, or never need to."""
+        """Note that these recorded events have happened or need not happen."""
         with self._lock:
             for seq in seqs:
                 self._timeline.happened[seq] = 1
@@ -156,16 +155,16 @@ class Turns:
                 self._deliver()
 
     def has_happened(self, seq: int) -> bool:
-        """Whether a recorded event has happened, or never needs to."""
+        """Whether a recorded event has happened or need not happen."""
         return bool(self._timeline.happened[seq])
 
     def loop_seen(self, loop: object) -> None:
-        """From now on *loop* must have run dry before anything is delivered."""
+        """From now on, *loop* must be at rest before anything is delivered."""
         found = self._loops.get(loop)
         if found is None:
             with self._lock:
                 kind = TrioLoop if hasattr(loop, "run_sync_soon") else Loop
-                new = kind(loop, self._loop_goes_on, self._loop_is_dry, self._clock)
+                new = kind(loop, self._on_loop_round, self._on_loop_dry, self._clock)
                 found = self._loops.setdefault(loop, new)
         found.notice()
 
@@ -185,7 +184,7 @@ class Turns:
             self._deliver()
 
     def close(self) -> None:
-        """The run is over; whoever still waits is let go."""
+        """The run is over: release all that wait."""
         with self._lock:
             self._is_closed = True
             for waiter in (*(entry[-1] for entry in self._queue), *self._endless):
@@ -206,9 +205,9 @@ class Turns:
     # Waiting
 
     def wait(self, call: RecordedCall, lane: Lane) -> bool:
-        """Block until *call*'s turn; false when it stalled: its recorded caller went away, this one stays."""
-        if self._holds_others_up() or self._is_closed:
-            self._pass(call)
+        """Block until the turn of *call*; false if it stalled: it has no answer and is not cancelled here."""
+        if self._would_block_loop() or self._is_closed:
+            self._skip_turn(call)
             return True
         runner = _who_runs(lane)
         with self._lock:
@@ -226,9 +225,9 @@ class Turns:
     async def turn(self, call: RecordedCall, lane: Lane) -> bool:
         """The same on an event loop, without creating a task."""
         if call.inline or self._is_closed:
-            self._pass(call)
+            self._skip_turn(call)
             return True
-        if not is_on_loop():  # the coroutine is driven by hand, or by another library's loop
+        if not is_on_loop():  # the coroutine is driven by hand, or by an unknown event loop
             return self.wait(call, lane)
         with self._lock:
             self._timeline.overdue.discard(call.lane)
@@ -239,7 +238,7 @@ class Turns:
         return not waiter.stalled
 
     async def stay(self, call: RecordedCall, lane: Lane) -> None:
-        """Wait to be cancelled, as the recorded caller was; comes back where that is not to be expected."""
+        """Wait to be cancelled, as the recorded caller was; returns if no cancellation comes."""
         if self._is_closed or not is_on_loop():
             return
         with self._lock:
@@ -249,11 +248,11 @@ class Turns:
         await self._wait_on_loop(waiter)
 
     def wait_to_match(self, lane: Lane, try_again: Callable[[], bool]) -> None:
-        """Block until *try_again*, which is asked after every event, says that the call may come now.
+        """Block until *try_again*, which is called after every event, says that the call may come now.
 
-        Comes back as well when nothing happens any more that could let it come.
+        Returns, too, if nothing happens any more that could let it come.
         """
-        if self._holds_others_up() or self._is_closed:
+        if self._would_block_loop() or self._is_closed:
             return
         came = threading.Event()
         runner = _who_runs(lane)
@@ -296,13 +295,13 @@ class Turns:
         self._start_ticker()
 
     def _try_early_again(self) -> None:
-        """One that may come now may let another one come."""
+        """Release the early calls that may come now; each may let others come."""
         while ready := next((early for early in self._early if early.try_again()), None):
             self._early.remove(ready)
             ready.release()
 
-    def _holds_others_up(self) -> bool:
-        """Whether a loop would stand still if the calling thread blocked."""
+    def _would_block_loop(self) -> bool:
+        """Whether an event loop would stand still if the calling thread blocked."""
         if is_on_loop():
             return True
         return bool(self._loops) and any(loop.is_driven_here for loop in list(self._loops.values()))
@@ -320,8 +319,8 @@ class Turns:
                 self._give_up(waiter)
             raise
 
-    def _pass(self, call: RecordedCall) -> None:
-        """Answer without waiting: recorded order does not apply to this call."""
+    def _skip_turn(self, call: RecordedCall) -> None:
+        """Let the call be answered without waiting for its turn."""
         self.happened([] if call.is_stream else [call.outcome_seq])
 
     def _stalls_at_s(self, call: RecordedCall) -> float | None:
@@ -348,11 +347,11 @@ class Turns:
                 self._endless.remove(waiter)
             self.happened([waiter.call.outcome_seq])
 
-    # What the agent's own tasks do among themselves
+    # Acts of the agent's tasks
 
     def wait_to_act(self, what: str, lane: Lane) -> None:
-        """Block the thread of *lane* until all that came before *what* in the recording has happened."""
-        if self._holds_others_up() or self._is_closed:
+        """Block the thread of *lane* until everything before the act *what* in the recording has happened."""
+        if self._would_block_loop() or self._is_closed:
             return
         came = threading.Event()
 
@@ -361,7 +360,7 @@ class Turns:
             came.set()
 
         with self._lock:
-            act = self._comes_to(what)
+            act = self._act_to_await(what)
             if act is None:
                 return
             self._moving.pop(lane, None)
@@ -374,7 +373,7 @@ class Turns:
         if not is_on_loop() or self._is_closed:
             return
         with self._lock:
-            act = self._comes_to(what, on_loop=True)
+            act = self._act_to_await(what, on_loop=True)
             if act is None:
                 return
             loop = self._running_loop()
@@ -390,15 +389,15 @@ class Turns:
                 if waiter in self._acting:
                     self._acting.remove(waiter)
 
-    def _comes_to(self, what: str, *, on_loop: bool = False) -> Act | None:
-        """The act that somebody is about to do, if it has to wait for its turn."""
+    def _act_to_await(self, what: str, *, on_loop: bool = False) -> Act | None:
+        """The act that the caller is about to do, if it must wait for its turn."""
         act = self._timeline.next_act_of(what)
         if act is None or (on_loop and self._timeline.due_act() is act) or self._may_act(act):
             return None
         return act
 
     def has_acted(self, what: str) -> None:
-        """*what* was done, in its turn or not."""
+        """Note that the act *what* has happened, in its turn or not."""
         with self._lock:
             act = self._timeline.next_act_of(what)
             if act is None:
@@ -414,10 +413,10 @@ class Turns:
     # Timers and deadlines
 
     def hold_timer(self, name: str, held: HeldTimer) -> bool:
-        """Let *held* go off in its turn; false where it is to go off by itself."""
+        """Fire *held* in its turn; returns false if it is to fire by itself."""
         with self._lock:
             is_new = is_handed(name) and name not in self._timeline.went_off
-            if self._is_closed or self._time_passes or is_new:
+            if self._is_closed or self._time_passes or is_new or name in self._timers:
                 return False
             self.loop_seen(held.loop)
             loop = self._loops[held.loop]
@@ -430,7 +429,7 @@ class Turns:
         return True
 
     def drop_timer(self, name: str) -> None:
-        """It was cancelled; where it went off in the recording, that is not waited for any more."""
+        """The timer was cancelled; if it fired in the recording, it is no longer awaited."""
         with self._lock:
             self._timers.pop(name, None)
             act = self._timeline.next_act_of(name)
@@ -446,28 +445,41 @@ class Turns:
         return self._timeline.has_old_sleeps
 
     def deadline(self, name: str) -> WaitFor:
-        """How the calling thread is to wait for what it gives itself a deadline for."""
-        if self._holds_others_up() or self._is_closed or self._time_passes:
+        """How the calling thread must wait if it waits with the deadline *name*."""
+        if self._would_block_loop() or self._is_closed or self._time_passes:
             return "its time"
         return "nothing" if name in self._timeline.went_off else "what comes"
 
     def hold_deadline(self, name: str, lane: Lane, seconds: float, passed: Callable[[], object]) -> None:
-        """Call *passed* when the deadline that the thread of *lane* waits for passes."""
+        """Call *passed* when the deadline of the waiting thread of *lane* passes."""
         with self._lock:
             if self._is_closed:
                 passed()
                 return
-            timer = Timer(name, passed, passed)
-            timer.when_s = monotonic() + seconds
             runner = _who_runs(lane)
-            timer.stir = lambda: self._set_moving(runner)
+            # Before their first call it is not known which recorded thread each is: two may have one name.
+            same = self._timers.get(name)
+
+            def pass_with_same() -> None:
+                passed()
+                if same is not None:
+                    same.fire()
+
+            def stir() -> None:
+                self._set_moving(runner)
+                if same is not None and same.stir is not None:
+                    same.stir()
+
+            timer = Timer(name, pass_with_same, pass_with_same)
+            timer.when_s = monotonic() + seconds
+            timer.stir = stir
             self._moving.pop(runner, None)
             self._timers[name] = timer
             self._deliver()
             self._start_ticker()
 
     def is_idle(self) -> bool:
-        """Whether nothing else is going to happen, so that a deadline may pass that did not before."""
+        """Whether nothing else will happen, so that a deadline may pass that did not when recorded."""
         with self._lock:
             self._look_around()
             self._asked_rounds = _ASKED_ROUNDS
@@ -475,23 +487,23 @@ class Turns:
             return self._is_idle()
 
     def let_time_pass(self) -> None:
-        """From now on timers go off by themselves: what the recording says of them holds no longer."""
+        """From now on, fire timers by real time: the recorded order no longer applies to them."""
         with self._lock:
             self._time_passes = True
             if self._timers:
                 self._start_ticker()
 
     def watch_end(self, on_stuck: Callable[[], None]) -> None:
-        """The run has differed and is to end; call *on_stuck* where nothing happens instead.
+        """The run has diverged and should end; call *on_stuck* if nothing happens instead.
 
-        A thread may have died of the difference for whose result another one waits.
+        The divergence may have ended a thread for whose result another one waits.
         """
         with self._lock:
             self._on_stuck, self._stirred_s = on_stuck, self._clock.now_s
             self._start_ticker()
 
     def goes_on(self) -> None:
-        """The run does something; takes no lock."""
+        """Note that the run does something; takes no lock."""
         self._stirred_s = self._clock.now_s
 
     def _interrupt_stuck(self) -> None:
@@ -503,7 +515,7 @@ class Turns:
         self._on_stuck()
 
     def forget_order(self) -> None:
-        """From now on the run is another one: nobody waits for what was recorded, and time passes."""
+        """From now on the run differs: release what waits for the recorded order, and use real time."""
         with self._lock:
             self._is_free = self._time_passes = True
             self._timeline.forget_order()
@@ -516,34 +528,34 @@ class Turns:
                 self._start_ticker()
 
     def _fire_due_timer(self) -> bool:
-        """Let the timer go off whose turn it is."""
+        """Fire the timer whose turn it is, if any; returns whether one fired."""
         if not self._at_rest():
             return False
-        timer = self._due_timer() or self._sleep_to_end()
+        timer = self._due_timer() or self._find_extra_sleep()
         if timer is None:
             return False
         if timer.loop is None:
-            self._take_timer(timer)
+            self._fire_in_turn(timer)
         elif not self._begin_on(timer.loop, self._timeline.next_act_of(timer.name)):
             return False
         else:
             self._answer_before(timer)
-            self._take_timer(timer)
-            self._let_follow(timer.loop, at_once=True)
+            self._fire_in_turn(timer)
+            self._deliver_followers(timer.loop, at_once=True)
         self._timeline.next_since_s = self._clock.now_s
         return True
 
     # What comes in while an event loop is not at rest
 
     def _begin_on(self, loop: Loop, first: Act | RecordedCall | None) -> bool:
-        """Whether *first* may come in on *loop* now: on its own thread, and with all that has to follow."""
+        """Whether *first* may come in on *loop* now: in the loop's thread, and all that follows is ready."""
         for act in self._followers(loop, first):
-            if isinstance(act, Act) and act.what not in self._timers and self._let_thread_go_on(act.lane):
+            if isinstance(act, Act) and act.what not in self._timers and self._release_thread(act.lane):
                 return False
-        return loop.is_here or not loop.call(self._loop_is_dry)
+        return loop.is_here or not loop.call(self._on_loop_dry)
 
-    def _let_thread_go_on(self, lane: str) -> bool:
-        """Let the thread of *lane* go on that is to hand something over in a moment."""
+    def _release_thread(self, lane: str) -> bool:
+        """Release the thread of *lane*, which must schedule a callback next; returns whether it waited."""
         for acting in self._acting:
             if acting.act.lane == lane and not acting.is_on_loop:
                 self._acting.remove(acting)
@@ -556,7 +568,10 @@ class Turns:
         return False
 
     def _answer_before(self, timer: Timer) -> None:
-        """Who goes on in the round after *timer* had its answer before, and no time-out takes it away."""
+        """Answer the task that continues one round after *timer* before it fires.
+
+        The task had its answer already, so the timeout must not cancel it.
+        """
         assert timer.loop is not None
         for found in self._followers(timer.loop, self._timeline.next_act_of(timer.name)):
             if isinstance(found, Act):
@@ -570,8 +585,8 @@ class Turns:
             self._note_answered(waiter)
             return
 
-    def _let_follow(self, loop: Loop, *, at_once: bool = False) -> None:
-        """Let come in what came so many rounds after the last on *loop*, or with it."""
+    def _deliver_followers(self, loop: Loop, *, at_once: bool = False) -> None:
+        """Deliver what came in on *loop* together with the last item, or as many rounds after it."""
         while (found := next(self._followers(loop), None)) is not None:
             is_due = found.joined == 0 if at_once else loop.rounds >= (found.joined or 0)
             if not is_due:
@@ -580,7 +595,7 @@ class Turns:
                 timer = self._timers.get(found.what)
                 if timer is None or timer.loop is not loop:
                     return
-                self._take_timer(timer)
+                self._fire_in_turn(timer)
             else:
                 waiter = self._waiter_of(found)
                 if not isinstance(waiter, LoopWaiter) or waiter.loop is not loop:
@@ -589,7 +604,7 @@ class Turns:
             at_once = True
 
     def _followers(self, loop: Loop, first: Act | RecordedCall | None = None) -> Iterator[Act | RecordedCall]:
-        """What came in on *loop*, in recorded order, before it had come to rest; *first* is about to."""
+        """The items that came in on *loop* before it was at rest, in recorded order, without *first*."""
         if not self._timeline.has_joined_near():
             return
         for item in islice(self._timeline.items(), LOOKED_AHEAD):
@@ -601,7 +616,7 @@ class Turns:
                 waiter = self._waiter_of(item)
                 is_here = isinstance(waiter, LoopWaiter) and waiter.loop is loop
                 if is_here or not (item.is_instant or self._timeline.happened[item.seq]):
-                    return  # it came when all was at rest; or is still to be called, maybe here
+                    return  # it came when all was at rest, or its call is not made yet, maybe on this loop
             elif FIRED in item.what:
                 timer = self._timers.get(item.what)
                 if timer is None or timer.loop is loop:
@@ -611,24 +626,24 @@ class Turns:
         waiters = (entry[-1] for entry in self._queue)
         return next((waiter for waiter in waiters if waiter.call is call and not waiter.is_done), None)
 
-    def _take_timer(self, timer: Timer) -> None:
+    def _fire_in_turn(self, timer: Timer) -> None:
         del self._timers[timer.name]
         act = self._timeline.next_act_of(timer.name)
         if act is not None:
             act.left = 0
-        self._set_off(timer)
+        self._fire(timer)
         self._advance()
 
     def _due_timer(self) -> Timer | None:
-        """The one whose turn it is, or one that comes when its turn is over."""
+        """The timer whose turn it is, or one that was set after its turn had passed."""
         act = self._timeline.due_act() if self._timeline.acts else None
         if act is not None and act.what in self._timers:
             return self._timers[act.what]
         late = (timer for timer in self._timers.values() if timer.name in self._timeline.went_off)
         return next((timer for timer in late if self._timeline.next_act_of(timer.name) is None), None)
 
-    def _sleep_to_end(self) -> Timer | None:
-        """A sleep that was not recorded, of the very task that is to do the next thing or to start who is."""
+    def _find_extra_sleep(self) -> Timer | None:
+        """An unrecorded sleep of the task that must act next, or of the task that must start that one."""
         sleeps = {
             timer.name.partition(FIRED)[0]: timer
             for timer in self._timers.values()
@@ -653,7 +668,7 @@ class Turns:
         return timer
 
     def _skip_due_timer(self) -> bool:
-        """Where the task whose timer is due does something else already, it did not set it this time."""
+        """Skip the timer that is due if its task already does something else, so that it did not set it."""
         act = self._timeline.due_act()
         if act is None or FIRED not in act.what or act.what in self._timers:
             return False
@@ -664,7 +679,7 @@ class Turns:
         return True
 
     def _is_past(self, act: Act) -> bool:
-        """Whether *act* is a sleep after which its task did what it has done here."""
+        """Whether *act* is a sleep before something that its task has already done here."""
         if not is_sleep(act.what) or (progress := slept_after(act.what)) is None:
             return False
         return self._progress_of(act.lane) > progress
@@ -674,7 +689,7 @@ class Turns:
             entry[-1].call.lane == lane and not entry[-1].is_done for entry in self._queue
         )
 
-    def _set_off(self, timer: Timer) -> None:
+    def _fire(self, timer: Timer) -> None:
         self.on_timer(timer.name)
         timer.fire()
         if timer.stir is not None:
@@ -683,7 +698,7 @@ class Turns:
         self._stirred_s = self._clock.now_s
 
     def _fire_idle_timer(self) -> None:
-        """Where nothing else is going to happen, time passes."""
+        """Fire the earliest unrecorded timer that is due in real time, if nothing else will happen."""
         now_s = monotonic()
         due = [
             timer
@@ -696,10 +711,10 @@ class Turns:
         del self._timers[timer.name]
         if self._timeline.next <= self._timeline.last and not self._time_passes:
             self._on_note(f"a deadline passed here that did not when it was recorded ({timer.name})")
-        self._set_off(timer)
+        self._fire(timer)
 
     def _is_idle(self) -> bool:
-        """Whether nothing that was recorded is still to come, or does not come although it was waited for."""
+        """Whether nothing recorded is still to come, or it did not come although it was awaited."""
         if self._time_passes or self._is_closed:
             return True
         if not self._at_rest() or self._queue or self._acting:
@@ -713,17 +728,17 @@ class Turns:
         if self._timeline.next > act.seq or act.left <= 0:
             return True
         is_due = self._timeline.next == act.seq and self._timeline.due_act() is act
-        # Who was woken by a timer sees things as they were then.
+        # First let what a timer has woken come to rest, so that it sees the state as when recorded.
         return is_due and (not self._is_settling or self._at_rest())
 
-    def _let_act(self) -> None:
+    def _release_acting(self) -> None:
         for waiter in list(self._acting):
             if self._may_act(waiter.act):
                 self._acting.remove(waiter)
                 waiter.release()
 
     def _pass_over_late_act(self, act: Act) -> None:
-        """It is not waited for any more; nor is any, where many did not come."""
+        """Stop waiting for *act*; if too many acts did not come, stop waiting for any."""
         if act.what in self._timers or any(waiter.act is act for waiter in self._acting):
             return
         if self._timeline.has_deadlines and self._is_running(act.lane):
@@ -742,20 +757,20 @@ class Turns:
 
     # Delivering
 
-    def _loop_is_dry(self) -> None:
+    def _on_loop_dry(self) -> None:
         with self._lock:
             self._deliver()
 
-    def _loop_goes_on(self, loop: Loop) -> None:
-        """A round of *loop* is over; something may come in before all is at rest."""
+    def _on_loop_round(self, loop: Loop) -> None:
+        """After a round of *loop*: deliver what came in before the loop was at rest."""
         with self._lock:
-            self._let_follow(loop)
+            self._deliver_followers(loop)
 
     def _deliver(self) -> None:
-        """Answer whoever's turn it is, as long as everything is at rest."""
+        """Fire the timers and answer the calls whose turn it is, as long as everything is at rest."""
         if self._is_settling and self._at_rest():
             self._is_settling = False
-            self._let_act()
+            self._release_acting()
         while self._timeline.acts or self._timers:
             if not (self._fire_due_timer() or self._skip_due_timer()):
                 break
@@ -767,19 +782,20 @@ class Turns:
                     return
                 if loop is not None and not self._begin_on(loop, waiter.call):
                     return
-                first = self._first_to_act(waiter) if loop is None else waiter
+                first = self._find_first_to_act(waiter) if loop is None else waiter
                 self._answer(first)
                 if first is not waiter:
                     return
                 if loop is not None:
-                    self._let_follow(loop, at_once=True)
+                    self._deliver_followers(loop, at_once=True)
             heappop(self._queue)
 
-    def _first_to_act(self, waiter: Waiter) -> Waiter:
-        """Of the threads that were all under way when *waiter* had its answer, the one that acted first.
+    def _find_first_to_act(self, waiter: Waiter) -> Waiter:
+        """Of the threads that got answers together with *waiter*, the one that acted first.
 
-        What a thread has got goes through its SDK before the agent sees it, so another one may have overtaken
-        it there. Where it then ended, or put something into a queue, that is when the agent's code had run.
+        An answer passes through the SDK before the agent sees it, so another thread may overtake meanwhile.
+        The recorded acts, such as ends and puts, and the next call of *waiter*'s thread show in which order
+        the agent's code ran.
         """
         if waiter.call.is_stream or len(self._queue) == 1 or not self._timeline.acts:
             return waiter
@@ -789,7 +805,7 @@ class Turns:
         for item in islice(self._timeline.all_items(), _OVERTAKING):
             if isinstance(item, Act):
                 if any(acting.act is item for acting in self._acting):
-                    continue  # it has come so far already
+                    continue  # its thread already waits to do it
                 if item.lane not in under_way or FIRED in item.what:
                     return waiter
                 first = first or under_way[item.lane]
@@ -798,8 +814,9 @@ class Turns:
                 continue
             call = self._timeline.by_seq[item]
             if item == call.seq:
-                if call.lane == waiter.call.lane or under_way.pop(call.lane, None) is None:
-                    return waiter
+                is_own = call.lane == waiter.call.lane
+                if is_own or under_way.pop(call.lane, None) is None:
+                    return first if is_own and first is not None else waiter
             else:
                 other = answered.get(item)
                 if not isinstance(other, ThreadWaiter) or other.call.is_stream:
@@ -808,7 +825,7 @@ class Turns:
         return waiter
 
     def _comes_too_soon(self, waiter: Waiter) -> bool:
-        """Whether another program, which waits for several answers, may still be busy with the one before."""
+        """Whether another program that waits for several answers may still process the last one."""
         if self._latest is None or waiter.answered_before == self._answered:
             return False
         gap_s = (waiter.call.ended_ms - self._latest.ended_ms) / 1000
@@ -830,7 +847,7 @@ class Turns:
         self._note_delivery(waiter.call)
 
     def _note_delivery(self, call: RecordedCall) -> None:
-        # A stream's outcome is its end, which comes when the agent has read it.
+        # The outcome of a stream is its end, which comes when the agent has read it.
         if not call.is_stream:
             self._timeline.happened[call.outcome_seq] = 1
             self._stirred_s = self._clock.now_s
@@ -842,7 +859,7 @@ class Turns:
     def _is_due(self, call: RecordedCall) -> bool:
         if self._timeline.next <= call.due_after:
             return self._is_free
-        # When a stream began is known by the event before it only, not by what came in between.
+        # Of a stream's beginning only the event before it is recorded, not the acts in between.
         return (
             not self._timeline.acts
             or call.is_stream
@@ -861,13 +878,13 @@ class Turns:
         return True
 
     def _advance(self) -> None:
-        """Move on to the first event that has not happened and is still waited for."""
+        """Move to the first event that has not happened and is still awaited."""
         if self._timeline.move_on():
             self._extra_sleeps = 0
             if self._timeline.next > self._timed_until and not self._time_passes:
                 self.let_time_pass()
         if self._acting:
-            self._let_act()
+            self._release_acting()
 
     # Time passing
 
@@ -876,12 +893,12 @@ class Turns:
             return
         if self._ticker is None:
             ticker = threading.Thread(target=self._tick, name="reenact-turns", daemon=True)
-            # Started past the seam: the engine's own thread is nobody's child.
+            # Started without the seam: the engine's own thread must not get a lane.
             start: Any = threading.Thread.start
             try:
                 getattr(start, "__wrapped__", start)(ticker)
             except RuntimeError:
-                # Python 3.12 starts no thread while it shuts down: what exit functions do waits for nobody.
+                # Python 3.12 starts no thread at shutdown: calls of exit functions do not wait for a turn.
                 self.close()
                 return
             self._ticker = ticker
@@ -892,8 +909,8 @@ class Turns:
             with self._lock:
                 self._look_around()
                 self._pass_over_late_event()
-                self._let_stalled_go()
-                self._let_early_go()
+                self._release_stalled()
+                self._release_early()
                 self._deliver()
                 if self._timers:
                     self._fire_idle_timer()
@@ -933,13 +950,13 @@ class Turns:
         ):
             return
         if self._clock.now_s < self._timeline.late_at_s() + _COMPUTING_S and self._others_run():
-            return  # who was to make the call may just have got no processor yet
+            return  # the thread that must make the call may not have got a processor yet
         act = self._timeline.due_act() if self._timeline.acts else None
         if act is not None:
             self._pass_over_late_act(act)
             return
         late = self._timeline.by_seq[self._timeline.next]
-        if not self._queue:  # only what the agent's own tasks do among themselves waits for it
+        if not self._queue:  # only acts and timers wait for it
             self._timeline.pass_over(late)
             self._advance()
             return
@@ -956,15 +973,15 @@ class Turns:
         self._timeline.pass_over(late)
         self._advance()
 
-    def _let_stalled_go(self) -> None:
+    def _release_stalled(self) -> None:
         for waiter in list(self._endless):
             if waiter.stalls_at_s is not None and self._clock.now_s > waiter.stalls_at_s:
                 self._endless.remove(waiter)
                 waiter.is_done = waiter.stalled = True
                 waiter.release()
 
-    def _let_early_go(self) -> None:
-        """Where nothing moves any more, nothing will let them come."""
+    def _release_early(self) -> None:
+        """Release early calls if nothing moves any more that could let them come."""
         if not self._early or self._queue or not self._at_rest():
             return
         for early in list(self._early):
@@ -975,5 +992,5 @@ class Turns:
 
 
 def _who_runs(lane: Lane) -> Lane | UnseenThread:
-    """The calling thread, by its lane, or by its identity where others may share that."""
+    """The lane of the calling thread, or its identity if several threads may share the lane."""
     return this_thread() if lane.is_loose else lane

@@ -1,7 +1,7 @@
-"""Keys of calls whose requests are compared without their volatile parts.
+"""Masked keys: they compare calls without the volatile parts of their requests.
 
-A request that is equal as it stands needs no rule, so masked keys are made only when that failed: once for
-the live call, and once for each recorded call it is held against.
+A request that is equal without masking needs no rule. So masked keys are computed only if that comparison
+failed: once for the live call, and once for each recorded call that it is compared with.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ _decode: Final = msgspec.json.Decoder().decode
 
 
 def rules_in_force(source: ReplaySource, given: Iterable[VolatileRule]) -> tuple[VolatileRule, ...]:
-    """The rules under which a capture is replayed, each once: what always holds, its own, and *given*."""
+    """The rules for replaying a capture, without duplicates: the defaults, its own, and *given*."""
     kept = read_rules(source.manifest().volatile or (), file=f"{source.reader.given}/manifest.json")
     return tuple({str(rule): rule for rule in (*DEFAULTS, *kept, *given)}.values())
 
 
 def beyond_defaults(rules: Iterable[VolatileRule | str]) -> list[str]:
-    """Those of *rules* that somebody wrote, as they are told."""
+    """Those of *rules* that are no defaults, as text."""
     usual = {str(rule) for rule in DEFAULTS}
     return [str(rule) for rule in rules if str(rule) not in usual]
 
 
 class VolatileKeys:
-    """Masked keys of live and of recorded calls, under *rules*."""
+    """Computes masked keys of live and recorded calls under *rules*."""
 
     def __init__(self, source: ReplaySource, rules: tuple[VolatileRule, ...]) -> None:
         self.rules = rules
@@ -45,7 +45,7 @@ class VolatileKeys:
         self._recorded: dict[int, Key] = {}
 
     def of_live(self, key: Key, request_text: bytes) -> Key | None:
-        """The masked key of a call; ``None`` where no rule is about such calls."""
+        """The masked key of a live call; ``None`` if no rule applies to such calls."""
         if not self._masking.may_apply(key.type, key.name):
             return None
         return self._key(key.type, key.name, _decode(request_text))
@@ -57,7 +57,7 @@ class VolatileKeys:
         return found
 
     def request_of(self, call: RecordedCall) -> Any:
-        """What a recorded call asked, without its volatile parts."""
+        """The request of a recorded call without its volatile parts."""
         return self.without_volatile(call.type, call.name, self._source.request(call))
 
     def without_volatile(self, event_type: str, name: str, request: object) -> object:
@@ -67,11 +67,11 @@ class VolatileKeys:
         return self._masking.masked(event_type, name, request)
 
     def differences(self, call: RecordedCall, request: object) -> tuple[Difference, ...]:
-        """Where *request* differs from that of the recorded *call*, volatile parts aside."""
+        """The differences between *request* and that of the recorded *call*, without volatile parts."""
         return self._masking.differences(call.type, call.name, self._source.request(call), request)
 
     def suggested(self, key: Key, places: tuple[Difference, ...]) -> tuple[VolatileRule, ...]:
-        """The rules, beside those in force, under which a call that differs there would have been equal."""
+        """New rules under which a call that differs at *places* would be equal."""
         known = set(map(str, self.rules))
         rules = suggested(describe_call(key.type, key.name), places)
         return tuple(rule for rule in rules if str(rule) not in known)
@@ -83,7 +83,7 @@ class VolatileKeys:
 
 
 def _mask_name(name: str, request: Any, masked: Any) -> str:
-    """The name of an HTTP call holds its address, which is as volatile as it is in the request."""
+    """Mask the name of an HTTP call, too: it contains the URL, which may have volatile parts."""
     if isinstance(request, dict) and name == f"network/{request.get('method')} {request.get('url')}":
         return f"network/{request['method']} {masked.get('url')}"
     return name

@@ -1,4 +1,4 @@
-"""Calls that wait for their turn, each in the way of its caller: a thread blocks, a task awaits."""
+"""Calls that wait for their turn: in a thread, which blocks, or in a task, which awaits a future."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ class Waiter:
         self.call = call
         self.lane = lane
         self.stalls_at_s = stalls_at_s
-        """When waiting becomes pointless; only for calls that have no answer to give."""
+        """When to stop waiting; only for calls without a recorded answer."""
         self.is_done = False
         self.stalled = False
         self.answered_before = 0
-        """How many calls had been answered when it began to wait."""
+        """How many calls were answered before it began to wait."""
 
     def release(self) -> None:
         raise NotImplementedError
 
 
 class EarlyCall:
-    """A call that equals a recorded one before which others have to be made first."""
+    """A call that equals a recorded one before which other calls must be made."""
 
     def __init__(self, try_again: Callable[[], bool], release: Callable[[], None], since_s: float) -> None:
         self.try_again = try_again
@@ -39,7 +39,7 @@ class EarlyCall:
 
 
 class ActWaiter:
-    """A thread or task that waits to end, or to put an item into a queue."""
+    """A thread or task that waits for its turn to end, to put an item into a queue, or to take a lock."""
 
     def __init__(self, act: Act, release: Callable[[], None], *, is_on_loop: bool = False) -> None:
         self.act = act
@@ -48,30 +48,30 @@ class ActWaiter:
 
 
 class Timer:
-    """A timer that goes off when its turn has come, or a thread that waits for its deadline to pass."""
+    """A timer that fires in its turn, or the deadline of a waiting thread."""
 
     def __init__(self, name: str, fire: Callable[[], object], let_go: Callable[[], object]) -> None:
         self.name = name
         self.fire = fire
         self.let_go = let_go
-        """What is done instead when the run is over."""
+        """Called instead of *fire* when the run is over."""
         self.when_s = 0.0
-        """On the clock of the process, when it would go off by itself."""
+        """When it would fire without replay, on the clock of the process."""
         self.loop: Loop | None = None
-        """Where it goes off; ``None`` for a thread's."""
+        """The loop on which it fires; ``None`` for a thread's deadline."""
         self.stir: Callable[[], object] | None = None
-        """Finds out when what it sets in motion has come to rest."""
+        """Starts to watch what it has woken, until that has come to rest."""
 
 
 class ThreadWaiter(Waiter):
-    """In a thread, which blocks."""
+    """A call that waits in a blocked thread."""
 
     def __init__(
         self, call: RecordedCall, lane: Lane, runner: Lane | UnseenThread, stalls_at_s: float | None
     ) -> None:
         super().__init__(call, lane, stalls_at_s)
         self.runner = runner
-        """The thread, by its lane, or by its identity where others share that."""
+        """The thread's lane, or its identity if several threads share the lane."""
         self.came = threading.Event()
 
     def release(self) -> None:
@@ -79,7 +79,7 @@ class ThreadWaiter(Waiter):
 
 
 class LoopWaiter(Waiter):
-    """On an event loop, where a task awaits."""
+    """A call that waits in a task of an event loop."""
 
     def __init__(self, call: RecordedCall, lane: Lane, stalls_at_s: float | None, loop: Loop) -> None:
         super().__init__(call, lane, stalls_at_s)
@@ -91,15 +91,15 @@ class LoopWaiter(Waiter):
 
 
 _STATE: Final = ("cr_await", "cr_frame", "cr_running", "cr_suspended")
-"""What of a coroutine says whether it runs, waits or is over."""
+"""The attributes of a coroutine that say whether it runs, waits or has ended."""
 
 
 class EndingInTurn(Coroutine[object, object, object]):
-    """A task's coroutine, which is over only when its turn to end has come.
+    """A task's coroutine that ends only when its turn to end has come.
 
-    It passes everything on to the original, so that a task which never starts leaves nothing behind. While it
-    waits for its turn it says that it does: anyio cancels who is neither done nor waiting again and again, in
-    every round of the event loop, which is never at rest then.
+    It delegates everything to the original coroutine, so that a task that never starts leaves nothing behind.
+    While it waits for its turn, its state says so: anyio would cancel a task that is neither done nor waiting
+    again in every round of the event loop, which would then never be at rest.
     """
 
     def __init__(
@@ -109,7 +109,7 @@ class EndingInTurn(Coroutine[object, object, object]):
         ended: Callable[[object, BaseException | None], None],
     ) -> None:
         self._coro = coro
-        self._tell_end = ended
+        self._on_end = ended
         self._make_turn = turn
         self._turn: Coroutine[object, object, None] | None = None
         self._answer: object = None
@@ -133,7 +133,7 @@ class EndingInTurn(Coroutine[object, object, object]):
     def throw(self, *error: Any) -> object:
         if self._turn is None:
             return self._run(lambda: self._coro.throw(*error))
-        self._turn.close()  # cancelled after its end: it has ended
+        self._turn.close()  # cancelled after the original has ended, so just end
         return self._end()
 
     def close(self) -> None:
@@ -146,14 +146,14 @@ class EndingInTurn(Coroutine[object, object, object]):
             self._answer = end.value
         except Exception as error:
             self._error = error
-        except BaseException as error:  # one that was cancelled ends at once
-            self._tell_end(None, error)
+        except BaseException as error:  # a cancelled task ends at once
+            self._on_end(None, error)
             raise
         self._turn = self._make_turn()
         return self.send(None)
 
     def _end(self) -> object:
-        self._tell_end(self._answer, self._error)
+        self._on_end(self._answer, self._error)
         if self._error is not None:
             raise self._error
         raise StopIteration(self._answer)

@@ -1,4 +1,4 @@
-"""``capture()`` and ``replay()``: the only place where seams, context, store and guard are joined."""
+"""``capture()``, ``replay()`` and ``run()``: where seams, context, store and guard are put together."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from types import ModuleType
 from typing import Final, Literal, TypeAlias, get_args
 
 from reenact.boundary import RunMode
-from reenact.errors import UsageError
+from reenact.errors import UsageError, raises_own_errors
 from reenact.formats.capture import BLOB_THRESHOLD_BYTES, MAX_BLOB_THRESHOLD_BYTES
 from reenact.formats.divergence import ReplayDivergence
 from reenact.formats.volatile import AnyRule
@@ -72,28 +72,28 @@ def capture(
 ) -> Run:
     """Record what happens in the block into the new directory *path*, or where *sink* puts it.
 
-    A *sink* of your own is any object with the methods of :class:`~reenact.recorder.sink.CaptureSink`; it
-    gets what may be written, with its secrets hidden. Where it fails, the run goes on unrecorded with a
-    warning, and the manifest is not ``ok``.
+    *sink* is any object with the methods of :class:`~reenact.recorder.sink.CaptureSink`; it gets the events
+    with secrets redacted. If it fails, the run goes on without recording, with a warning, and the status in
+    the manifest is not ``ok``.
 
     *redact* is a profile (``none``, ``default``, ``strict``), a list of secrets to hide in every form, or
     both as a pair; the profile is ``default``, and ``strict`` where ``CI`` is set. *durability* is
     ``process``, which survives ``kill -9``, or ``disk``, which survives a power cut. *sources* names what
     of the standard library is recorded in the agent's own modules (``time``, ``random``, ``uuid``,
-    ``secrets``, ``subprocess``, ``files``, ``cwd``, ``environ``; all but the last unless told); *modules*
-    says which modules these are, by name or pattern, and without it they are all that are no library.
+    ``secrets``, ``subprocess``, ``files``, ``cwd``, ``environ``; by default all but the last); *modules* are
+    these modules, by name or pattern; by default all that do not belong to a library.
     *environ* names single variables of the environment to record. *volatile* names values that may
     differ in a replay, as ``"llm $.body.messages[*].content =~ Today is [0-9-]+"``;
-    these rules are kept in the capture. What goes out past everything that is recorded (a raw socket, a name
-    lookup) is a warning, because a replay refuses it, unless *allow* has it. *policy_bundle_id* and
-    *issue_number* say under which policy and for which issue the run is made; without them the environment
-    does (``REENACT_POLICY_BUNDLE_ID``, ``REENACT_ISSUE_NUMBER``, and what continuous integration sets), and
-    the repository is that of git. With an *identity* (ids, salt, times), such as ``reenact.testing.FIXED``,
-    the captures of one deterministic run are equal byte for byte. *workspace* is the folder whose files are
-    recorded too, at the start, before and after calls and at the end, but for those that ``.gitignore``
-    files name, those larger than *workspace_limit_bytes* and those under whose names keys are kept; with the
-    *workspace_base* ``git``, files that are as in the commit are not stored again. With *mode*, or
-    ``REENACT_MODE`` in the environment, the same block can be switched ``off`` or replayed.
+    these rules are stored in the capture. Traffic that cannot be recorded (a raw socket, a name lookup) gives
+    a warning, because a replay refuses it, unless *allow* names it. *policy_bundle_id* and
+    *issue_number* are the policy and the issue of the run; by default they come from the environment
+    (``REENACT_POLICY_BUNDLE_ID``, ``REENACT_ISSUE_NUMBER``, and the variables of CI), and the repository
+    comes from git. With an *identity* (ids, salt, times), such as ``reenact.testing.FIXED``,
+    the captures of one deterministic run are equal byte for byte. *workspace* is a folder whose files are
+    recorded too, at the start, before and after calls and at the end, except ignored files (``.gitignore``),
+    files larger than *workspace_limit_bytes* and files whose names suggest keys; with the *workspace_base*
+    ``git``, files that equal the commit's are not stored. *mode*, or ``REENACT_MODE`` in the environment,
+    switches the same block ``off`` or replays it.
     """
     chosen = mode or os.environ.get(MODE_VARIABLE) or "capture"
     if chosen == "off":
@@ -149,21 +149,20 @@ def replay(
 ) -> ReplayRun:
     """Replay the capture in *path*: every call in the block is answered from it, nothing goes live.
 
-    ``strict`` raises :class:`~reenact.errors.Diverged` at the first difference, and again at the end of
-    the block if the agent swallowed it; ``lenient`` collects differences in ``run.divergences`` and goes
-    on with the nearest recorded answer. Without *policy*, ``REENACT_POLICY`` in the environment decides, then
-    the nearest ``reenact.toml``; without any of them it is ``strict``. *on_unmatched* says what a lenient
-    replay does with a call that nothing recorded is alike: ``error`` raises the divergence in the agent,
-    ``empty`` answers with nothing of the right kind, ``live`` really makes the call; all are divergences, and
-    what went live is in the receipt. Secrets registered at capture must be registered here too.
-    *passthrough* names tools that really run; *allow* says what may be reached: ports of this host,
-    ``"HOST:PORT"``, paths of Unix sockets, tuples of a command's first words, or ``"loopback"``. *volatile*
-    adds rules for values that may differ to those of the capture and of the nearest ``reenact.toml``. A call
-    that the recorded agent gave up is reported when this one keeps waiting *stall_s* longer. The receipt is
-    written to *receipt*; without it, to ``run.receipt`` alone. *workspace* is a folder in which the agent
-    works, with the files that were recorded at the start (:func:`reenact.checkout` with ``at=1`` makes it):
-    what answered calls did to them is done again, and files that differ before a call or at the end are
-    divergences.
+    ``strict`` raises :class:`~reenact.errors.Diverged` at the first difference, and again at the end of the
+    block if the agent swallowed it; ``lenient`` collects differences in ``run.divergences`` and goes on with
+    the nearest recorded answer. Without *policy*, ``REENACT_POLICY`` in the environment decides, then the
+    nearest ``reenact.toml``, then it is ``strict``. *on_unmatched* says what a lenient replay does with a
+    call that resembles no recorded one: ``error`` raises the divergence in the agent, ``empty`` answers with
+    an empty value of the right kind, ``live`` really makes the call. All are divergences, and the receipt
+    lists the live calls. Secrets registered at capture must be registered here too. *passthrough* names tools
+    that really run; *allow* names what may be reached: ports of this host, ``"HOST:PORT"``, paths of Unix
+    sockets, tuples of a command's first words, or ``"loopback"``. *volatile* adds rules for values that may
+    differ to those of the capture and of the nearest ``reenact.toml``. A call that the recorded agent gave up
+    is reported if this agent waits *stall_s* longer. The receipt is written to the file *receipt*, and is
+    always in ``run.receipt``. *workspace* is a folder in which the agent works, with the recorded files of
+    the start (:func:`reenact.checkout` with ``at=1`` makes it): changes by answered calls are made again, and
+    files that differ before a call or at the end are divergences.
     """
     policy = choose_policy(policy, Path(working_folder()))
     return ReplayRun(
@@ -190,11 +189,11 @@ def update(
     volatile: Iterable[AnyRule] = (),
     workspace: str | Path | None = None,
 ) -> UpdateRun:
-    """Answer what still matches from the capture in *path*, and make and record what does not.
+    """Answer recorded calls from the capture in *path*, and make and record all others.
 
-    Nothing is changed until :meth:`~reenact.run.updating.UpdateRun.accept` is called after the block. Secrets
-    registered at capture must be registered here too. *workspace* is as in :func:`replay`, and must be given
-    where the capture has files.
+    The capture does not change until :meth:`~reenact.run.updating.UpdateRun.accept` is called after the
+    block. Secrets registered at capture must be registered here too. *workspace* is as in :func:`replay`, and
+    must be given if the capture has files.
     """
     folder = Path(os.path.realpath(workspace)) if workspace is not None else None
     return UpdateRun(path, redact=redact, volatile=read_rules(volatile), workspace=folder)
@@ -217,13 +216,13 @@ def run(
     passthrough: Collection[str] = (),
     on_warning: Callable[[str], None] | None = None,
 ) -> Run:
-    """Record what happens in the block into *path*, or replay it: whichever is due.
+    """Record the block into *path*, or replay it from there, as *mode* says.
 
-    ``once`` records where there is no capture yet and replays it from then on; ``always`` records anew, and a
-    block that ends well replaces what was there; ``never`` only replays; ``update`` answers what the capture
-    still has, really makes and records what it has not, and replaces it likewise. ``auto`` is ``once``, and
-    ``never`` where ``CI`` is set, so that a forgotten capture is not recorded there. ``REENACT_MODE=off``
-    switches all of them off. The other arguments are those of :func:`capture` and :func:`replay`.
+    ``once`` records if there is no capture yet, else replays; ``always`` records again, and a block that ends
+    well replaces the capture; ``never`` only replays; ``update`` answers recorded calls, makes and records
+    all others, and replaces the capture likewise. ``auto`` is ``never`` if ``CI`` is set, so that CI never
+    records a forgotten capture, and otherwise ``once``. ``REENACT_MODE=off`` switches all of them off. The
+    other arguments are those of :func:`capture` and :func:`replay`.
     """
     if mode not in get_args(Repeat):
         raise UsageError(f"mode {mode!r} is unknown; choose {', '.join(get_args(Repeat))}")
@@ -256,9 +255,9 @@ def run(
 
 
 class _Callable(ModuleType):
-    """``reenact.run`` is this room and the function above: Python binds a package's rooms to its names."""
+    """Makes this package callable: importing it binds the package, not the function, to ``reenact.run``."""
 
-    __call__ = staticmethod(run)
+    __call__ = staticmethod(raises_own_errors(run))
 
 
 sys.modules[__name__].__class__ = _Callable

@@ -50,30 +50,30 @@ from reenact.workspace.recording import WorkspaceOrder
 
 _NS_PER_MS: Final = 1_000_000
 SURROUNDINGS_VARIABLE: Final = "REENACT_SURROUNDINGS"
-"""Set, a capture says also in which directory and by which words it was made, as they are on this machine."""
+"""If set, a capture has the working directory and command line with the paths of this machine."""
 
 
 def without_places(words: Sequence[str]) -> list[str]:
-    """A command line as it would be on another machine: no path of this one's, but for what is asked for."""
+    """A command line without the paths of this machine, unless the variable asks for them."""
     here, home = f"{working_folder()}{os.sep}", f"{Path.home()}{os.sep}"
     first = [os.path.basename(word) if os.path.isabs(word) else word for word in words[:1]]
     return first + [word.replace(here, "").replace(home, f"~{os.sep}") for word in words[1:]]
 
 
 class Identity(msgspec.Struct, frozen=True):
-    """What all that is recorded of one run has in common, by whichever process.
+    """The ids, salt and times of a run, which all its processes share.
 
-    Given to :func:`reenact.capture`, it makes two captures of one deterministic run equal, byte for byte.
+    With a fixed one, two captures of one deterministic run are equal byte for byte.
     """
 
     capture_id: str
     run_id: str
     salt: bytes
-    """Keys the placeholders of what is hidden; who knows it can check guesses, so fix it in tests alone."""
+    """For the placeholders of secrets; it allows to check guesses, so fix it only in tests."""
     started_at_ms: int | None = None
-    """When the run began, each event a millisecond after the one before; ``None`` for what the clock says."""
+    """A fixed start, with a millisecond between events; ``None`` for the real clock."""
     surroundings: dict[str, Any] | None = None
-    """What ``run_start`` says of where the run was made; ``None`` for what is so."""
+    """Fixed facts about the machine for ``run_start``; ``None`` for the real ones."""
 
     @classmethod
     def new(cls) -> Identity:
@@ -86,7 +86,7 @@ class CaptureRun(Run):
     mode: RunMode = "capture"
     make_context: type[CaptureContext] = CaptureContext
     tells_command = True
-    """Whether the process was started for this run, so that how it was started is part of it."""
+    """Whether the process was started for this run, so that its command line is recorded."""
 
     def __init__(
         self,
@@ -106,11 +106,11 @@ class CaptureRun(Run):
         origin: RunOrigin | None = None,
         workspace: WorkspaceOrder | None = None,
     ) -> None:
-        """*allow* says what a replay will be allowed, so that nobody is warned of it.
+        """*allow* names what a replay may reach; it gives no warning.
 
-        With *leads_programs* the model calls of programs that the agent starts come through a gateway here.
-        *on_end* hears at the end whether the recording is whole and the run went well.
-        *find_names* and *within* say where this process stands among others that record the same run.
+        With *leads_programs* the model calls of programs that the agent starts go through a gateway.
+        *on_end* is called at the end, with whether the recording is complete and the run succeeded.
+        *find_names* and *within* give the position of this process among others that record the same run.
         *workspace* says which files are recorded too.
         """
         super().__init__()
@@ -165,7 +165,7 @@ class CaptureRun(Run):
         return self
 
     def _look_at_files(self) -> dict[str, object]:
-        """What ``run_start`` says of the files that are recorded, if any are."""
+        """Read the files at the start, for ``run_start``."""
         order = self._workspace
         if order is None:
             return {}
@@ -192,7 +192,7 @@ class CaptureRun(Run):
         return self._context
 
     def attachments(self) -> Iterable[AbstractContextManager[object]]:
-        """What is put into this process so that its calls come to us."""
+        """The patches and hooks that route the calls of this process to us."""
         yield seams.attached()
         yield telemetry.beside_hosts(project_beside(Path(working_folder())))
         yield stdlib.attached(self._stand_ins, self._context)
@@ -210,7 +210,7 @@ class CaptureRun(Run):
 
     @contextmanager
     def _gateway_for_programs(self) -> Iterator[None]:
-        """A gateway, from the first program on that the agent starts until the run is over."""
+        """A gateway that starts with the first program of the agent and ends with the run."""
         opened: list[Gateway] = []
         opening = Lock()
 
@@ -233,13 +233,13 @@ class CaptureRun(Run):
                 gateway.close()
 
     def _is_unseen(self) -> bool:
-        """Whether what is done here is the run's own, and inside none of its calls, which replay answers."""
+        """Whether the current code belongs to the run and is not inside a call, which a replay answers."""
         lane = current_lane()
         is_own = lane is not None and lane.context is self._context and lane.within is None
         return is_own and not is_any_under_way(self._context)
 
     def surroundings(self) -> dict[str, object]:
-        """What the run says of where and how it began."""
+        """The facts about the machine and process for ``run_start``."""
         facts = {"python": sys.version.split()[0], **self.where()}
         argv = self._redactor.redact_arguments(sys.orig_argv)
         if os.environ.get(SURROUNDINGS_VARIABLE):
@@ -247,7 +247,7 @@ class CaptureRun(Run):
         return {"argv": without_places(argv)} | facts if self.tells_command else facts
 
     def where(self) -> dict[str, object]:
-        """By what a replay elsewhere recognises folders and local times of this run."""
+        """The facts by which a replay elsewhere recognizes folders and local times of this run."""
         order = self._workspace
         own = own_places() if order is None else own_places(order.root, order.given)
         places = mark_places(own, self._salt)
@@ -270,5 +270,5 @@ class CaptureRun(Run):
             self._on_end(self.manifest is not None and self.manifest.status == "ok")
 
     def abandon(self) -> None:
-        """Stop recording and leave what is written as it is, unfinished."""
+        """Stop recording, and leave the capture unfinished."""
         self._open.close()

@@ -1,4 +1,4 @@
-"""Where the names of a replayed run come from: what was drawn in it, and what it was given."""
+"""The origin of names in a replayed run: random draws, or the input of the command."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ _SOCKET_TABLES: Final = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
 
 
 class Given:
-    """What a command was given: its words, its environment, and the files that were there before it.
+    """The input of a command: its words, its environment, and the files that existed before it.
 
-    Files are those that its words name, those in its working folder and *more*. They are read when first
-    asked for; of a large folder the files that come first.
+    Files are those that its words name, those in its working folder and *more*. They are read on first use;
+    of a large folder only the first ones.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class Given:
         more: Callable[[], Iterable[Path]] = lambda: (),
         input_copy: Path | None = None,
     ) -> None:
-        """*input_copy* grows while the command reads what comes by a pipe."""
+        """*input_copy* has what the command has read from a pipe so far."""
         self._texts = [*words, *environ.values()]
         self._words = words
         self._folder = folder
@@ -54,7 +54,7 @@ class Given:
         self._input_copy = input_copy
 
     def holds(self, name: str) -> bool:
-        """Whether *name* stands in any of it."""
+        """Whether the input contains *name*."""
         if any(name in text for text in self._texts):
             return True
         wanted = name.encode()
@@ -64,7 +64,7 @@ class Given:
         try:
             if self._input_copy is not None and self._input_copy.exists():
                 return self._input_copy.read_bytes()
-            # Opened anew, a file is read from its beginning, and the command goes on where it was.
+            # A new descriptor reads from the beginning and does not move the position of the command.
             return Path("/dev/stdin").read_bytes() if stat.S_ISREG(os.fstat(0).st_mode) else b""
         except OSError:
             return b""
@@ -88,7 +88,7 @@ class Given:
         yield from _files_in(self._folder)
 
     def _read(self, path: Path) -> bytes | None:
-        """What a file held before the run began; ``None`` where that is not known."""
+        """The content of a file before the run; ``None`` if it is not known."""
         try:
             state = path.stat()
             is_fit = path.is_file() and state.st_size <= _MAX_FILE_BYTES and state.st_mtime < self._before_s
@@ -98,7 +98,7 @@ class Given:
 
 
 def changed_files(folder: Path, *, since_s: float) -> list[str]:
-    """The files in *folder* that were written since then, as a recording tells them."""
+    """The files in *folder* that were written since then, as relative names."""
     return [
         tell_place(str(path), str(folder))
         for path in _files_in(folder)
@@ -107,7 +107,7 @@ def changed_files(folder: Path, *, since_s: float) -> list[str]:
 
 
 def _files_in(folder: Path) -> Iterator[Path]:
-    """The files of a project, but for libraries and captures: these have the names of the recorded run."""
+    """The files of a project, except libraries and captures, which contain the recorded names."""
     count = 0
     for place, folders, names in os.walk(folder):
         is_capture = _CAPTURE in names
@@ -131,7 +131,7 @@ class RunEvidence:
         began_s: float | None = None,
         places: Mapping[str, str] | None = None,
     ) -> None:
-        """The run begins with :meth:`begin` unless it has begun before; its *places* are where it is now."""
+        """The run begins with :meth:`begin`, unless it has begun before; *places* are its current folders."""
         self._places = own_places() if places is None else places
         self.forms: Forms = forms
         self.draws = draws
@@ -159,12 +159,45 @@ class RunEvidence:
     def is_drawn_port(self, port: int) -> bool:
         return self.draws is not None and port in self.draws.ports
 
+    def is_own_process(self, number: int) -> bool:
+        if number in (os.getpid(), os.getppid()) or Path(f"/proc/self/task/{number}").exists():
+            return True
+        return number > 1 and _is_below(number, os.getpid())
+
+    def is_own_address(self, number: int) -> bool:
+        return any(number in mapped for mapped in _mapped_memory())
+
     def places(self) -> Mapping[str, str]:
         return self._places
 
 
+def _is_below(pid: int, ancestor: int) -> bool:
+    """Whether process *pid* descends from *ancestor*, where the system tells."""
+    try:
+        while pid > 1:
+            # The name of the program, in parentheses, may hold anything.
+            status = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2]
+            pid = int(status.split()[1])
+            if pid == ancestor:
+                return True
+    except (OSError, ValueError, IndexError):
+        pass
+    return False
+
+
+def _mapped_memory() -> Iterator[range]:
+    """The address ranges of this process; none where the system does not tell."""
+    try:
+        lines = Path("/proc/self/maps").read_text("utf-8", "surrogateescape").splitlines()
+    except OSError:
+        return
+    for line in lines:
+        first, _, end = line.partition(" ")[0].partition("-")
+        yield range(int(first, 16), int(end, 16))
+
+
 def _listening_ports() -> Iterator[int]:
-    """The ports on which somebody listens here; none where the system does not tell."""
+    """The ports with a listener on this host; none if the system does not say."""
     for table in _SOCKET_TABLES:
         try:
             lines = table.read_text().splitlines()[1:]

@@ -1,8 +1,8 @@
-"""A recording and what its update came to, merged into one.
+"""Merging a recording with its update.
 
-Every process of the run tells which recorded calls came again, and which events are new. Recorded events that
-came again keep their lines, new ones stand where they happened. A line changes only where its number or its
-lane does, where the request that it repeats is gone, or, the first one, where the run has other processes.
+Every process of the run reports which recorded calls were made again, and which events are new. Repeated
+events keep their lines, new ones are inserted where they happened. A line changes only if its number or lane
+changes, if the request that it refers to is gone, or, for the first line, if the run has other processes.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from reenact.formats.capture import (
     CaptureManifest,
     CaptureSeed,
     seed_codec,
+    with_own_digest,
     write_manifest,
 )
 from reenact.formats.record import ABSENT
@@ -38,7 +39,7 @@ from reenact.volatile.places import mark_places
 from reenact.workspace.history import blobs_below, tree_in_event
 
 _LAST: Final = sys.maxsize
-"""Behind all other events at a place."""
+"""Sorts after all other events at a position."""
 _decode: Final = msgspec.json.Decoder().decode
 _REFERENCE: Final = b'"$ref"'
 
@@ -48,21 +49,21 @@ class NewEvent(msgspec.Struct, frozen=True):
 
     line: str
     behind: int
-    """The recorded event behind which it stands."""
+    """The recorded event that it follows."""
     instead: int = 0
-    """The recorded event whose place it takes; 0 where it takes none."""
+    """The recorded event that it replaces; 0 for none."""
 
     @property
-    def tells_tree(self) -> bool:
-        """Whether it says how the files are."""
-        return _tells_tree(self.line.encode())
+    def has_tree(self) -> bool:
+        """Whether it has a tree of the files."""
+        return _has_tree(self.line.encode())
 
 
 class Half(msgspec.Struct, frozen=True, kw_only=True):
-    """What one process of a run came to that is made again, or the gateway."""
+    """The result of one process of a repeated run, or of its gateway."""
 
     root: str | None
-    """Its first lane; ``None`` for the gateway."""
+    """The first lane; ``None`` for the gateway."""
     end: str
     """Its ``run_end``."""
     ending: Ending
@@ -79,20 +80,20 @@ class Half(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class UpdateHalf(Half, frozen=True, kw_only=True):
-    """What the update of one process came to."""
+    """The result of updating one process."""
 
     kept: dict[int, str]
-    """By number: the recorded calls that came again, and their lanes now."""
+    """The recorded calls that were made again, by number, with their new lanes."""
     new: list[NewEvent]
-    """In their order."""
+    """In order."""
     has_other_results: bool = False
-    """Whether tasks came to something else than they had."""
+    """Whether tasks had other results than recorded."""
     places: Mapping[str, str] = msgspec.field(default_factory=dict)
-    """The folders that the run had of its own, where it worked among recorded files."""
+    """The folders of the run, if it worked in recorded files."""
 
     @property
     def has_acted(self) -> bool:
-        return bool(self.kept) or not all(new.tells_tree for new in self.new)
+        return bool(self.kept) or not all(new.has_tree for new in self.new)
 
 
 class _Event(NamedTuple):
@@ -101,11 +102,34 @@ class _Event(NamedTuple):
     line: bytes
     old_seq: int = 0
     new: tuple[int, int] = (0, 0)
-    """Which process's, and its number there; for a recorded one both are 0."""
+    """The index of the process and the number of the event there; both 0 for a recorded event."""
+    may_be_elsewhere: bool = False
+    """Whether a recorded one may stand at another place among the others than it did."""
+
+
+class _Head(msgspec.Struct):
+    """What is needed of an event to give it a time."""
+
+    ts: int | float
+    data: _HeadData
+
+
+class _HeadData(msgspec.Struct):
+    callId: str = ""  # noqa: N815
+
+
+class _Time(NamedTuple):
+    """The time of an event that is new, or stands elsewhere."""
+
+    ts_ms: float
+    later_ms: int
+    """So much later it really was."""
+    latency_ms: float | None
+    """How long the call took that it ends, where the times do not tell."""
 
 
 class UpdatedCapture:
-    """The new recording of the run in *place*, made beside it until it is accepted."""
+    """The new recording of the run in *place*, written beside it until it is accepted."""
 
     def __init__(self, place: Path) -> None:
         self._place = place.absolute()
@@ -115,20 +139,20 @@ class UpdatedCapture:
         self.seed = seed_again(self._reader.manifest)
         self.folder = staging_folder(self._place)
         self.blobs = BlobStore(self.folder / BLOBS)
-        """Where payloads of new events go, from any process."""
+        """For payloads of new events of all processes."""
         self.manifest: CaptureManifest | None = None
         self.is_changed = False
         self.answered = 0
-        """How many recorded calls came again."""
+        """The number of recorded calls that were made again."""
         self.asked = 0
-        """How many events are new; the start and the end of the run are not counted."""
+        """The number of new events, without the start and the end of the run."""
 
     def open(self) -> None:
-        """Begin to make it."""
+        """Create the folder of the new recording."""
         self._run = RunDir.create(self.folder, seed_codec.to_bytes(self.seed) + b"\n")
 
     def merge(self, halves: Sequence[UpdateHalf], workspace_end: str | None = None) -> CaptureManifest:
-        """Write the new recording, of what all processes came to; *workspace_end* is the tree at its end."""
+        """Write the new recording from the results of all processes; *workspace_end* is the final tree."""
         lines = _renumber(list(_Merge(self._reader, self._run, self.seed, halves).events()))
         before, ending = self._reader.manifest, ending_of(halves)
         is_by_exit_status = before.error is not ABSENT and before.error.startswith("exit status ")
@@ -137,11 +161,11 @@ class UpdatedCapture:
         has_other_files = workspace_end is not None and workspace_end != before.workspaceEnd
         self.is_changed = is_other or not is_ended_alike or has_other_files
         if is_other and self.seed.standIns is not ABSENT:
-            # What the recording says of deadlines, and of what tasks came to, is of another run.
+            # Recorded deadlines and task results belong to the old run.
             stand_ins = msgspec.structs.replace(self.seed.standIns, deadlines=ABSENT)
             self.seed = msgspec.structs.replace(self.seed, standIns=stand_ins)
         self.answered = sum(len(half.kept) for half in halves)
-        self.asked = sum(not new.tells_tree for half in halves for new in half.new)
+        self.asked = sum(not new.has_tree for half in halves for new in half.new)
         trees = [workspace_end]
         for line in lines:
             self._run.journal.write(line)
@@ -158,9 +182,20 @@ class UpdatedCapture:
         ending = msgspec.structs.replace(ending, workspace_end=workspace_end)
         if ending.model == NO_MODEL:
             ending = msgspec.structs.replace(ending, model=before.model)
-        self.manifest = finished_manifest(self.seed, ending, len(lines), self._run.journal.sha256_hex)
+        manifest = finished_manifest(self.seed, ending, len(lines), self._run.journal.sha256_hex)
+        self.manifest = with_own_digest(
+            msgspec.structs.replace(
+                manifest, completedAt=self._end_ms(lines[-1]), updatedAt=ending.completed_at_ms
+            )
+        )
         self._run.finish(write_manifest(self.manifest))
         return self.manifest
+
+    def _end_ms(self, last_line: bytes) -> float:
+        """When the run was over, in the times of its events."""
+        if last_line == self._reader.line(len(self._reader)) and self._reader.manifest.completedAt:
+            return self._reader.manifest.completedAt
+        return msgspec.json.decode(last_line, type=_Head).ts
 
     def _read_blob(self, digest: str) -> bytes:
         return (self._reader.blob if self.blobs.find_missing([digest]) else self.blobs.get)(digest)
@@ -170,19 +205,19 @@ class UpdatedCapture:
             self.blobs.put(self._reader.blob(digest))
 
     def accept(self) -> None:
-        """Put it in the place of the old one, in one step, unless they are equal."""
+        """Replace the old recording in one step, unless they are equal."""
         if self.is_changed:
             put_in_place(self.folder, self._place)
         else:
             self.discard()
 
     def discard(self) -> None:
-        """Leave the old recording as it is."""
+        """Delete the new recording and keep the old one."""
         discard(self.folder)
 
 
 def seed_again(before: CaptureManifest) -> CaptureSeed:
-    """What a run begins with that goes on where the one of *before* is."""
+    """The seed of a run that continues the run of *before*."""
     return CaptureSeed(
         version=1,
         captureId=before.captureId,
@@ -201,7 +236,7 @@ def seed_again(before: CaptureManifest) -> CaptureSeed:
 
 
 def merge_start(recorded: bytes, halves: Sequence[Half]) -> bytes:
-    """The start of the run, which is the *recorded* one unless it has other processes now."""
+    """The start of the run: the *recorded* one, unless the processes differ."""
     event = _decode(recorded)
     before: dict[str, Any] = event["data"].get("processes", {})
     acted = {half.root: half.argv for half in halves if half.root is not None and half.has_acted}
@@ -216,15 +251,15 @@ def merge_start(recorded: bytes, halves: Sequence[Half]) -> bytes:
     return encode_clean(event)
 
 
-def _tells_tree(line: bytes) -> bool:
-    """Whether the line of an event tells how the files are."""
+def _has_tree(line: bytes) -> bool:
+    """Whether the line of an event has a tree of the files."""
     return b'"workspace"' in line and tree_in_event(_decode(line)) is not None
 
 
 def unknown_places(
     places: Iterable[Mapping[str, str]], known: Mapping[str, str], manifest: CaptureManifest
 ) -> dict[str, str]:
-    """By what a replay recognises *places* that are not *known*, as ``cwd/1f0c…`` and the like."""
+    """The names (``cwd/1f0c…``) by which a replay recognizes *places* that are not *known*."""
     marks = [mark_places(each, manifest.redaction.salt_bytes) for each in places]
     return {
         f"{name.partition('/')[0]}/{mark[:8]}": mark
@@ -249,7 +284,7 @@ def merge_ends(halves: Sequence[Half]) -> dict[str, JsonValue]:
 
 
 def ending_of(halves: Sequence[Half]) -> Ending:
-    """How the whole ended: a failure of the first process, or behind the gateway, is one of the whole."""
+    """The end of the whole run: a failure of the first process or of the gateway is its failure."""
     telling = [half.ending for half in halves if half.tells_the_end] or [half.ending for half in halves]
     failed = [ending for ending in telling if ending.status == "error"]
     models = [half.ending.model for half in halves if half.ending.model != NO_MODEL]
@@ -280,12 +315,12 @@ class _Merge:
         self._trees = {
             encode_clean(_decode(line)["data"]): seq
             for seq in range(2, len(reader) + 1)
-            if _tells_tree(line := reader.line(seq))
+            if _has_tree(line := reader.line(seq))
         }
-        """The recorded events that tell trees, by what they say."""
+        """The recorded events with a tree, by tree."""
 
     def _keep_unasked(self) -> None:
-        """Traffic beside the run is none of it; programs below a call that is answered do not run again."""
+        """Keep recorded events that nothing asks for: traffic beside the run, programs in answered calls."""
         calls = self._source.calls
         gone = [call for call in calls if call.seq not in self._kept and call.name.startswith("process/")]
         self._kept |= {call.seq: call.lane for call in self._source.beside}
@@ -300,7 +335,7 @@ class _Merge:
                 yield (event["type"], str(event["data"].get("callId"))), seq
 
     def events(self) -> list[_Event]:
-        """All of them; the start is the recorded one."""
+        """All events in order, with the recorded start."""
         events: list[tuple[tuple[int, int, int], _Event]] = []
         calls = [*self._source.calls, *self._source.beside]
         dropped = {call.call_id for call in calls if call.seq not in self._kept}
@@ -314,7 +349,7 @@ class _Merge:
             places = _Places(half, len(self._reader))
             for number, new in enumerate(half.new, 1):
                 line = new.line.encode()
-                if new.tells_tree:
+                if new.has_tree:
                     continue
                 if (same := self._same_derived(line)) is not None:
                     places.reached = max(places.reached, same)
@@ -323,27 +358,27 @@ class _Merge:
                     place = places.of(new), index, number
                     events.append((place, _Event(line, new=(index, number))))
                     self._has_new = True
-            events += self._told_trees(half, index, places)
+            events += self._tree_events(half, index, places)
         ordered = [event for _, event in sorted(events, key=lambda each: each[0])]
         return [self._start(), *ordered, self._end()]
 
-    def _told_trees(
+    def _tree_events(
         self, half: UpdateHalf, index: int, places: _Places
     ) -> Iterator[tuple[tuple[int, int, int], _Event]]:
-        """The trees that a process told, where the calls are before or after which it did."""
+        """The trees of a process, at the positions of the calls around them."""
         for number, new in enumerate(half.new, 1):
-            if not new.tells_tree:
+            if not new.has_tree:
                 continue
             line = new.line.encode()
             place = places.of_tree(new, index, number)
             same = self._trees.get(encode_clean(_decode(line)["data"]))
             if same is not None:
-                yield place, _Event(self._reader.line(same), old_seq=same)
+                yield place, _Event(self._reader.line(same), old_seq=same, may_be_elsewhere=True)
             else:
                 yield place, _Event(line, new=(index, number))
 
     def _same_derived(self, line: bytes) -> int | None:
-        """The recorded event that was read from the model traffic as this one was, if it says the same."""
+        """The equal recorded event that was derived from model traffic, if there is one."""
         if b'"derived":true' not in line:
             return None
         event = _decode(line)
@@ -363,7 +398,7 @@ class _Merge:
         return _Event(line, old_seq=1)
 
     def _end(self) -> _Event:
-        """The recorded end, where this run came to the same."""
+        """The recorded end, if this run ended the same."""
         old = self._reader.line(len(self._reader))
         end = merge_ends(self._halves)
         was = _decode(old)
@@ -372,7 +407,7 @@ class _Merge:
         return _Event(encode_clean(end))
 
     def _whole(self, line: bytes, dropped: set[str | None]) -> bytes:
-        """A request that repeats one which is gone says all of it by itself."""
+        """Write a request in full if the one that it refers to is gone."""
         if _REFERENCE not in line or not dropped.intersection(referred_calls(_decode(line)["data"])):
             return line
         event = _decode(line)
@@ -385,23 +420,23 @@ class _Merge:
 
 
 class _Places:
-    """Where the new events of a process stand: each behind what it follows in its own task and call.
+    """The positions of the new events of a process: each after its predecessor in its task and call.
 
-    Those of a process that is new itself stand at the end.
+    The events of a new process come at the end.
     """
 
     def __init__(self, half: UpdateHalf, count: int) -> None:
         self._first = 1 if half.root == ROOT else min(half.kept, default=count) - 1
         self.reached = 1
-        """Behind this recorded event stands what was read from the traffic since."""
+        """Events derived from traffic follow this recorded event."""
         self._lanes: dict[str, int] = {}
         self._calls: dict[str, int] = {}
         self._lane_of: dict[str, str] = {}
         self._latest: dict[str, int] = {}
-        """Where the latest event of a call is."""
+        """The position of the latest event of a call."""
 
     def of_tree(self, new: NewEvent, index: int, number: int) -> tuple[int, int, int]:
-        """Where a tree is told: right behind the outcome after which it was so, or before the call."""
+        """The position of a tree: directly after the outcome that it follows, or before the call."""
         details = _decode(new.line.encode())["data"]["details"]
         after = [self._latest[call] for call in details.get("after", ()) if call in self._latest]
         before = [self._calls[call] for call in details.get("before", ()) if call in self._calls]
@@ -434,22 +469,73 @@ def _move(line: bytes, call: RecordedCall, lane: str | None) -> bytes:
     return encode_clean(event)
 
 
+def _continue_times(events: Sequence[_Event]) -> dict[int, _Time]:
+    """By place: the times of new events, which go on from the recorded ones and end before the next of them.
+
+    New events that follow each other keep their distances as far as there is room.
+    """
+    heads = [msgspec.json.decode(event.line, type=_Head) for event in events]
+    latest_ms, bound_ms = heads[0].ts, float("inf")
+    bounds_ms = [bound_ms] * len(events)
+    for place in reversed(range(len(events))):
+        bounds_ms[place] = bound_ms
+        if events[place].old_seq and not events[place].may_be_elsewhere:
+            bound_ms = min(bound_ms, heads[place].ts)
+    times: dict[int, _Time] = {}
+    began: dict[str, tuple[float, float]] = {}
+    """By a new call's id: its time, and when it really was."""
+    before_ms: float | None = None
+    """When the event before really was, where it is new."""
+    for place, (event, head) in enumerate(zip(events, heads, strict=True)):
+        if event.old_seq:
+            ts_ms = head.ts
+            if event.may_be_elsewhere and not latest_ms <= ts_ms <= bounds_ms[place]:
+                ts_ms = max(latest_ms, min(ts_ms, bounds_ms[place]))
+                times[place] = _Time(ts_ms, 0, None)
+            before_ms = None
+        else:
+            distance_ms = 0 if before_ms is None else max(0, head.ts - before_ms)
+            ts_ms = max(latest_ms, min(latest_ms + distance_ms, bounds_ms[place]))
+            before_ms = head.ts if before_ms is None else max(before_ms, head.ts)
+            asked = began.setdefault(head.data.callId, (ts_ms, head.ts)) if head.data.callId else (0, 0)
+            latency_ms = max(0, head.ts - asked[1])
+            is_told = not head.data.callId or ts_ms - asked[0] == latency_ms
+            times[place] = _Time(ts_ms, max(0, int(head.ts - ts_ms)), None if is_told else latency_ms)
+        latest_ms = max(latest_ms, ts_ms)
+    return times
+
+
 def _renumber(events: list[_Event]) -> list[bytes]:
     numbers: dict[tuple[int, int], int] = {}
     for seq, event in enumerate(events, 1):
         numbers[(0, event.old_seq) if event.old_seq else event.new] = seq
     called: dict[str, int] = {}
-    return [_number(event, seq, numbers, called) for seq, event in enumerate(events, 1)]
+    times = _continue_times(events)
+    return [
+        _number(_with_time(event, times.get(seq - 1)), seq, numbers, called)
+        for seq, event in enumerate(events, 1)
+    ]
+
+
+def _with_time(event: _Event, time: _Time | None) -> _Event:
+    if time is None:
+        return event
+    value = _decode(event.line) | {"ts": time.ts_ms}
+    if time.later_ms:
+        value["laterMs"] = time.later_ms
+    if time.latency_ms is not None:
+        value["data"]["latencyMs"] = time.latency_ms
+    return event._replace(line=encode_clean(value))
 
 
 def _number(event: _Event, seq: int, numbers: dict[tuple[int, int], int], called: dict[str, int]) -> bytes:
-    """The line of *event* as number *seq*; *called* knows where calls began, and learns it."""
+    """The line of *event* with the number *seq*; adds new calls to *called*, the positions of calls."""
     value: dict[str, Any] = _decode(event.line)
     data = value["data"]
     began = called.setdefault(data["callId"], seq) if "callId" in data else seq
     opened = None
     if "opened" in data:
-        # A new event counts the start of its process as the first one.
+        # New events are numbered from the start of their process.
         place = (0, data["opened"]) if event.old_seq else (event.new[0], data["opened"] - 1)
         opened = max(began, numbers.get(place, 0))
     if seq == event.old_seq == value["seq"] and opened in (None, data.get("opened")):
@@ -461,7 +547,7 @@ def _number(event: _Event, seq: int, numbers: dict[tuple[int, int], int], called
 
 
 def referred_calls(value: object) -> set[str]:
-    """The calls whose requests *value* repeats."""
+    """The calls to whose requests *value* refers."""
     if isinstance(value, list):
         return set().union(*map(referred_calls, value))
     if not isinstance(value, dict):
@@ -471,5 +557,5 @@ def referred_calls(value: object) -> set[str]:
 
 
 def halves_from(texts: Iterable[str]) -> list[UpdateHalf]:
-    """What processes left behind."""
+    """Read the results that processes have written."""
     return [msgspec.json.decode(text, type=UpdateHalf) for text in texts]

@@ -1,6 +1,6 @@
-"""Where a run comes from: its policy, the issue it works on, and the repository with its commit.
+"""The origin of a run: its policy, its issue, and its repository with the commit.
 
-What the caller says comes first, then the environment, as continuous integration sets it, then git.
+Arguments come first, then the environment with the variables of CI, then git.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ ISSUE_VARIABLE: Final = "REENACT_ISSUE_NUMBER"
 
 _GIT_TIMEOUT_S: Final = 5
 _REMOTE: Final = re.compile(r"[a-z][a-z0-9+.-]*://|[^/\\\s]+@[^/\\\s]+:|[^/\\\s:]+\.[^/\\\s:]+:")
-"""An address of a repository; a path on this machine is none."""
+"""The URL of a repository; a local path is not one."""
 
 _VARIABLES: Final[Mapping[str, tuple[str, ...]]] = {
     "commit": ("GITHUB_SHA", "CI_COMMIT_SHA", "CIRCLE_SHA1", "BUILDKITE_COMMIT", "GIT_COMMIT"),
@@ -32,7 +32,7 @@ _VARIABLES: Final[Mapping[str, tuple[str, ...]]] = {
     "remote": ("CI_PROJECT_URL", "CIRCLE_REPOSITORY_URL", "BUILDKITE_REPO", "GIT_URL"),
     "issue": (ISSUE_VARIABLE, "CI_MERGE_REQUEST_IID", "CIRCLE_PR_NUMBER", "BUILDKITE_PULL_REQUEST"),
 }  # fmt: skip
-"""By what they tell: the variables of GitHub, GitLab, CircleCI, Buildkite and Jenkins."""
+"""The variables of GitHub, GitLab, CircleCI, Buildkite and Jenkins, by fact."""
 
 RunOrigin = dict[str, str | int | dict[str, str | bool]]
 """Members of ``run_start``."""
@@ -44,7 +44,7 @@ def origin_of_run(
     environ: Mapping[str, str] = os.environ,
     folder: Path | None = None,
 ) -> RunOrigin:
-    """What is known of where a run in *folder* comes from; nothing is made up."""
+    """The known facts about the origin of a run in *folder*; none is guessed."""
     origin: RunOrigin = {}
     policy = policy_bundle_id or environ.get(POLICY_VARIABLE)
     if policy:
@@ -91,7 +91,7 @@ def _repo_of_environment(environ: Mapping[str, str]) -> dict[str, str | bool]:
 
 @cache
 def _repo_of_folder(folder: Path) -> dict[str, str | bool]:
-    """What git says of the repository around *folder*, asked once per process."""
+    """The facts of git about the repository of *folder*, read once per process."""
     status = _ask_git(folder, "status", "--porcelain=v2", "--branch", "--untracked-files=no")
     if status is None:
         return {}
@@ -108,7 +108,7 @@ def _repo_of_folder(folder: Path) -> dict[str, str | bool]:
 
 
 def _ask_git(folder: Path, *words: str) -> str | None:
-    """What git prints; ``None`` where there is no git, no repository, or no answer in time."""
+    """The output of git; ``None`` without git, without a repository, or after a timeout."""
     if not any((above / ".git").exists() for above in (folder, *folder.parents)):
         return None
     try:

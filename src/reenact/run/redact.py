@@ -1,4 +1,4 @@
-"""What the argument ``redact`` means."""
+"""Reading the argument ``redact``."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Redact: TypeAlias = RedactionProfile | Sequence[str] | tuple[RedactionProfile | 
 
 
 def profile_and_secrets(redact: Redact) -> tuple[RedactionProfile | None, tuple[str, ...]]:
-    """Both parts of *redact*; no profile where it names none."""
+    """Split *redact* into profile and secrets; the profile may be ``None``."""
     if redact is None:
         return None, ()
     if isinstance(redact, str):
@@ -32,6 +32,6 @@ def _known_profile(name: str | None) -> RedactionProfile | None:
 
 
 def make_redactor(profile: RedactionProfile, values: Sequence[str], salt: bytes) -> Redactor:
-    """Hides *values*, and unless nothing is to be hidden, the keys that this process's environment holds."""
+    """A redactor for *values* and, unless the profile is ``none``, for the keys in the environment."""
     known = environment_secrets(os.environ) if profile != "none" else []
     return Redactor(profile, secrets=[*values, *known], salt=salt)

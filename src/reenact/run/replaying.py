@@ -61,18 +61,18 @@ from reenact.workspace.replaying import WorkspaceReplay
 
 _MOST_FILES: Final = 5
 STALL_S: Final = 10.0
-"""How much longer than in the recording a call may be waited for that nobody answers."""
+"""How much longer than recorded a call may wait that has no recorded answer."""
 
 
 def open_source(
     path: str | Path, is_ours: LaneTest = every_lane, root: str = ROOT, *, runs_programs: bool = False
 ) -> ReplaySource:
-    """The capture in *path* with what the project says of it; for one run, which takes its calls."""
+    """Open the capture in *path* with the rules of the project, for one replay."""
     return ReplaySource(path, is_ours, root, project_beside(Path(working_folder())), runs_programs)
 
 
 class ReplayRun(Run):
-    """A run that is being replayed: offline, and refused where it is not the recorded one."""
+    """A run that is being replayed, offline."""
 
     mode: RunMode = "replay"
     make_engine: Callable[..., ReplayEngine] = ReplayEngine
@@ -102,17 +102,16 @@ class ReplayRun(Run):
         runs_programs: bool = False,
         source: ReplaySource | None = None,
     ) -> None:
-        """*is_ours* says of which recorded lanes the calls are to come here; others may come elsewhere.
+        """*is_ours* selects the recorded lanes whose calls are expected in this process.
 
-        With *is_causal* a call may not come before one that had ended by then in the recording. Where several
-        processes replay a run, *root* is the first lane of this one, unless *find_root* knows better when the
-        first call is made, and *within* is the call inside which it lives. *evidence* tells of names in
-        requests whether they were generated; without it, only those that are seen drawn here were.
-        *workspace* is the folder in which the run works, with the files that the recorded one began with;
-        where it *compares_end*, whether it is the same at the end is found here, else by who waits for all.
-        *repository* is where git is asked for files that the capture only names.
-        With *runs_programs* programs that the recorded run talked with over sockets are run again.
-        *source* is the capture where it is open already.
+        With *is_causal* a call must not come before one that had ended by then in the recording. If several
+        processes replay a run, *root* is the first lane of this one, unless *find_root* finds another at the
+        first call, and *within* is the call that contains it. *evidence* says whether names in requests were
+        generated; without it, only names that are drawn here count as generated. *workspace* is the folder in
+        which the run works, with the recorded files of the start; with *compares_end* its files are compared
+        here at the end, otherwise by the parent process. *repository* is the git repository with the files
+        that the capture only names. With *runs_programs*, programs that the recorded run talked to over
+        sockets are run again. *source* is the capture, if it is open already.
         """
         super().__init__()
         source = source or open_source(path, is_ours, root, runs_programs=runs_programs)
@@ -158,19 +157,19 @@ class ReplayRun(Run):
         self._receipt_path = receipt_path
         self._entered = Entered(self._engine)
         self.not_entered = ""
-        """Of which files of the project code ran in the recording, and none here; told at the end."""
+        """Files of the project whose code ran in the recording but not here; known at the end."""
         self._open = ExitStack()
 
     def make_files(self, history: WorkspaceHistory, root: Path, redactor: Redactor) -> WorkspaceReplay:
-        """The files in *root*, among which the run works."""
+        """The files in *root*, in which the run works."""
         return WorkspaceReplay(history, root, redactor, self._engine.likeness.places)
 
     def arguments(self) -> list[str]:
-        """What this process was started with, as a recording would tell it."""
+        """The command line of this process, as a recording has it."""
         return without_places(self._redactor.redact_arguments(sys.orig_argv))
 
     def _note_client(self, words: Sequence[str]) -> bool:
-        """Whether the program *words* asks a server of this run, which is noted: it is run for real."""
+        """Whether the program *words* is a client of a server of this run; such a program really runs."""
         if not asks_server_of_run(words):
             return False
         note = f"{os.path.basename(words[0])} was run: it is given the address of a server of this run"
@@ -179,17 +178,17 @@ class ReplayRun(Run):
         return True
 
     def redact(self, text: str) -> str:
-        """*text* without its secrets, as the recording has it."""
+        """*text* redacted like the recording."""
         return self._redactor.redact_text(text)
 
     @property
     def notes(self) -> list[str]:
-        """Outcomes that could not be delivered in recorded order; not divergences."""
+        """Remarks that are no divergences, such as outcomes out of recorded order."""
         return self._engine.notes
 
     @property
     def answered(self) -> int:
-        """How many recorded calls were answered so far, those inside other calls included."""
+        """The number of recorded calls answered so far, also inside other calls."""
         return sum(call.taken for call in self._engine.source.calls)
 
     def __enter__(self) -> Self:
@@ -201,7 +200,7 @@ class ReplayRun(Run):
         return self
 
     def _interrupt(self) -> None:
-        """As Ctrl-C does, which alone ends a wait for what never comes; the run then says what differed."""
+        """Interrupt the process like Ctrl-C, to end an endless wait; the run then reports the divergence."""
         if callable(signal.getsignal(signal.SIGINT)):
             self.notes.append("the agent did not go on after the first difference, and was interrupted")
             signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
@@ -211,26 +210,26 @@ class ReplayRun(Run):
         return self._engine
 
     def attachments(self) -> Iterable[AbstractContextManager[object]]:
-        """What is put into this process so that its calls come to us and none gets past."""
-        yield self._guard  # below the seams, which answer some of what it would refuse
+        """The patches and hooks that route the calls of this process to us, and the guard."""
+        yield self._guard  # below the seams, which answer some calls that it would refuse
         yield seams.attached()
         yield telemetry.beside_hosts(project_beside(Path(working_folder())))
         yield stdlib.attached(self._stand_ins, self._engine)
         yield workspace_known(self._engine.files.root if self._engine.files is not None else None)
         if self._evidence.draws is not None:
             yield watched_by(self._evidence.draws)
-        yield probes.asked_by(self._engine, self._is_asked_whether_reachable)
+        yield probes.asked_by(self._engine, self._is_probe)
         yield entered(self._engine, self._within)
         yield self.watch_entered()
 
     def watch_entered(self) -> Entered:
-        """Look for the files that were entered in the recording."""
+        """Watch for code of the files whose code ran in the recording."""
         source = self._engine.source
         recorded = source.data(len(source.reader)).get("entered", ()) if source.is_ours(ROOT) else ()
         self._entered.is_whole = self.is_test
         return self._entered.among(recorded, lambda: self._engine.has_diverged)
 
-    def _is_asked_whether_reachable(self, host: str, port: int) -> bool:
+    def _is_probe(self, host: str, port: int) -> bool:
         probed = self._engine.source.probed
         return f"{host}:{port}" in probed or (bool(probed) and not self._allow.permits(Connect(host, port)))
 
@@ -238,7 +237,7 @@ class ReplayRun(Run):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._engine.has_left_threads():
-            # What they do from now on is refused, until the process ends; nobody waits for them to end.
+            # Threads that go on are not waited for; their calls are refused until the process ends.
             self._engine.note("threads of the run went on when it ended; what they did then is not known")
             self._guard.__enter__()
         self._open.close()
@@ -258,13 +257,13 @@ class ReplayRun(Run):
         self.receipt = self._make_receipt(output_hash)
         unwritten = self._write_receipt(self.receipt)
         if self._engine.policy == "strict" and not isinstance(error, Diverged):
-            # What shows only at the end may follow from an error of the agent's own, which then goes first.
+            # A divergence at the end may be caused by an error of the agent, which then comes first.
             self._raise_latched(self.divergences if error is None else before_end, error)
         if unwritten is not None and error is None:
             raise unwritten
 
     def _explain_failure(self, error: Exception) -> None:
-        """Where the recorded run did not fail, the reason may be what a tool would have done, had it run."""
+        """Add a hint to a new failure: it may come from a tool that was answered instead of run."""
         tools = sorted(set(self._engine.tools_not_run()))
         if not tools or self._engine.source.data(len(self._engine.source.reader)).get("status") != "ok":
             return
@@ -275,7 +274,7 @@ class ReplayRun(Run):
         )
 
     def _note_unentered(self) -> None:
-        """Code that ran in the recording and not here was answered for, and is not proved to work."""
+        """Note code that ran in the recording but not here, because its call was answered."""
         missing = sorted(self._entered.missing.difference(map(self.redact, self._entered.files)))
         if missing and self._entered.is_known:
             shown = ", ".join(missing[:_MOST_FILES]) + (" and others" if len(missing) > _MOST_FILES else "")
@@ -284,7 +283,7 @@ class ReplayRun(Run):
             self.notes.append(self.not_entered)
 
     def _write_receipt(self, receipt: ReplayReceipt) -> StoreError | None:
-        """Write it where it was asked for; a failure to do so must not hide what the replay found."""
+        """Write the receipt; an error while writing does not hide the result of the replay."""
         if self._receipt_path is None:
             return None
         try:
@@ -295,14 +294,14 @@ class ReplayRun(Run):
         return None
 
     def _raise_latched(self, divergences: list[ReplayDivergence], error: BaseException | None) -> None:
-        """What the agent swallowed, or wrapped into an error of its own, is raised again here."""
+        """Raise the first divergence again, in case the agent swallowed or wrapped it."""
         if self.blocked:
             raise self.blocked[0].error() from error
         if divergences:
             raise diverged(divergences[0]) from error
 
     def _is_guarded(self) -> bool:
-        if self._engine.is_over:  # those are left that the run has started
+        if self._engine.is_over:  # only threads that the run has started
             started = lane_var.get()
             return started is not None and started.context is self._engine
         lane = current_lane()
@@ -311,7 +310,7 @@ class ReplayRun(Run):
         return lane.context is self._engine and not self._engine.is_live(lane)
 
     def _list_refused_beside(self) -> list[BesideTraffic]:
-        """What went past the seams to hosts that the project names: refused, but no difference."""
+        """Refused connections to hosts that the project excludes from runs; they are no divergences."""
         tried = Counter(f"{call.kind} {call.target}" for call in self._beside)
         return [BesideTraffic(request=what, what=NAMED, recorded=0, made=n) for what, n in tried.items()]
 
@@ -362,7 +361,7 @@ class ReplayRun(Run):
 
 
 def _find_left_behind(source: ReplaySource) -> tuple[str, ...]:
-    """The files that the recorded run wrote, and that are there now."""
+    """The files that the recorded run wrote and that exist now."""
     data = source.data(len(source.reader)) if len(source.reader) else {}
     wrote = data.get("wrote") or ()
     return tuple(place for place in wrote if os.path.isfile(os.path.expanduser(place)))

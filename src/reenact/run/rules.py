@@ -1,4 +1,4 @@
-"""How a replay is judged and what may differ in it, as the project, the environment and the caller say."""
+"""The policy and the rules of a replay, from arguments, environment and project."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _POLICIES: Final = get_args(Policy)
 
 
 def choose_policy(given: Policy | None, start: Path) -> Policy:
-    """*given*, else what ``REENACT_POLICY`` says, else the nearest ``reenact.toml``, else ``strict``."""
+    """*given*, else ``REENACT_POLICY``, else the nearest ``reenact.toml``, else ``strict``."""
     if given is not None:
         if given not in _POLICIES:
             raise UsageError(f"policy {given!r} is unknown; choose strict or lenient")
@@ -33,7 +33,7 @@ def choose_policy(given: Policy | None, start: Path) -> Policy:
 
 
 def check_on_unmatched(given: OnUnmatched, policy: Policy) -> OnUnmatched:
-    """*given*, where it is known and *policy* lets a call come that far."""
+    """Check that *given* is known and has an effect under *policy*."""
     if given not in get_args(OnUnmatched):
         raise UsageError(f"on_unmatched {given!r} is unknown; choose error, empty or live")
     if policy == "strict" and given != "error":
@@ -64,13 +64,13 @@ def project_rules(start: Path) -> tuple[VolatileRule, ...]:
 
 
 def project_beside(start: Path) -> tuple[str, ...]:
-    """The hosts to which nothing belongs to a run, by the nearest ``reenact.toml`` in *start* or above it."""
+    """The hosts outside of runs that the nearest ``reenact.toml`` in *start* or above it names."""
     file = find_project_file(start)
     return () if file is None else hosts_in(read_project(file), file=str(file))
 
 
 def read_rules(given: Iterable[AnyRule]) -> list[VolatileRule]:
-    """The rules that a caller gave as text or as they are."""
+    """Read rules that are texts or :class:`VolatileRule`."""
     try:
         return [read_rule(rule) for rule in given]
     except FormatError as error:

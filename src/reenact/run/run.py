@@ -1,4 +1,4 @@
-"""What the agent's code has in hand while it runs; by itself, a run that is switched off."""
+"""The object that the agent's code gets; the base class is a run that is switched off."""
 
 from __future__ import annotations
 
@@ -19,34 +19,34 @@ from reenact.seams.chance import Clock, RecordedRandom, instant, uuid4
 
 
 class Run:
-    """One execution of an agent under reenact; a context manager for sync and async code alike."""
+    """One execution of an agent under reenact; a context manager for sync and async code."""
 
     mode: RunMode = "off"
     is_test = False
-    """Whether a test is recorded; no code of the project that runs in it is missed, whatever that costs."""
+    """Whether a test is recorded; all code of the project that runs in it is noted, at any cost."""
 
     def __init__(self) -> None:
         self.final_output: Any = None
-        """What the agent came to; recorded at the end, and compared in replay where both runs set it."""
+        """The result of the agent; recorded at the end, and compared in a replay if both runs set it."""
         self.confidence: float | None = None
-        """How sure the agent is of it, from 0 to 1; recorded at the end."""
+        """The agent's confidence in it, from 0 to 1; recorded at the end."""
         self.clock = Clock()
         self.rng = RecordedRandom()
         self.divergences: list[ReplayDivergence] = []
         self.blocked: list[BlockedCall] = []
-        """What tried to go live during a replay."""
+        """The live calls that a replay refused."""
         self.warnings: list[str] = []
         self.manifest: CaptureManifest | None = None
         self.receipt: ReplayReceipt | None = None
 
     def uuid4(self) -> uuid.UUID:
-        """A random UUID; the recorded one in replay."""
+        """A random UUID; in a replay the recorded one."""
         return uuid4(self.rng)
 
     def memory_read(
         self, path: str, read: Callable[[], object], *, group_id: str | None = None, source: str | None = None
     ) -> object:
-        """What *read* finds in the agent's memory at *path*; the recorded value in replay."""
+        """Read the agent's memory at *path* by *read*; in a replay return the recorded value."""
         request = {"type": "memory_read", "path": path} | _known(group_id=group_id, source=source)
         return instant(Instant("state_mutation", request, is_read=True), read)
 
@@ -63,7 +63,7 @@ class Run:
         instant(Instant("state_mutation", {"type": kind, "details": details}), lambda: None)
 
     def plan(self, plan: Any, *, step_count: int | None = None) -> None:
-        """Record what the agent means to do: the hash of *plan*, and of how many steps it consists."""
+        """Record the agent's plan: the hash of *plan* and its number of steps."""
         if step_count is None:
             steps = plan.get("steps", ()) if isinstance(plan, dict) else plan
             step_count = len(steps)
@@ -71,7 +71,7 @@ class Run:
 
     @contextmanager
     def step(self, step_id: str) -> Iterator[PlanStep]:
-        """One step of the plan: tool calls in the block belong to it, and what the block raises fails it."""
+        """One step of the plan: tool calls in the block belong to it, and an exception fails it."""
         step = PlanStep()
         self.state_mutation("step_start", step_id=step_id)
         try:
@@ -95,7 +95,7 @@ class Run:
         self.state_mutation("step_utility", callId=lane.latest_tool, step_utility=float(utility))
 
     def side_effect(self, tag: str, **details: object) -> None:
-        """Record that the tool that is running now did something to the world, such as ``deploy``."""
+        """Record a side effect of the running tool, such as ``deploy``."""
         self.state_mutation("side_effect", tag=tag, **details)
 
     def verification(
@@ -107,10 +107,10 @@ class Run:
         duration_ms: float | None = None,
         verification_delta: int | None = None,
     ) -> None:
-        """Record a check of the work: the command, how it ended, and by how many fewer tests fail since."""
+        """Record a check of the work: the command, its result, and how many fewer tests fail."""
         facts = _known(command=command, exit_code=exit_code, cwd=cwd, verification_delta=verification_delta)
         request = {"type": "verification", "details": facts}
-        # How long it took is told, but need not be the same in a replay.
+        # The duration is recorded but not compared in a replay.
         instant(Instant("state_mutation", request), lambda: _known(duration_ms=duration_ms) or None)
 
     def __enter__(self) -> Self:
@@ -131,7 +131,7 @@ class Run:
 
 
 class PlanStep:
-    """How a step of the plan went; the agent may say it otherwise."""
+    """The result of a step of the plan; the agent may set it."""
 
     def __init__(self) -> None:
         self.status: Literal["Success", "Failed", "Skipped", "MaxIterationsReached"] = "Success"

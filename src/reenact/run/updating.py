@@ -1,6 +1,6 @@
-"""A run that is answered from its recording as far as it still matches, and recorded where it does not.
+"""A run that is answered from its recording where it matches, and recorded where it does not.
 
-The engine matches first; what misses goes to a recorder. At the end the two are merged.
+The engine matches first; a call that misses goes to a recorder. At the end both are merged.
 """
 
 from __future__ import annotations
@@ -50,11 +50,11 @@ from reenact.workspace.history import WorkspaceHistory
 from reenact.workspace.replaying import WorkspaceReplay
 
 _CALL_NUMBER: Final = re.compile(rb'"callId":"[^"]*?[cg](\d{1,15})"')
-"""What the lane of something that happened inside a call has behind the call's own."""
+"""The suffix of a lane inside a call."""
 
 
 class Missed(Exception):
-    """No recorded call that has not come yet is this one; *instead* is the one that was due."""
+    """No open recorded call matches; *instead* is the one that was due."""
 
     def __init__(self, instead: RecordedCall | None) -> None:
         self.instead = instead
@@ -62,17 +62,17 @@ class Missed(Exception):
 
 
 class _Placed(NamedTuple):
-    """Where a recorded call came again."""
+    """The position at which a recorded call was made again."""
 
     call: RecordedCall
     lane: str
     ordinal: int
     after: int
-    """How many new events there were before."""
+    """The number of new events before it."""
 
 
 class MatchingFirst(ReplayEngine):
-    """A replay that hands what it cannot answer to *recorder*, where it is made and recorded."""
+    """A replay that passes unmatched calls to *recorder*, which makes and records them."""
 
     mode: RunMode = "capture"
 
@@ -89,16 +89,16 @@ class MatchingFirst(ReplayEngine):
         is_causal: bool = False,
         names: ProcessNames | None = None,
     ) -> None:
-        """*names* are those of new calls, where they are not those of the process that this one is."""
+        """*names* are the names of new calls, if they differ from those of the replayed process."""
         super().__init__(
             source, redactor, volatile=volatile, evidence=evidence, find_root=find_root, is_causal=is_causal
         )
         self.placed: dict[int, _Placed] = {}
-        """By the number of its event: the recorded calls that came again."""
+        """The recorded calls that were made again, by event number."""
         self.is_missed = False
         """Whether any call was not answered from the recording."""
         self.due_instead: dict[str, int] = {}
-        """By the id of a new call: the recorded one that was due in its place."""
+        """The recorded call that was due instead of a new one, by the id of the new call."""
         self._passed_over: set[int] = set()
         self._reached_seq = 1
         self._awaited: list[RecordedCall] = []
@@ -116,13 +116,13 @@ class MatchingFirst(ReplayEngine):
     make_recorder = CaptureContext
 
     def record_files(self, files: WorkspaceReplay, tree: str, tree_file: str | None) -> None:
-        """Work among *files*, which are *tree* at the start, and tell how they change."""
+        """Work in *files*, which have *tree* at the start, and record their changes."""
         self.files = files
         self.noted_from = 1
         self.recorder.record_files(files.scanner, tree, files.find_recorded, tree_file)
 
     def set_aside(self, call: RecordedCall, lane: Lane) -> list[int]:
-        """A tool or program that is called as recorded, but among other files, is another call."""
+        """Treat a tool or program call as new if the files before it differ."""
         if self.files is not None and not call.is_instant and not call.beside:
             if call.may_write and self.files.difference_before(call.seq) is not None:
                 with self._lock:
@@ -130,12 +130,12 @@ class MatchingFirst(ReplayEngine):
                     self.placed.pop(call.seq, None)
                     self._awaited.remove(call)
                 raise Missed(call)
-            with self.new_events.placing(call.seq - 1):
+            with self.new_events.placed_after(call.seq - 1):
                 self.recorder.look_before(call.call_id, call.parent)
         return super().set_aside(call, lane)
 
     def compare_files(self, recorded: RecordedCall, lane: Lane) -> None:
-        """They may be others than they were."""
+        """Accept differences: an update may change files."""
 
     def change_files(self, recorded: RecordedCall) -> None:
         try:
@@ -143,7 +143,7 @@ class MatchingFirst(ReplayEngine):
         except StoreError as error:
             self.recorder.warn(f"event {recorded.outcome_seq}: not all it did to files was done: {error}")
         if not recorded.beside:
-            with self.new_events.placing(recorded.outcome_seq):
+            with self.new_events.placed_after(recorded.outcome_seq):
                 self.recorder.look_after(recorded.call_id, may_write=recorded.may_write)
 
     def _own_names(self) -> ProcessNames:
@@ -163,7 +163,7 @@ class MatchingFirst(ReplayEngine):
         return step
 
     def answered_from_recording(self, call: Call, step: Step) -> None:
-        """*call* was matched, and is answered by *step*."""
+        """Note that *call* was matched and answered by *step*."""
 
     def instant(self, instant: Instant, lane: Lane, produce: Callable[[], Any]) -> Any:
         calls = lane.calls
@@ -171,8 +171,8 @@ class MatchingFirst(ReplayEngine):
             return super().instant(instant, lane, produce)
         except Missed as missed:
             due = self._pass_over(missed)
-            lane.calls = calls  # the recorder counts for itself
-            if instant.is_read:  # which may make calls of its own
+            lane.calls = calls  # the recorder has its own counters
+            if instant.is_read:  # this may make further calls
                 return self.recorder.instant(instant, lane, produce)
             self.new_events.due.seq = due
             try:
@@ -181,7 +181,7 @@ class MatchingFirst(ReplayEngine):
                 self.new_events.due.seq = 0
 
     def is_live(self, lane: Lane) -> bool:  # noqa: ARG002
-        """Nothing is guarded: what misses is made."""
+        """Always true: unmatched calls are made."""
         return True
 
     def refuse_unplaced(self, call: Call) -> None:  # type: ignore[override]
@@ -194,7 +194,7 @@ class MatchingFirst(ReplayEngine):
         request_text: bytes,
         call: Call | None = None,  # noqa: ARG002
     ) -> RecordedCall:
-        """An equal call further on in the lane, if there is one; what stands before it is passed over."""
+        """An equal call later in the lane, if there is one; the calls before it are skipped."""
         with self._lock:
             recorded = self._lanes.expected(lane)
             if recorded is None:
@@ -210,14 +210,14 @@ class MatchingFirst(ReplayEngine):
             return found
 
     def _pass_by_loose(self, found: RecordedCall) -> None:
-        """Where order means nothing, nobody can say whose place was taken: *found* waits for none of them."""
+        """For calls without order, let *found* wait for no other call."""
         before = (call for call in self.source.calls if call.seq < found.seq and call.lane == found.lane)
         for call in before:
             if not call.taken:
                 self.turns.happened([call.seq, call.outcome_seq])
 
     def _may_still_come(self, lane: Lane, key: Key, request_text: bytes) -> bool:  # noqa: ARG002
-        """What is due in another task is not waited for: what cannot be matched now is made."""
+        """Never wait for a call of another task: an unmatched call is made at once."""
         return False
 
     def _find_in_place(self, lane: Lane, key: Key) -> RecordedCall | None:
@@ -242,9 +242,9 @@ class MatchingFirst(ReplayEngine):
                 self._pass_by_loose(recorded)
 
     def _pass_over(self, missed: Missed) -> int:
-        """Nobody waits for a call whose place another has taken; should it come after all, it is answered.
+        """Stop waiting for a call that another one replaced; if it comes later, it is still answered.
 
-        Returns its number, where nobody had its place before.
+        Returns its number, unless it was replaced before.
         """
         self.is_missed = True
         due = missed.instead
@@ -257,12 +257,12 @@ class MatchingFirst(ReplayEngine):
         return due.seq if is_vacant else 0
 
     def next_kept(self, lane: str, number: int) -> int | None:
-        """The recorded call that came again in *lane* after the new event of that *number*, if one did."""
+        """The recorded call that was made again in *lane* after the new event *number*, if any."""
         later = (seq for seq, placed in self.placed.items() if placed.lane == lane and placed.after >= number)
         return min(later, default=None)
 
     def reached_seq(self) -> int:
-        """The last event of the recording that has happened again."""
+        """The last recorded event that has happened again."""
         with self._lock:
             came = [call for call in self._awaited if self.turns.has_happened(call.outcome_seq)]
             self._awaited = [call for call in self._awaited if call not in came]
@@ -270,14 +270,14 @@ class MatchingFirst(ReplayEngine):
             return self._reached_seq
 
     def kept_calls(self) -> dict[int, str]:
-        """By number: every recorded call that is part of the new run, and its lane there."""
+        """All recorded calls of the new run, by number, with their lanes."""
         kept: dict[int, str] = {}
         for placed in self.placed.values():
             self._keep(placed.call, placed.lane, placed.ordinal, kept)
         return kept
 
     def _keep(self, call: RecordedCall, lane: str, ordinal: int | None, kept: dict[int, str]) -> None:
-        """*ordinal* is the call's own in its lane, where that may be another than in the recording."""
+        """Keep a call; *ordinal* is its new position in its lane."""
         kept[call.seq] = lane
         for nested in self._nested.get(call.call_id or "", ()):
             place = LaneName(nested.lane).inside_of(call.lane)
@@ -288,22 +288,22 @@ class MatchingFirst(ReplayEngine):
 
 
 class _Due(threading.local):
-    """What one thread was to ask when it recorded a value that is there at once."""
+    """The recorded call that was due when a thread recorded an immediate value."""
 
     seq = 0
-    """The recorded call that was due instead; 0 where none was."""
+    """0 if none was due."""
     place: int | None = None
-    """The recorded event behind which its events stand; ``None`` for the latest that was reached."""
+    """The recorded event that its events follow; ``None`` for the latest one."""
 
 
 class _NewEvents:
-    """Where the events of what was missed go; a sink. What they were is known when the run is over."""
+    """A sink for the events of unmatched calls, which are read at the end of the run."""
 
     def __init__(self, engine: MatchingFirst, blobs: BlobStore) -> None:
         self._engine = engine
         self._blobs = blobs
         self._lines: list[tuple[bytes, int, int]] = []
-        """Each with the recorded event behind which it stands, and the recorded call that was due instead."""
+        """Each with the recorded event that it follows, and the recorded call that was due instead."""
         self.due = _Due()
         self.ending: Ending | None = None
 
@@ -311,8 +311,8 @@ class _NewEvents:
         """Nothing is written before the end."""
 
     @contextmanager
-    def placing(self, seq: int) -> Iterator[None]:
-        """What this thread tells in the block stands behind the recorded event *seq*."""
+    def placed_after(self, seq: int) -> Iterator[None]:
+        """Events of this thread in the block follow the recorded event *seq*."""
         self.due.place = seq
         try:
             yield
@@ -335,8 +335,8 @@ class _NewEvents:
         self.ending = ending
         return self._engine.source.reader.manifest
 
-    def _in_recorded_words(self, line: bytes) -> str:
-        """What names the folder of restored files names the recorded one, where that is known."""
+    def _with_recorded_folder(self, line: bytes) -> str:
+        """Replace the folder of restored files by the recorded folder, if that is known."""
         text = line.decode()
         if self._engine.files is None:
             return text
@@ -345,13 +345,13 @@ class _NewEvents:
     def half(
         self, root: str | None, kept: dict[int, str], argv: list[str], places: Mapping[str, str]
     ) -> UpdateHalf:
-        """All of it, after the end; the first event is the start, which was recorded before."""
+        """The result after the end, without the first event, which is the recorded start."""
         assert self.ending is not None
         calls = {call.seq: call for call in self._engine.source.calls}
         lane_of: dict[str, str] = {}
         new: list[NewEvent] = []
         for number, (tree_file, reached, due) in enumerate(self._lines[1:-1], 1):
-            line = self._in_recorded_words(tree_file)
+            line = self._with_recorded_folder(tree_file)
             data = msgspec.json.decode(line)["data"]
             call_id = data.get("callId", "")
             is_outcome = call_id in lane_of
@@ -378,23 +378,23 @@ class _NewEvents:
 
 
 class UpdatePart(msgspec.Struct, frozen=True):
-    """Which process of a run this one is, where there are several."""
+    """The part of one process in a run of several."""
 
     blobs: str
-    """The folder in which all of them put the payloads of new events."""
+    """The folder for payloads of new events of all processes."""
     is_ours: LaneTest
     root: str = ROOT
     find_root: Callable[[], str] | None = None
     within: str | None = None
     is_gateway: bool = False
     places: Mapping[str, str] | None = None
-    """The folders of the command, where this process has others."""
+    """The folders of the command, if they differ from those of this process."""
     tree_file: str | None = None
-    """The file by which all of them know what was told of the files."""
+    """The file in which all processes share the latest recorded tree."""
 
 
 class UpdateRun(Run):
-    """See the module's docstring; :meth:`accept` puts what came of it in the recording's place."""
+    """An update of a recorded run; :meth:`accept` replaces the recording."""
 
     mode: RunMode = "capture"
 
@@ -411,11 +411,11 @@ class UpdateRun(Run):
         workspace: Path | None = None,
         repository: Path | None = None,
     ) -> None:
-        """Where it *accepts_at_end*, a block that ends well replaces the recording; no other does.
+        """With *accepts_at_end*, a block that ends well replaces the recording.
 
-        As a *part*, this is one of several processes, and another one merges what they came to. *workspace*
-        is the folder in which it works, with the files that the recorded run began with, and *repository*
-        where git is asked for those that the capture only names.
+        As a *part*, this is one of several processes, and another process merges their results. *workspace*
+        is the folder in which it works, with the recorded files of the start, and *repository* the git
+        repository with the files that the capture only names.
         """
         super().__init__()
         self._accepts_at_end = accepts_at_end
@@ -472,15 +472,15 @@ class UpdateRun(Run):
 
     @property
     def is_changed(self) -> bool:
-        """Whether the recording is another one now; known after the run."""
+        """Whether the recording has changed; known after the run."""
         return self.updated is not None and self.updated.is_changed
 
     def arguments(self) -> list[str]:
-        """What this process was started with, as a recording would tell it."""
+        """The command line of this process, as a recording has it."""
         return without_places(self._redactor.redact_arguments(sys.orig_argv))
 
     def half(self) -> UpdateHalf:
-        """What it came to, after the end."""
+        """The result, after the end."""
         is_gateway = self._part is not None and self._part.is_gateway
         root = None if is_gateway else self._engine.source.root
         places = self._evidence.places() if self._engine.files is not None else {}
@@ -497,7 +497,7 @@ class UpdateRun(Run):
         return self
 
     def attachments(self) -> Iterable[AbstractContextManager[object]]:
-        """What is put into this process so that its calls come to us."""
+        """The patches and hooks that route the calls of this process to us."""
         yield seams.attached()
         yield telemetry.beside_hosts(project_beside(Path(working_folder())))
         yield stdlib.attached(self._stand_ins, self._engine)
@@ -528,16 +528,16 @@ class UpdateRun(Run):
             (self.accept if error is None and self.manifest.status == "ok" else self.discard)()
 
     def left_behind(self) -> list[str]:
-        """The files that the run has written, or that answered calls had."""
+        """The files that the run or answered calls have written."""
         wrote = self._engine.recorded_files()
         return [*wrote, *(place for place in self._written.left_behind() if place not in wrote)]
 
     def accept(self) -> None:
-        """Put the new recording in the place of the old one, in one step, unless they are equal."""
+        """Replace the old recording by the new one in one step, unless they are equal."""
         if self.updated is not None:
             self.updated.accept()
 
     def discard(self) -> None:
-        """Leave the old recording as it is."""
+        """Delete the new recording and keep the old one."""
         if self.updated is not None:
             self.updated.discard()

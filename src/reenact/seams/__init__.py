@@ -1,4 +1,4 @@
-"""One file per library or source of chance; each only attaches and detaches."""
+"""Seams: one file per library or source of chance, which patches it while a run is open."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _LIBRARIES: Final[Libraries] = {
 
 @contextmanager
 def attached() -> Iterator[None]:
-    """All seams that serve every run alike, for as long as a run is open."""
+    """Attach the seams that every run needs, for the block."""
     patches = [*spawn.patches(), *deadlines.patches(), *probes.PATCHES, *serving.PATCHES]
     attach(patches)
     try:

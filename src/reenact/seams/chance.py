@@ -1,4 +1,4 @@
-"""The run's own clock, random numbers and state: sources of chance an agent reads on purpose."""
+"""The recorded clock and random numbers of a run, for agents that ask for them explicitly."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _RANDOM = Instant("nondeterministic", {"source": "rng", "key": "random"}, is_pla
 
 
 def instant(moment: Instant, produce: Callable[[], object]) -> Any:
-    """The value of *moment* in the current run; outside any run it is just produced."""
+    """The value of *moment* in the current run; outside any run, what *produce* returns."""
     lane = current_lane()
     return produce() if lane is None else lane.context.instant(moment, lane, produce)
 
 
 class Clock:
-    """Recorded time."""
+    """A clock whose every reading is recorded."""
 
     def now(self) -> float:
         """Seconds since the epoch."""
@@ -36,7 +36,7 @@ class Clock:
 
 
 class RecordedRandom(random.Random):
-    """A random generator whose every draw is recorded; all of ``random.Random`` is built on these two."""
+    """A generator whose every draw is recorded; ``random.Random`` builds all others on these two methods."""
 
     def random(self) -> float:
         value: float = instant(_RANDOM, super().random)

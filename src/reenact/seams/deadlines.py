@@ -1,12 +1,13 @@
-"""Time as the run's tasks feel it: timers of event loops, and threads that wait with a deadline.
+"""Timers: those of event loops, and threads that wait with a timeout.
 
-Whether a deadline passed before the work under it was done is chance, and it decides what comes next. So it
-is recorded, as part of the order in which the run's tasks did things, and in replay a timer goes off when its
-turn has come, however long anything takes. A sleep is a timer too: in replay nobody sleeps.
+Whether a deadline passes before the work under it is done depends on chance, and decides what the agent does
+next. So the recorded order of the run's tasks includes the timers that fired. In replay a timer fires at its
+recorded position in that order, however long anything takes. A sleep is a timer too, and takes no time in
+replay.
 
-A timer is told by the lane that set it, by its kind, and by its ordinal among those; one that is set by
-another timer's callback, by that timer. What a library sets for itself, as for connections that it keeps, is
-left alone.
+A timer is identified by the lane that set it, its kind, and its ordinal among those; a timer that another
+timer's callback sets is identified by that timer. Timers that a library sets for its own purposes, such as to
+keep connections alive, are not recorded.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from reenact.library import is_library
 from reenact.seams.patches import Patch
 
 _LOOK_S: Final = 0.05
-"""How often a thread that waits beyond its deadline asks whether it is to give up."""
+"""How often a thread that waits beyond its deadline checks whether to give up."""
 _RUN_ONCE: Final = asyncio.base_events.BaseEventLoop._run_once.__code__  # type: ignore[attr-defined]  # noqa: SLF001
 _KINDS: Final = {
     "asyncio.futures": "s",
@@ -44,27 +45,27 @@ _KINDS: Final = {
 """By the module of a timer's callback: ``sleep``, ``timeout``, ``wait`` and ``wait_for``, anyio's scopes."""
 
 _ahead: Final[WeakKeyDictionary[object, float]] = WeakKeyDictionary()
-"""How far the clock of a replayed event loop is ahead of the real one: as far as was not slept."""
+"""How far the clock of a replayed event loop is ahead of the real one: the total of its skipped sleeps."""
 
 
 lane_of_job: Final[WeakKeyDictionary[Future[object], Lane]] = WeakKeyDictionary()
-"""The jobs of executors that are not started by somebody outside of any run."""
+"""The lane of each executor job that a run submitted."""
 
 
 class _Now(threading.local):
     timer: _Timer | None = None
-    """The one that is just going off in this thread."""
+    """The timer whose callback this thread is running."""
     telling: Lane | None = None
-    """The job that is over, while this thread tells those who wait for it."""
+    """The lane of the job that just ended, while this thread runs its done callbacks."""
     is_waiting: bool = False
-    """Whether this thread waits with a deadline already: what that takes is no wait of its own."""
+    """Whether this thread is inside a wait with a deadline, whose inner waits do not count."""
 
 
 _now: Final = _Now()
 
 
 def patches() -> list[Patch]:
-    """What to replace while a run is open."""
+    """The patches to apply while a run is open."""
     threads = [
         Patch(threading.Event, "wait", _event_wait),
         Patch(threading.Condition, "wait", _condition_wait),
@@ -95,11 +96,11 @@ def patches() -> list[Patch]:
 
 
 def loop_time(original: Callable[[object], float]) -> Callable[[object], float]:
-    """``time`` of an event loop, but what was not slept has passed all the same."""
+    """``time`` of an event loop, but skipped sleeps count as passed."""
 
     def time(self: object) -> float:
         now_s = original(self)
-        # The loop's own waiting is real.
+        # The loop itself waits in real time.
         if not _ahead or sys._getframe(1).f_code is _RUN_ONCE:  # noqa: SLF001
             return now_s
         return now_s + _ahead.get(self, 0.0)
@@ -108,7 +109,7 @@ def loop_time(original: Callable[[object], float]) -> Callable[[object], float]:
 
 
 def call_at(original: Callable[..., object]) -> Callable[..., object]:
-    """``call_at`` of an event loop, but its timers go off in their turn."""
+    """``call_at`` of an event loop, but in replay its timers fire in the recorded order."""
 
     def call_at(self: Any, when: float, callback: object, *args: object, context: Any = None) -> object:
         timer = _new_timer(self, when - self.time(), callback)
@@ -123,7 +124,7 @@ def call_at(original: Callable[..., object]) -> Callable[..., object]:
 
 
 def call_later(original: Callable[..., object]) -> Callable[..., object]:
-    """``call_later`` of an event loop that does not build on ``call_at``."""
+    """The same for ``call_later`` of an event loop that does not implement it with ``call_at``."""
 
     def call_later(self: Any, delay: float, callback: object, *args: object, context: Any = None) -> object:
         timer = _new_timer(self, delay, callback)
@@ -138,7 +139,7 @@ def call_later(original: Callable[..., object]) -> Callable[..., object]:
 
 
 def _reschedule(original: Callable[..., None]) -> Callable[..., None]:
-    """``reschedule`` of ``asyncio.timeout``, but a deadline that has passed already is a timer too."""
+    """``reschedule`` of ``asyncio.timeout``, but a deadline that has already passed sets a timer, too."""
 
     def reschedule(self: Any, when: float | None) -> None:
         original(self, when)
@@ -151,10 +152,10 @@ def _reschedule(original: Callable[..., None]) -> Callable[..., None]:
 
 
 def in_turn(original: Callable[..., object]) -> Callable[..., object]:
-    """``call_soon_threadsafe`` of an event loop, but what is handed to it comes in its turn, as a timer."""
+    """``call_soon_threadsafe`` of an event loop, but the callback runs in the recorded order, as a timer."""
 
     def call_soon_threadsafe(self: Any, callback: Any, *args: object, context: Any = None) -> Any:
-        lane = _handing_lane(self, args)
+        lane = _scheduling_lane(self, args)
         if lane is None or not lane.has_order:
             return original(self, callback, *args, context=context)
         timer = _Timer(lane, lane.next_timer(HANDED), self, callback)
@@ -167,14 +168,14 @@ def in_turn(original: Callable[..., object]) -> Callable[..., object]:
 
 
 def tell_for(lane: Lane | None) -> None:
-    """From now on this thread tells those who wait for the job of *lane* that it is over; or has done so."""
+    """This thread now runs the done callbacks of the job of *lane*; ``None`` when it has run them."""
     _now.telling = lane
 
 
-def _handing_lane(loop: object, args: tuple[object, ...]) -> Lane | None:
-    """The lane in whose name something is handed to *loop* from outside of it."""
+def _scheduling_lane(loop: object, args: tuple[object, ...]) -> Lane | None:
+    """The lane on whose behalf a callback is scheduled on *loop* from outside the loop."""
     if asyncio._get_running_loop() is loop:  # noqa: SLF001 — in asyncio's __all__
-        # The event loop hears at once of a job that was over before anybody could wait for it.
+        # On the loop itself this is called for a job that ended before its done callback was added.
         return lane_of_job.get(args[-1]) if args and isinstance(args[-1], Future) else None
     if _now.telling is not None:
         return _now.telling
@@ -182,7 +183,7 @@ def _handing_lane(loop: object, args: tuple[object, ...]) -> Lane | None:
 
 
 class _Timer:
-    """What a timer does when it goes off."""
+    """A timer's callback; sets the current timer while it runs."""
 
     __slots__ = ("callback", "lane", "loop", "name", "spawned")
 
@@ -206,7 +207,7 @@ class _Timer:
 
 
 def _new_timer(loop: object, delay_s: float, callback: object) -> _Timer | None:
-    """The timer that is being set, if it is one whose turn counts."""
+    """The timer that is being set; ``None`` if the run does not record it."""
     lane = current_lane()
     if lane is None:
         return None
@@ -224,15 +225,15 @@ def _new_timer(loop: object, delay_s: float, callback: object) -> _Timer | None:
 
 
 def _kind_of_caller() -> str | None:
-    """Of a timer that the agent sets by itself."""
-    frame = sys._getframe(3)  # noqa: SLF001 — who sets it decides whose it is
+    """The kind of a timer that the agent's own code sets; ``None`` if a library sets it."""
+    frame = sys._getframe(3)  # noqa: SLF001 — the caller decides whose timer it is
     while frame.f_back is not None and frame.f_globals.get("__name__") == "asyncio.base_events":
         frame = frame.f_back
     return None if is_library(frame.f_code.co_filename) else "c"
 
 
 class _HeldHandle(asyncio.TimerHandle):
-    """What the agent has in hands of a timer that goes off in its turn."""
+    """The handle of a timer that the replay fires; the agent can cancel it."""
 
     __slots__ = ("_is_over", "_timer", "loop", "when_s")
 
@@ -266,7 +267,7 @@ class _HeldHandle(asyncio.TimerHandle):
 
 
 class _RanOut:
-    """What comes of waiting in vain."""
+    """The result of a wait that timed out."""
 
 
 RAN_OUT: Final = _RanOut()
@@ -278,9 +279,10 @@ def wait_with_deadline(
     attempt: Callable[[float], object],
     unlocked: Callable[[], AbstractContextManager[None]] = nullcontext,
 ) -> object:
-    """What *attempt* comes to that waits so many seconds, or ``RAN_OUT``, which it comes back with in vain.
+    """Wait with *attempt*, which waits up to the given seconds and returns ``RAN_OUT`` on a timeout.
 
-    *unlocked* lets go, for a while, of what others need to go on.
+    In replay the wait times out exactly if the recorded one did. *unlocked* releases a lock meanwhile that
+    other threads need.
     """
     lane = current_lane()
     if lane is None or not lane.has_order or _now.is_waiting:
@@ -310,13 +312,13 @@ def wait_with_deadline(
 
 
 def is_in_wait() -> bool:
-    """Whether this thread waits with a deadline: what locks it takes meanwhile are part of that."""
+    """Whether this thread is inside a wait with a deadline: locks that it takes meanwhile belong to it."""
     return _now.is_waiting
 
 
 @contextmanager
-def _waiting() -> Iterator[None]:
-    """What takes place now is part of a wait, and no wait of its own."""
+def _inside_wait() -> Iterator[None]:
+    """Treat waits in the block as part of an outer wait, not as waits to record."""
     _now.is_waiting = True
     try:
         yield
@@ -325,7 +327,7 @@ def _waiting() -> Iterator[None]:
 
 
 def sleep_in_turn(lane: Lane, seconds: float) -> None:
-    """Sleep no time, but wake up when it is *lane*'s turn to."""
+    """Do not sleep, but return when it is the turn of *lane* in the recorded order."""
     name = lane.next_timer("z")
     if lane.context.deadline(lane, name) == "its time":
         lane.context.timer_fired(lane, name)
@@ -386,8 +388,8 @@ def _acquire(original: Callable[..., bool]) -> Callable[..., bool]:
     def acquire(self: object, blocking: bool = True, timeout: float | None = None) -> bool:
         if timeout is None or not blocking or _now.is_waiting:
             return original(self, blocking, timeout)
-        if timeout <= 0:  # it is a look; executors look so for idle workers
-            with _waiting():
+        if timeout <= 0:  # only a check, as executors do to find idle workers
+            with _inside_wait():
                 return original(self, blocking, timeout)
         outcome = wait_with_deadline("l", timeout, lambda seconds: original(self, True, seconds) or RAN_OUT)
         return outcome is not RAN_OUT
@@ -410,7 +412,7 @@ def _join(original: Callable[..., None]) -> Callable[..., None]:
 
 
 def get_in_turn(original: Callable[..., object]) -> Callable[..., object]:
-    """``get`` of a queue, but its deadline passes in its turn."""
+    """``get`` of a queue, but in replay its timeout passes in the recorded order."""
 
     def get(self: object, block: bool = True, timeout: float | None = None) -> object:
         def attempt(seconds: float) -> object:
@@ -430,7 +432,7 @@ def get_in_turn(original: Callable[..., object]) -> Callable[..., object]:
 
 
 def put_in_turn(original: Callable[..., None]) -> Callable[..., None]:
-    """``put`` of a queue, but items come in, and its deadline passes, in their turn."""
+    """``put`` of a queue, but in replay items go in, and its timeout passes, in the recorded order."""
 
     def put(self: object, item: object, block: bool = True, timeout: float | None = None) -> None:
         lane = current_lane()
@@ -463,7 +465,7 @@ def _result(original: Callable[..., object]) -> Callable[..., object]:
             try:
                 return original(self, seconds)
             except TimeoutError as error:
-                if error is self._exception:  # the job's own
+                if error is self._exception:  # the job itself raised it
                     raise
                 return RAN_OUT
 
@@ -492,7 +494,7 @@ def _wait(original: Callable[..., Any]) -> Callable[..., object]:
         found = wait_with_deadline("w", timeout, attempt)
         if found is not RAN_OUT:
             return found
-        with _waiting():
+        with _inside_wait():
             return original(jobs, 0, return_when)
 
     return wait
@@ -528,9 +530,9 @@ def _note_deadline(jobs: Iterator[object], lane: Lane, name: str) -> Iterator[ob
 
 
 def _completed_in_turn(jobs: list[Future[object]], seconds: float, lane: Lane, name: str) -> Iterator[object]:
-    """The jobs as they end, until the deadline passes, if it is to."""
+    """Yield the jobs as they end; raise ``TimeoutError`` if the recorded wait did."""
     ended: queue.SimpleQueue[Future[object] | None] = queue.SimpleQueue()
-    """``None`` when the deadline has passed."""
+    """The jobs that ended; ``None`` says that the deadline has passed."""
     for job in jobs:
         job.add_done_callback(ended.put)
     if lane.context.deadline(lane, name) == "nothing":

@@ -1,8 +1,9 @@
-"""Which files of the project had code that ran in a run.
+"""Records which of the project's files had code that ran in a run.
 
-A replay that answers the test's own client from the recording makes the same calls and runs none of the app.
-Python 3.12 and newer tell of each function once, for next to nothing. Python 3.11 tells of every call, to the
-hook for profilers; so only tests are listened to there, and their replay until all recorded files have run.
+If replay answers a test's own client from the recording, all calls match although the app never runs; the
+list of files shows that. Python 3.12 and newer report each function once, at almost no cost. Python 3.11
+calls the profiler's hook for every call; so there only tests are watched, and their replay only until all
+recorded files have run.
 """
 
 from __future__ import annotations
@@ -23,22 +24,22 @@ _IS_FUNCTION: Final = 0x1
 
 
 class Entered:
-    """The files of the run of *context*, below the working folder, while it is open and after."""
+    """The files of the run of *context* below the working folder; readable during the run and after it."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
         self._files: dict[str, str] = {}
-        """As a capture tells them, by their full names."""
+        """By full path: the path as a capture records it."""
         self.missing: set[str] = set()
-        """What was not entered of that which alone is looked for."""
+        """Of the files to look for, those in which no code has run yet."""
         self._is_moot: Callable[[], bool] | None = None
         self.is_whole = False
-        """Whether it is looked for as long as the run is open, whatever that costs."""
+        """Whether to watch during the whole run, whatever that costs."""
         self.is_known = False
-        """Whether nothing was missed that was looked for."""
+        """Whether the list is complete: no profiler or tool of others interrupted the watching."""
 
     def among(self, files: Iterable[str], is_moot: Callable[[], bool]) -> Self:
-        """Look for these *files* alone, until each was entered or nobody wants to know any more."""
+        """Look only for *files*, until code in each has run or *is_moot* says that it no longer matters."""
         self.missing.update(files)
         self._is_moot = is_moot
         return self
@@ -65,17 +66,17 @@ class Entered:
 
     @property
     def is_over(self) -> bool:
-        """Whether all was entered that is looked for, or nobody wants to know."""
+        """Whether every file to look for has run code, or the result no longer matters."""
         return self._is_moot is not None and (not self.missing or self._is_moot())
 
     @property
     def files(self) -> list[str]:
-        """As a capture tells them."""
+        """Relative paths, as a capture records them."""
         shown = set(self._files.values())
         return sorted(file for file in shown if not Path(file).is_absolute() and not file.startswith("{"))
 
     def has(self, context: Context, file: str) -> bool:
-        """Whether *file* is one of the run's, which is the run of *context*; if so, it is from now on."""
+        """Add *file* if *context* is the context of this run; returns whether it is."""
         if context is not self._context:
             return False
         if file not in self._files:
@@ -85,15 +86,15 @@ class Entered:
 
 
 def listen() -> None:
-    """Something of a run begins in this thread, of which nobody may be told yet."""
+    """Watch this thread, too, because code of a run begins in it; needed before Python 3.12 only."""
     if listener.is_wanted:
         listener.listen()
 
 
-def _is_entered(code: CodeType) -> bool:
-    """Whether every open run knows by now that *code* of the project was entered, outside of its calls."""
+def _note_entered(code: CodeType) -> bool:
+    """Add the file of *code* to the current run; true if no open run needs to hear of *code* again."""
     lane = current_lane()
-    # What runs inside a call, as a tool's own body does, is answered in replay.
+    # Code inside a call, such as a tool's body, does not run in replay.
     if lane is None or lane.within is not None:
         return False
     return any(one.has(lane.context, code.co_filename) for one in _open) and len(_open) == 1
@@ -104,12 +105,12 @@ def _is_of_project(code: CodeType) -> bool:
 
 
 class _ByMonitoring:
-    """Since Python 3.12: told once of each function, in every thread, until it is said to be known."""
+    """Since Python 3.12: a callback for each function, in every thread, until it returns ``DISABLE``."""
 
     _TOOL_IDS: Final = (4, 3)
-    """Not those that debuggers, coverage and profilers are given."""
+    """Not the ids that are reserved for debuggers, coverage and profilers."""
     _MOST_ASKED: Final = 1000
-    """So often a function that runs inside calls alone is looked at."""
+    """How often to check a function that runs only inside calls."""
     is_wanted = is_costly = False
 
     def __init__(self, monitoring: Any) -> None:
@@ -123,7 +124,7 @@ class _ByMonitoring:
             self._tool_id = next((one for one in self._TOOL_IDS if monitoring.get_tool(one) is None), None)
             if self._tool_id is not None:
                 monitoring.use_tool_id(self._tool_id, "reenact")
-                monitoring.register_callback(self._tool_id, monitoring.events.PY_START, self._began)
+                monitoring.register_callback(self._tool_id, monitoring.events.PY_START, self._on_start)
                 monitoring.set_events(self._tool_id, monitoring.events.PY_START)
         monitoring.restart_events()
         return self.is_listening()
@@ -132,7 +133,7 @@ class _ByMonitoring:
         return self._tool_id is not None
 
     def listen(self) -> None:
-        """All threads are."""
+        """Nothing to do: all threads are watched."""
 
     def stop(self) -> None:
         if self._tool_id is not None:
@@ -142,29 +143,29 @@ class _ByMonitoring:
             self._tool_id = None
         self._asked.clear()
 
-    def _began(self, code: CodeType, _offset: int) -> object:
-        if not code.co_flags & _IS_FUNCTION or not _is_of_project(code) or _is_entered(code):
+    def _on_start(self, code: CodeType, _offset: int) -> object:
+        if not code.co_flags & _IS_FUNCTION or not _is_of_project(code) or _note_entered(code):
             return self._monitoring.DISABLE
         self._asked[code] += 1
         return self._monitoring.DISABLE if self._asked[code] > self._MOST_ASKED else None
 
 
 class _ByProfiling:
-    """Before Python 3.12: told of each call in the threads that listen, until nothing more is looked for."""
+    """Before Python 3.12: the profiler's hook in the watched threads, until all files are found."""
 
     _STRIDE: Final = 1_000
-    """So often is looked whether there is still something to look for."""
+    """After how many calls to check again whether there is still a file to look for."""
 
     is_costly = True
-    """Whether only those are listened to who ask for all."""
+    """Whether to watch only for runs that ask for it (``is_whole``)."""
 
     def __init__(self) -> None:
         self.is_wanted = False
         """Whether some run still looks for files."""
         self._is_deaf = False
-        """Whether a profiler has the hook, of this thread or another one."""
+        """Whether another profiler uses the hook, in any watched thread."""
         self._known: set[str] = set()
-        """Files: libraries, and those that every open run has entered; begun anew with each run."""
+        """Files to ignore: libraries, and those that every open run has; cleared when a run opens."""
         self._calls = 0
         self._most_calls = 0
 
@@ -177,7 +178,7 @@ class _ByProfiling:
         return self.is_listening()
 
     def is_listening(self) -> bool:
-        return not self._is_deaf and sys.getprofile() == self._called
+        return not self._is_deaf and sys.getprofile() == self._on_call
 
     def stop(self) -> None:
         self.is_wanted = False
@@ -187,21 +188,21 @@ class _ByProfiling:
     def listen(self) -> None:
         hook = sys.getprofile()
         if hook is not None:
-            self._is_deaf |= hook != self._called
+            self._is_deaf |= hook != self._on_call
         elif not self._has_had_enough():
-            sys.setprofile(self._called)
+            sys.setprofile(self._on_call)
 
     def _leave(self) -> None:
-        if sys.getprofile() == self._called:
+        if sys.getprofile() == self._on_call:
             sys.setprofile(None)
 
-    def _called(self, frame: FrameType, event: str, _: object) -> None:
+    def _on_call(self, frame: FrameType, event: str, _: object) -> None:
         if event != "call":
             return
         self._calls += 1
         code = frame.f_code
         if code.co_filename not in self._known and (
-            not _is_of_project(code) or (code.co_flags & _IS_FUNCTION and _is_entered(code))
+            not _is_of_project(code) or (code.co_flags & _IS_FUNCTION and _note_entered(code))
         ):
             self._known.add(code.co_filename)
             self._most_calls = 0

@@ -1,7 +1,7 @@
-"""Libraries that are patched when they are there: at once if loaded, else as soon as something loads them.
+"""Patches libraries: at once if they are loaded, else as soon as the program imports them.
 
-Nothing is imported on their behalf. While a run is open a finder stands first in ``sys.meta_path``; it finds
-nothing by itself and only learns when a watched module has been executed.
+It imports no library itself. While a run is open, a finder stands first in ``sys.meta_path``; it delegates to
+the other finders and is notified when a watched module has been executed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Final, TypeAlias
 from reenact.seams.patches import Patch, attach, detach
 
 Libraries: TypeAlias = Mapping[str, Callable[[ModuleType], list[Patch]]]
-"""By module name: what to patch once that module is loaded."""
+"""By module name: a function that returns the patches for the loaded module."""
 
 _lock = threading.RLock()
 _log = logging.getLogger("reenact")
@@ -40,7 +40,7 @@ class _Watch:
         return self._libraries.keys() - self._attached.keys()
 
     def loaded(self, module: ModuleType, name: str) -> None:
-        """Patch what is there; a version that we do not know is the program's to use all the same."""
+        """Patch *module*; of an unknown version, only the parts that it has, with a warning."""
         with _lock:
             if name not in self.names:
                 return
@@ -89,16 +89,16 @@ def watched(libraries: Libraries) -> Iterator[None]:
 
 
 def _is_half_loaded(name: str) -> bool:
-    """Whether that module is being executed: not all of its names are there."""
+    """Whether the module is still being executed, so that some of its names are missing."""
     spec = getattr(sys.modules.get(name), "__spec__", None)
     return getattr(spec, "_initializing", False) is True
 
 
 def _wait_for_half_loaded(names: Iterable[str]) -> None:
-    """Wait for other threads that load one of *names*; in a fork they are not there any more."""
+    """Wait for other threads that are importing one of *names*; a forked process has no such threads."""
     for name in names:
         if _is_half_loaded(name) and os.getpid() == _PID:
-            with suppress(Exception):  # it is their import that failed
+            with suppress(Exception):  # the other thread reports its failed import
                 import_module(name)
 
 
@@ -111,16 +111,16 @@ class _Finder(MetaPathFinder):
     ) -> ModuleSpec | None:
         if not any(fullname in watch.names for watch in _watches):
             return None
-        spec = _found_by_others(fullname, path, target)
+        spec = _find_by_others(fullname, path, target)
         if spec is not None and spec.loader is not None:
-            spec.loader = _Telling(spec, spec.loader)
+            spec.loader = _NotifyingLoader(spec, spec.loader)
         return spec
 
 
 _FINDER = _Finder()
 
 
-def _found_by_others(
+def _find_by_others(
     fullname: str, path: Sequence[str] | None, target: ModuleType | None
 ) -> ModuleSpec | None:
     finders = [finder for finder in sys.meta_path if finder is not _FINDER]
@@ -128,8 +128,8 @@ def _found_by_others(
     return next((spec for spec in specs if spec is not None), None)
 
 
-class _Telling(Loader):
-    """Loads as the original loader does, puts it back in its place and tells the open runs."""
+class _NotifyingLoader(Loader):
+    """Loads with the original loader, restores it on the module, and then lets the open runs patch it."""
 
     def __init__(self, spec: ModuleSpec, loader: Loader) -> None:
         self._spec = spec

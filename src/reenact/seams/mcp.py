@@ -1,9 +1,9 @@
-"""MCP client sessions: tools called through a server, and everything else a session asks it.
+"""MCP client sessions: calls of a server's tools, and all other requests of a session.
 
-The seam lies where a session hands a request on: to its dispatcher, or before version 2 to its streams. That
-is above any transport, and below the session's own checks, which run in replay as they ran when recorded.
-Transports belong to no run; in replay they are not opened: a server's process is not started and nothing is
-posted or listened to.
+The seam lies where a session passes a request to its dispatcher, or before version 2 to its streams. That is
+above any transport, and below the session's own checks, which run in replay as they did during recording.
+The transport's own traffic is not recorded. In replay no transport is opened: no server process is started,
+and nothing is sent or received.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from reenact.seams.patches import Patch
 
 _DISPATCHER: Final = "mcp.shared.jsonrpc_dispatcher"
 _SESSION: Final = "mcp.client.session"
-"""The module of clients' sessions; servers use the same dispatchers for their own requests."""
+"""The module of client sessions; servers use the same dispatchers for their own requests."""
 _SSE_TRANSPORT: Final = "mcp.client.sse"
 _CACHE_READ: Final = Instant("nondeterministic", {"source": "clock", "key": "mcp cache"}, is_plain=True)
 
@@ -34,30 +34,30 @@ def _call_of(method: str, params: Params, server: Any) -> Call:
     if method != "tools/call":
         return Call("network", f"mcp {method}", given)
     name = given.pop("name")
-    given.pop("_meta", None)  # the protocol's own: versions, capabilities, trace ids
+    given.pop("_meta", None)  # protocol metadata: versions, capabilities, trace ids
     arguments = given.pop("arguments", None) or {}
-    # What a second round brings along (answers to the server's questions) is part of the request.
+    # What a second round adds (answers to the server's questions) is part of the request.
     request = {"arguments": arguments, **given} if given else arguments
     facts = {"mcp": {"server": server.name if server is not None else None}}
     return Call("tool", name, request, facts, empty=lambda: {"content": []})
 
 
-def _sent(original: Callable[..., Awaitable[object]]) -> Callable[..., Awaitable[object]]:
-    """A request or notification that a session hands to its dispatcher."""
+def _record_sending(original: Callable[..., Awaitable[object]]) -> Callable[..., Awaitable[object]]:
+    """The dispatcher's method for a request or notification, but a session's is a call of the run."""
 
     def send(
         self: object, method: str, params: Params, *rest: object, **options: object
     ) -> Awaitable[object]:
-        caller = sys._getframe(1)  # noqa: SLF001 — who calls decides what it means
+        caller = sys._getframe(1)  # noqa: SLF001 — a server calls it, too
         if caller.f_globals.get("__name__") != _SESSION or current_lane() is None:
             return original(self, method, params, *rest, **options)
         call = _call_of(method, params, caller.f_locals["self"].server_info)
-        return _crossed(call, lambda: original(self, method, params, *rest, **options))
+        return _cross(call, lambda: original(self, method, params, *rest, **options))
 
     return send
 
 
-async def _crossed(call: Call, send: Callable[[], Awaitable[object]]) -> object:
+async def _cross(call: Call, send: Callable[[], Awaitable[object]]) -> object:
     async with crossing(call) as step:
         if step.live:
             with outside():
@@ -66,7 +66,7 @@ async def _crossed(call: Call, send: Callable[[], Awaitable[object]]) -> object:
 
 
 def _run(original: Callable[..., Awaitable[None]]) -> Callable[..., Awaitable[None]]:
-    """A dispatcher's receiving: what a server asks while it works on a call is part of that call."""
+    """A dispatcher's receive loop, outside the run: a server's requests are part of the call it serves."""
 
     async def run(self: object, on_request: object, *rest: object, **options: object) -> None:
         if getattr(on_request, "__module__", None) != _SESSION:
@@ -92,13 +92,13 @@ def _session_patches(module: ModuleType) -> list[Patch]:
 
 
 def _is_clients(session: object) -> bool:
-    """Servers' sessions send requests too; these are part of what the client asked."""
+    """Whether it is a client's session in a run; a server's requests are part of the client's call."""
     module = sys.modules.get(_SESSION)
     return module is not None and isinstance(session, module.ClientSession) and current_lane() is not None
 
 
 def _message(model: Any) -> tuple[str, Params]:
-    """Method and parameters of a request or notification."""
+    """The method and parameters of a request or notification."""
     data = model.model_dump(by_alias=True, mode="json", exclude_none=True)
     return data["method"], data.get("params")
 
@@ -124,7 +124,7 @@ def _send_notification(original: Callable[..., Awaitable[None]]) -> Callable[...
         if not _is_clients(self):
             await original(self, notification, *rest, **options)
             return
-        await _crossed(
+        await _cross(
             _call_of(*_message(notification), None), lambda: original(self, notification, *rest, **options)
         )
 
@@ -132,7 +132,7 @@ def _send_notification(original: Callable[..., Awaitable[None]]) -> Callable[...
 
 
 def _receive_loop(original: Callable[..., Awaitable[None]]) -> Callable[..., Awaitable[None]]:
-    """What a server asks while it works on a call is part of that call."""
+    """The receive loop, outside the run: a server's requests are part of the call it serves."""
 
     async def receive_loop(self: object) -> None:
         if not _is_clients(self):
@@ -149,7 +149,7 @@ def _receive_loop(original: Callable[..., Awaitable[None]]) -> Callable[..., Awa
 
 def _spawn(original: Callable[..., Awaitable[object]]) -> Callable[..., Awaitable[object]]:
     async def create_process(command: str, args: list[str], *rest: object, **options: object) -> object:
-        # Where the server's program lies differs between machines, so it is told but not compared.
+        # The path of the server's program differs between machines, so it is recorded but not compared.
         facts = {"mcp": {"command": command, "args": args}}
         async with crossing(Call("process", "mcp server", {"transport": "stdio"}, facts, empty=dict)) as step:
             if step.live:
@@ -161,7 +161,7 @@ def _spawn(original: Callable[..., Awaitable[object]]) -> Callable[..., Awaitabl
 
 
 class _NoProcess:
-    """Stands for a server's process in replay: it takes everything, says nothing and is over already."""
+    """Stands for a server's process in replay: accepts all input, writes nothing, and has already ended."""
 
     pid = 0
     returncode = 0
@@ -179,7 +179,7 @@ class _NoProcess:
         return self.returncode
 
     def terminate(self) -> None:
-        """It is over already."""
+        """Nothing to do: it has already ended."""
 
     kill = terminate
 
@@ -191,7 +191,7 @@ class _Silence:
         self._is_closed = anyio.Event()
 
     async def send(self, data: bytes) -> None:
-        """Nobody listens."""
+        """Discard *data*: there is no process."""
 
     async def receive(self, max_bytes: int = 0) -> bytes:  # noqa: ARG002
         import anyio
@@ -236,7 +236,7 @@ def _connect_sse(original: Callable[..., Any]) -> Callable[..., object]:
         if not is_live:
             yield _SilentEvents(url)
             return
-        client.send = _sent_outside(client.send)  # what is posted with it too
+        client.send = _send_outside(client.send)  # messages that it posts belong to the transport, too
         connection = original(client, *args, **options)
         with outside():
             source = await connection.__aenter__()
@@ -255,18 +255,18 @@ def _connect_sse(original: Callable[..., Any]) -> Callable[..., object]:
 
 
 def _connect_sse_for_transport(original: Callable[..., object]) -> Callable[..., object]:
-    """The same of a client's own method, which serves others too."""
+    """The same for the HTTP client's own method, which others than the transport call, too."""
     connect_sse = _connect_sse(original)
 
     def sse(client: object, *args: object, **options: object) -> object:
-        caller = sys._getframe(1)  # noqa: SLF001 — who calls decides what it means
+        caller = sys._getframe(1)  # noqa: SLF001 — only the transport's use is replaced
         is_transport = caller.f_globals.get("__name__") == _SSE_TRANSPORT
         return (connect_sse if is_transport else original)(client, *args, **options)
 
     return sse
 
 
-def _sent_outside(send: Callable[..., Awaitable[object]]) -> Callable[..., Awaitable[object]]:
+def _send_outside(send: Callable[..., Awaitable[object]]) -> Callable[..., Awaitable[object]]:
     async def send_outside(*args: object, **options: object) -> object:
         with outside():
             return await send(*args, **options)
@@ -275,7 +275,7 @@ def _sent_outside(send: Callable[..., Awaitable[object]]) -> Callable[..., Await
 
 
 class _SilentEvents:
-    """Stands for a server's events in replay: where to post to, and then nothing."""
+    """Stands for a server's events in replay: first the endpoint to post to, then nothing."""
 
     def __init__(self, url: str) -> None:
         self._first = SimpleNamespace(event="endpoint", data=url, id="", retry=None)
@@ -300,11 +300,11 @@ def _terminate_session(original: Callable[..., Awaitable[None]]) -> Callable[...
 
 
 def _cache_clock(original: Callable[..., None]) -> Callable[..., None]:
-    """Whether an answer is still fresh decides whether the server is asked, so its clock is the run's."""
+    """Record the cache's clock: whether an answer is still fresh decides whether the server is asked."""
 
     def __init__(self: Any, *args: object, **options: object) -> None:  # noqa: N807
         original(self, *args, **options)
-        clock = self._clock  # the library's own name
+        clock = self._clock  # an attribute of the library
         self._clock = lambda: instant(_CACHE_READ, clock)
 
     return __init__
@@ -314,8 +314,8 @@ def _dispatcher(name: str) -> Callable[[ModuleType], list[Patch]]:
     def patches(module: ModuleType) -> list[Patch]:
         kind = getattr(module, name)
         return [
-            Patch(kind, "send_raw_request", _sent),
-            Patch(kind, "notify", _sent),
+            Patch(kind, "send_raw_request", _record_sending),
+            Patch(kind, "notify", _record_sending),
             Patch(kind, "run", _run),
         ]
 
@@ -334,7 +334,7 @@ def _stdio(module: ModuleType) -> list[Patch]:
     return [Patch(module, "_create_platform_compatible_process", _spawn)]
 
 
-def _cache_tools(module: ModuleType) -> list[Patch]:
+def _cache_patches(module: ModuleType) -> list[Patch]:
     return [Patch(module.ClientResponseCache, "__init__", _cache_clock)]
 
 
@@ -352,5 +352,5 @@ LIBRARIES: Final[Libraries] = {
     "mcp.client.stdio": _stdio,
     _SSE_TRANSPORT: _sse,
     "mcp.client.streamable_http": _streamable_http,
-    "mcp.client.caching": _cache_tools,
+    "mcp.client.caching": _cache_patches,
 }

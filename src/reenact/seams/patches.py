@@ -1,8 +1,7 @@
-"""Patching once per process: applied while any run is open, removed without trace after the last.
+"""Patches, applied once per process while any run is open, and removed after the last.
 
-A patch decides per call, by context, whether it has anything to do; it is never lifted while another
-run is open. Others patch the same places: whoever came later stays where it is when we leave, and a patch
-of ours that is left below it does nothing without a run.
+A patch decides at each call, by the current run, whether to do anything. Other libraries may patch the same
+places: if one has patched on top of ours, both stay, and ours does nothing without a run.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ import msgspec
 _lock = threading.Lock()
 _applied: dict[tuple[int, str], _Applied] = {}
 _left_below: dict[tuple[int, str], _Applied] = {}
-"""Patches that could not be taken back, because somebody else's was above: the next run finds them there."""
+"""Patches that could not be removed, because another library's lies on top; the next run uses them again."""
 
 
 class Patch(msgspec.Struct, frozen=True):
@@ -27,7 +26,7 @@ class Patch(msgspec.Struct, frozen=True):
     name: str
     wrap: Callable[[Any], Any]
     may_lack: bool = False
-    """Whether versions of the library that have nothing there are as good."""
+    """Whether a version of the library without that name is supported, too."""
 
     @property
     def has_place(self) -> bool:
@@ -42,16 +41,16 @@ class _Applied:
     def __init__(self, patch: Patch) -> None:
         self.users = 0
         self.is_immutable = bool(getattr(patch.owner, "__flags__", 0) & _IMMUTABLE)
-        """Whether somebody has put a compiled class there, as gevent does: it is left alone."""
+        """Whether the owner is now a compiled class, as gevent puts there: it cannot be patched."""
         if self.is_immutable:
             return
         own = vars(patch.owner)
         self.is_inherited = patch.name not in own
         self.original = own.get(patch.name)
-        # As it is got, not as it is kept: only so does a wrapper of instrumentation learn whose method it is.
+        # By getattr, not from vars(): only so a wrapper of an instrumentation library binds to the owner.
         got = getattr(patch.owner, patch.name)
         self.replacement = patch.wrap(got)
-        if not isinstance(self.replacement, type):  # a class of its own says what it is
+        if not isinstance(self.replacement, type):  # a class has its own name and docstring
             functools.update_wrapper(self.replacement, got)
         setattr(patch.owner, patch.name, self.replacement)
 
@@ -69,7 +68,7 @@ def attach(patches: list[Patch]) -> None:
 
 
 def detach(patches: list[Patch]) -> None:
-    """One user less; the last one takes the patch away."""
+    """Count one user less of each patch; the last one removes it."""
     with _lock:
         for patch in patches:
             key = (id(patch.owner), patch.name)
@@ -92,7 +91,7 @@ def _restore(patch: Patch, applied: _Applied) -> None:
 
 
 def _chain(patch: Patch) -> list[object]:
-    """What is at the place of *patch*, and what that wraps, in turn."""
+    """The current function at the place of *patch*, and all that it wraps, outermost first."""
     function = vars(patch.owner).get(patch.name)
     chain = [function]
     while (function := getattr(function, "__wrapped__", None)) is not None:

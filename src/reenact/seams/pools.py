@@ -1,7 +1,7 @@
-"""Jobs for a pool of processes: what each came to is recorded, and in replay no process is started.
+"""Jobs for a pool of processes: the outcome of each is recorded, and in replay no process is started.
 
-Which worker does a job depends on who is idle, so it is the job that has a lane, not the worker. What a job
-does in its own process is not seen, as with any other program that the agent starts.
+Which worker does a job depends on which is idle, so the job has a lane, not the worker. What a job does in
+the worker process is not recorded, as with any other program that the agent starts.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def _joblib_patches(backends: ModuleType) -> list[Patch]:
 
 def _compute_batch_size(original: Callable[[object], int]) -> Callable[[object], int]:
     def compute_batch_size(self: object) -> int:
-        """joblib makes one job of several calls by how long they take, which is another time in replay."""
+        """Put one call into each job: joblib batches calls by how long they take, which differs in replay."""
         return original(self) if current_lane() is None else 1
 
     return compute_batch_size
@@ -51,17 +51,17 @@ def _submit(original: Callable[..., Future[object]]) -> Callable[..., Future[obj
 
 
 class Job:
-    """One job in a lane of its own, from its submission to its outcome."""
+    """One job and its lane, from its submission to its outcome."""
 
     def __init__(self, lane: Lane, call: Call) -> None:
         self._lane = lane
         lane.next_call()
         self.step: Step = lane.context.step(call, lane)
         self.promised: Future[object] = Future()
-        """Done when the outcome is recorded, and no sooner: the run may end as soon as the agent has it."""
+        """Done only after the outcome is recorded: the run may end as soon as the agent has it."""
 
     def follow(self, future: Future[object]) -> None:
-        """The job runs; *future* will tell, and whoever is called back then is in the job's lane."""
+        """Record the outcome of *future*; the agent's done callbacks then run in the job's lane."""
         future.add_done_callback(lambda done: run_in_lane(self._lane, lambda: self._record(done)))
         self.promised.add_done_callback(lambda promised: promised.cancelled() and future.cancel())
 
@@ -76,17 +76,17 @@ class Job:
             self._keep(answer, None)
 
     def answered(self, answer: object) -> None:
-        """The job ran, with that outcome."""
+        """Record that the job returned *answer*."""
         self.step.answer = answer
         self.step.close(None)
 
     def failed(self, error: BaseException) -> None:
-        """The job ran, and raised *error*."""
+        """Record that the job raised *error*."""
         self.step.close(error)
 
     def recall(self) -> None:
-        """The job ran when it was recorded; its outcome comes when its turn has come."""
-        with outside():  # the lane is there already
+        """In replay: deliver the recorded outcome when its turn in the recorded order has come."""
+        with outside():  # the job has its lane already
             threading.Thread(target=run_in_thread, args=(self._lane, self._deliver), daemon=True).start()
 
     def _deliver(self) -> None:
@@ -99,7 +99,7 @@ class Job:
             self._keep(self.step.answer, None)
 
     def _keep(self, answer: object, error: BaseException | None) -> None:
-        """Keep the promise, unless nobody wants it any more."""
+        """Set the outcome of the promised future, unless the agent has cancelled it."""
         if not self.promised.set_running_or_notify_cancel():
             return
         if error is not None:
@@ -109,20 +109,20 @@ class Job:
 
 
 def job_call(fn: object, **given: object) -> Call:
-    """A job that calls *fn*, with all that it is given."""
+    """The call for a job that runs *fn* with the arguments *given* and those bound in it."""
     bound = _bound_in(fn)
     return Call("process", job_name(fn), given | {"bound": bound} if bound else given)
 
 
 def job_name(fn: object) -> str:
-    """``map`` submits its function within another one, which takes it through a chunk of arguments."""
+    """The name of the function that a job runs; ``map`` wraps it in one that handles a chunk of arguments."""
     while isinstance(fn, partial):
         fn = next(filter(callable, fn.args), fn.func)
     return f"{getattr(fn, '__module__', '?')}.{getattr(fn, '__qualname__', type(fn).__qualname__)}"
 
 
 def _bound_in(fn: object, depth: int = 4) -> object:
-    """The arguments that *fn* brings along: those of a partial, or what an object that is called shows."""
+    """The arguments bound in *fn*: those of a partial, or the public attributes of a callable object."""
     if isinstance(fn, partial):
         given = [each for each in (fn.func, *fn.args) if not isinstance(each, _PLAIN_CALLABLES)]
         kept = [_outline(each, depth) for each in given]
@@ -136,7 +136,7 @@ def _bound_in(fn: object, depth: int = 4) -> object:
 
 
 def _outline(value: object, depth: int) -> object:
-    """*value*, with what is callable by its name and what it brings along."""
+    """*value*, but each callable as its name and the arguments bound in it."""
     if isinstance(value, list | tuple):
         return [_outline(each, depth) for each in value]
     if not callable(value):
@@ -148,7 +148,7 @@ def _outline(value: object, depth: int) -> object:
 _PLAIN_CALLABLES: Final = (FunctionType, BuiltinFunctionType, type)
 _LOKY: Final = "loky.process_executor"
 POOLS: Final = ("concurrent.futures.process", "multiprocessing.pool", _LOKY, f"joblib.externals.{_LOKY}")
-"""Modules whose functions are what workers run that are processes."""
+"""Modules whose functions run in worker processes."""
 
 LIBRARIES: Final[Libraries] = {
     "concurrent.futures.process": _patches,

@@ -1,8 +1,8 @@
-"""Connections that carry nothing: all that the agent asks is whether somebody answers there.
+"""Probes: connections that only test whether a server accepts them, and carry no data.
 
-So programs wait for a server that they have started, and see whether they are on line. In replay nobody is
-there, and the recording answers. Once something is to go over such a connection it is one like any other:
-nothing of it is recorded, which is told, and replay refuses it.
+So programs wait for a server that they have started, or check that they are online. In replay there is no
+server, and the recording answers. As soon as data is to go over such a connection, it is treated as any other
+connection: its data is not recorded, the run notes that, and replay refuses it.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from reenact.seams.patches import Patch
 from reenact.seams.serving import is_served_here
 
 _asking: Final[dict[Context, Callable[[str, int], bool]]] = {}
-"""By the identity of an open run's context: whether who is at a host and port is asked as a call."""
+"""By the context of an open run: whether a probe of a host and port is a call."""
 
 
 @contextmanager
 def asked_by(context: Context, is_asked: Callable[[str, int], bool]) -> Iterator[None]:
-    """Have the run of *context* asked whether somebody is at a host and port where it *is_asked*."""
+    """In the block, a probe by the run of *context* is a call if *is_asked* says so for its host and port."""
     _asking[context] = is_asked
     try:
         yield
@@ -75,8 +75,8 @@ def _connect_ex(original: Callable[..., int]) -> Callable[..., int]:
 PATCHES: Final = [Patch(socket.socket, "connect", _connect), Patch(socket.socket, "connect_ex", _connect_ex)]
 
 
-def _probe(connecting: socket.socket, address: Any) -> Call | None:
-    """The call that a connection is; ``None`` where it is part of another, or no question of the run's."""
+def _probe(connecting: socket.socket, address: Any) -> Call[int] | None:
+    """The call for a probe; ``None`` if it is part of another call or not to be recorded."""
     lane = current_lane()
     if lane is None or lane.within is not None or type(connecting) is not socket.socket:
         return None
@@ -99,15 +99,15 @@ def _hold(connected: socket.socket, address: object, *, is_connected: bool) -> N
 
 
 def _begin_use(connected: socket.socket) -> None:
-    """Something is to go over the connection: from now on it is none of ours."""
+    """Turn the probe into an ordinary connection, because data is to go over it."""
     state = _probed.pop(connected)
     connected.__class__ = socket.socket
-    sys.audit("socket.connect", connected, state.address)  # where a guard refuses it, or a watch tells
+    sys.audit("socket.connect", connected, state.address)  # the audit hooks refuse it, or note it
     if not state.is_connected:
         _socket.socket.connect(connected, state.address)
 
 
-def _using(name: str) -> Callable[..., object]:
+def _begin_use_and_call(name: str) -> Callable[..., object]:
     def use(self: socket.socket, *args: object, **options: object) -> object:
         _begin_use(self)
         return getattr(self, name)(*args, **options)
@@ -116,7 +116,7 @@ def _using(name: str) -> Callable[..., object]:
 
 
 class _Probed(socket.socket):
-    """A socket that is connected, or was when it was recorded, as long as nothing goes over it."""
+    """A socket that is connected, or was during recording, while no data has gone over it."""
 
     __slots__ = ()
 
@@ -132,4 +132,4 @@ for _name in (
     *("send", "sendall", "sendfile", "sendmsg", "sendto", "makefile", "detach", "dup"),
     *("recv", "recv_into", "recvfrom", "recvfrom_into", "recvmsg", "recvmsg_into"),
 ):
-    setattr(_Probed, _name, _using(_name))
+    setattr(_Probed, _name, _begin_use_and_call(_name))

@@ -1,8 +1,7 @@
-"""Servers that a run listens with: what its own clients ask them is no call of the run's.
+"""Servers that a run starts itself: a request of its own clients to them is not a call of the run.
 
-Answered from a recording, such a request would keep the server's own code, and the calls that it makes, from
-running. So it is made in replay as it was when it was recorded, and a program that is given the address of
-such a server is run.
+If replay answered such a request, the server's code and the calls that it makes would not run. So the request
+is really made in replay, and a program that gets the address of such a server is really run.
 """
 
 from __future__ import annotations
@@ -19,9 +18,9 @@ from reenact.boundary import current_lane
 from reenact.seams.patches import Patch
 
 _sockets: Final[WeakSet[socket.socket]] = WeakSet()
-"""On which code of a run listens."""
+"""The sockets on which code of a run listens."""
 _servers: Final[list[Any]] = []
-"""Those of loops that listen past Python's sockets."""
+"""Servers of event loops that do not use Python's sockets."""
 
 
 def _listen(original: Callable[..., None]) -> Callable[..., None]:
@@ -37,14 +36,14 @@ PATCHES: Final = [Patch(socket.socket, "listen", _listen)]
 
 
 def note_server(server: object) -> None:
-    """*server* listens from now on; it is the run's if the code that runs here is."""
+    """Remember *server*, which now listens, if the calling code belongs to a run."""
     _servers[:] = [each for each in _servers if each.is_serving()]
     if current_lane() is not None:
         _servers.append(server)
 
 
 def is_served_here(host: str | None, port: int | None) -> bool:
-    """Whether a server of a run that is open here listens there."""
+    """Whether a server of a run that is open in this process listens there."""
     return bool(_sockets or _servers) and _is_loopback(host) and port in _ports()
 
 
@@ -54,7 +53,7 @@ _ADDRESS: Final = re.compile(
 
 
 def asks_server_of_run(words: Iterable[str]) -> bool:
-    """Whether a program with these arguments is given the address of a server of a run that is open here."""
+    """Whether the arguments of a program hold the address of such a server."""
     return bool(_sockets or _servers) and any(
         is_served_here(found["host"].strip("[]"), int(found["port"]))
         for word in words
@@ -65,7 +64,7 @@ def asks_server_of_run(words: Iterable[str]) -> bool:
 def _ports() -> set[int]:
     found = set()
     for listening in [*_sockets, *(each for server in _servers for each in server.sockets)]:
-        with suppress(OSError):  # it is closed
+        with suppress(OSError):  # the socket is closed
             if listening.family != socket.AF_UNIX:
                 found.add(listening.getsockname()[1])
     return found

@@ -1,8 +1,8 @@
-"""Where an agent starts something that runs beside it, and where that ends and hands on what it has.
+"""Tasks, threads and executor jobs that an agent starts: their lanes, their ends, and their queues.
 
-Tasks, threads and jobs for an executor: each gets its lane when it is started, not when it first runs, so its
-name does not depend on scheduling. A pool's own worker threads are nobody's children: they come and go with
-the load, and the jobs they run have lanes of their own.
+Each gets its lane when it is started, not when it first runs, so that its name does not depend on scheduling.
+The worker threads of a pool get no lane, because they come and go with the load; each job that they run has
+one.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from reenact.seams.imports import Libraries
 from reenact.seams.patches import Patch
 
 _FRAMES_TO_WAIT_FOR: Final = 2
-"""``ensure_future`` and its inner half."""
+"""``ensure_future`` and its inner function."""
 _WAIT_FOR: Final = asyncio.wait_for.__code__
 _POOLS: Final = (
     "concurrent.futures.",
@@ -57,12 +57,12 @@ _POOLS: Final = (
 
 
 def patches() -> list[Patch]:
-    """What to replace while a run is open."""
+    """The patches to apply while a run is open."""
     return [
         Patch(asyncio.base_events.BaseEventLoop, "create_task", bound_to_lanes),
         Patch(asyncio, "as_completed", _as_completed),
-        Patch(asyncio.tasks, "_wait", _tasks_in_order),
-        Patch(concurrent.futures._base, "DoneAndNotDoneFutures", _jobs_in_order),  # noqa: SLF001
+        Patch(asyncio.tasks, "_wait", _order_tasks),
+        Patch(concurrent.futures._base, "DoneAndNotDoneFutures", _order_jobs),  # noqa: SLF001
         Patch(threading.Thread, "start", _start),
         Patch(ThreadPoolExecutor, "submit", _submit),
         Patch(concurrent.futures._base, "_yield_finished_futures", _yield_as_they_ended),  # noqa: SLF001
@@ -75,7 +75,7 @@ def patches() -> list[Patch]:
 
 
 def bound_to_lanes(original: Callable[..., Any]) -> Callable[..., object]:
-    """``create_task`` of an event loop, but each task has a lane from its start."""
+    """``create_task`` of an event loop, but each task gets a lane when it is created."""
 
     def create_task(self: object, coro: object, *, context: object = None, **options: object) -> object:
         lane = current_lane()
@@ -83,7 +83,7 @@ def bound_to_lanes(original: Callable[..., Any]) -> Callable[..., object]:
             return original(self, coro, context=context, **options)
         lane.context.loop_seen(self)
         entered.listen()
-        if _is_waited_for(sys._getframe(1)):  # noqa: SLF001 — who asks decides what it means
+        if _is_waited_for(sys._getframe(1)):  # noqa: SLF001 — the caller decides whose lane it gets
             task = original(self, coro, context=context, **options)
             share(id(task), lane)
             weakref.finalize(task, disown, id(task))
@@ -92,7 +92,7 @@ def bound_to_lanes(original: Callable[..., Any]) -> Callable[..., object]:
         function = own_function(coro)
         coro = lane.context.task_body(child, coro, partial(describe_end, function))
         if context is not None:
-            # A context the caller shares between tasks says nothing about who is running.
+            # The caller may share this context between tasks, so its variables do not say which one runs.
             task = original(self, coro, context=context, **options)
             own(id(task), child)
             weakref.finalize(task, disown, id(task))
@@ -111,13 +111,13 @@ def bound_to_lanes(original: Callable[..., Any]) -> Callable[..., object]:
 
 def _task_ended(lane: Lane, function: str, task: Any) -> None:
     _ended[task] = next(_endings)
-    # Not by asking the task, which would take it that somebody has seen its error.
+    # Not by task.exception(), which marks the error as retrieved and so suppresses asyncio's warning.
     error = asyncio.CancelledError() if task.cancelled() else task._exception  # noqa: SLF001
     lane.context.task_ended(lane, describe_end(function, None if error else task._result, error))  # noqa: SLF001
 
 
 def _is_waited_for(frame: FrameType | None) -> bool:
-    """Whether ``wait_for`` makes the task, as it does before Python 3.12: its caller is the one who calls."""
+    """Whether ``wait_for`` creates the task, as before Python 3.12; the task then uses its caller's lane."""
     for _ in range(_FRAMES_TO_WAIT_FOR):
         frame = frame.f_back if frame is not None else None
     return frame is not None and frame.f_code is _WAIT_FOR
@@ -125,7 +125,7 @@ def _is_waited_for(frame: FrameType | None) -> bool:
 
 def _as_completed(original: Callable[..., Any]) -> Callable[..., object]:
     def as_completed(fs: Any, **options: object) -> Iterator[object]:
-        """The original starts bare coroutines in the order of a set; this one in the order given."""
+        """Start bare coroutines in the order given; the original starts them in the order of a set."""
         if current_lane() is not None and not asyncio.iscoroutine(fs) and not asyncio.isfuture(fs):
             fs = [asyncio.ensure_future(item) for item in fs]
         result: Iterator[object] = original(fs, **options)
@@ -181,10 +181,10 @@ def _submit(original: Callable[..., Any]) -> Callable[..., object]:
 
 
 class _JobEnding:
-    """A job's lane ends when everybody who waits for its result has been told.
+    """Ends a job's lane after all done callbacks of its future have run.
 
-    Done callbacks run in the order they were added; ours must be the last, so it is added when the job
-    returns, not when it is submitted.
+    Done callbacks run in the order in which they were added. Ours must be the last, so it is added when the
+    job returns, not when it is submitted.
     """
 
     def __init__(self, lane: Lane) -> None:
@@ -195,25 +195,25 @@ class _JobEnding:
 
     def has(self, future: Future[object]) -> None:
         lane_of_job[future] = self.lane
-        future.add_done_callback(self._tell)
+        future.add_done_callback(self._mark_ended)
         with self._lock:
             self._future = future
             is_over = self._has_returned
         if is_over:
-            self._listen(future)
+            self._add_last_callback(future)
 
     def returned(self) -> None:
         with self._lock:
             self._has_returned = True
             future = self._future
         if future is not None:
-            self._listen(future)
+            self._add_last_callback(future)
 
-    def _tell(self, _: Future[object]) -> None:
+    def _mark_ended(self, _: Future[object]) -> None:
         self.lane.context.lane_end_seen(self.lane)
         tell_for(self.lane)
 
-    def _listen(self, future: Future[object]) -> None:
+    def _add_last_callback(self, future: Future[object]) -> None:
         _ended[future] = next(_endings)
         future.add_done_callback(self._end)
 
@@ -224,11 +224,11 @@ class _JobEnding:
 
 _endings: Final = itertools.count(1)
 _ended: Final[weakref.WeakKeyDictionary[object, int]] = weakref.WeakKeyDictionary()
-"""In which order tasks, and the jobs of executors, ended."""
+"""The order in which tasks and executor jobs ended."""
 
 
 class _AsTheyEnded(set[object]):
-    """Tasks or jobs that are over; a set has them in the order of their addresses."""
+    """Ended tasks or jobs, in the order in which they ended; a plain set orders them by address."""
 
     def __iter__(self) -> Iterator[object]:
         return iter(sorted(super().__iter__(), key=lambda each: _ended.get(each, sys.maxsize)))
@@ -241,7 +241,7 @@ class _AsTheyEnded(set[object]):
         return first
 
 
-def _tasks_in_order(original: Callable[..., Any]) -> Callable[..., object]:
+def _order_tasks(original: Callable[..., Any]) -> Callable[..., object]:
     async def wait(*args: object, **options: object) -> tuple[set[object], set[object]]:
         done, pending = await original(*args, **options)
         return _AsTheyEnded(done) if current_lane() is not None else done, pending
@@ -249,7 +249,7 @@ def _tasks_in_order(original: Callable[..., Any]) -> Callable[..., object]:
     return wait
 
 
-def _jobs_in_order(original: Callable[..., object]) -> Callable[..., object]:
+def _order_jobs(original: Callable[..., object]) -> Callable[..., object]:
     def done_and_not_done(done: set[object], not_done: set[object]) -> object:
         return original(_AsTheyEnded(done) if current_lane() is not None else done, not_done)
 
@@ -260,7 +260,7 @@ def _yield_as_they_ended(original: Callable[..., Iterator[object]]) -> Callable[
     def yield_finished_futures(
         fs: list[Future[object]], *rest: object, **options: object
     ) -> Iterator[object]:
-        """``as_completed`` has those that were over before it looked in the order of a set, last first."""
+        """Sort the futures that ended before ``as_completed`` was called; it yields from the list's end."""
         fs.sort(key=lambda future: -_ended.get(future, sys.maxsize))
         return original(fs, *rest, **options)
 
@@ -273,7 +273,7 @@ def _anyio_patches(module: ModuleType) -> list[Patch]:
 
 
 def _run_as_job(original: Callable[..., Any]) -> Callable[..., object]:
-    """A function that ``anyio.to_thread`` runs, as Starlette and Pydantic AI run those that are not async."""
+    """``anyio.to_thread``, with which Starlette and Pydantic AI run sync functions, but in a lane."""
 
     async def run_sync_in_worker_thread(
         func: Callable[..., object], args: tuple[Any, ...], *rest: Any, **options: Any
@@ -307,7 +307,7 @@ def _put_by_task(
 
 def _store(original: Callable[[object, object], None]) -> Callable[[object, object], None]:
     def put(self: object, item: object) -> None:
-        """While nobody else can put or get."""
+        """Note the put here, where the queue's lock keeps other threads from putting or getting."""
         original(self, item)
         lane = current_lane()
         if lane is not None:
@@ -317,10 +317,10 @@ def _store(original: Callable[[object, object], None]) -> Callable[[object, obje
 
 
 class _SimpleQueue(queue.SimpleQueue[Any]):
-    """The one kind of queue whose methods are not Python's."""
+    """A replacement for the only queue class that is written in C, so that its methods cannot be patched."""
 
     def __new__(cls) -> Any:
-        """Python's own pools give their workers jobs by such queues, which is no handing on between tasks."""
+        """Return a plain queue to Python's own modules: their pools use them to give jobs to workers."""
         user = str(sys._getframe(1).f_globals.get("__name__"))  # noqa: SLF001
         return _PLAIN_QUEUE() if user.startswith(_OF_PYTHON) else super().__new__(cls)
 
@@ -350,7 +350,7 @@ _OF_PYTHON: Final = ("asyncio.", "concurrent.", "logging.", "multiprocessing.", 
 
 
 def run_in_thread(lane: Lane, run: Callable[[], object], function: str = "") -> Any:
-    """All that a thread does, in *lane*, which is over then; *function* is its own, see ``own_function``."""
+    """Run all that a thread does in *lane*, and end the lane; *function* as ``own_function`` returns it."""
     try:
         return run_job(lane, run, function)
     finally:
@@ -359,7 +359,7 @@ def run_in_thread(lane: Lane, run: Callable[[], object], function: str = "") -> 
 
 
 def run_job(lane: Lane, run: Callable[[], object], function: str) -> object:
-    """Run a job in *lane*, up to its end, which nobody who waits for it has been told yet."""
+    """Run a job in *lane*; in replay it returns only when its turn to end has come."""
     how = ""
     try:
         answer = run_in_lane(lane, run)
@@ -372,7 +372,7 @@ def run_job(lane: Lane, run: Callable[[], object], function: str) -> object:
         lane.context.lane_ending(lane, how)
 
 
-# What came of a task
+# How a task ended
 
 
 def own_function(work: object) -> str:
@@ -388,7 +388,7 @@ def own_function(work: object) -> str:
 
 
 def describe_end(function: str, answer: object, error: BaseException | None) -> str:
-    """How a task of the agent's own *function* ended, short enough to stand in the recorded order."""
+    """How a task of the agent's own *function* ended, as a short text for the recorded order."""
     if is_cancellation(error):
         return f"{function} {CANCELLED}".strip()
     if not function:
@@ -399,9 +399,9 @@ def describe_end(function: str, answer: object, error: BaseException | None) -> 
         return f"{function} ="
     try:
         text = "".join(islice(_outline(answer, 0), _MOST_PARTS))
-    except Exception:  # an object that cannot even be looked at
+    except Exception:  # even inspecting the object fails
         return f"{function} ="
-    if _PLACEHOLDER in text:  # in a replay, where the recording had the secret
+    if _PLACEHOLDER in text:  # in replay; the recorded answer had the secret there
         return f"{function} {HIDDEN}"
     return f"{function} ={sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}"
 
@@ -411,13 +411,13 @@ _MOST_PARTS: Final = 1_000
 _MOST_CHARACTERS: Final = 10_000
 _DEPTH: Final = 8
 _LARGEST: Final = 10**8
-"""A larger number may be a time, or an id."""
+"""A larger number may be a time or an id."""
 _GENERATED: Final = re.compile(r"(?=[\w-]*\d)[\w-]{8,}|\d+\.\d+|/tmp/\S+")
-"""What may be another one every time: an id, an address, a duration, a temporary file."""
+"""What may differ in every run: an id, an address, a duration, a temporary file."""
 
 
 def _outline(value: Any, depth: int) -> Iterator[str]:
-    """What *value* is, without what may differ from run to run; of an object only its kind."""
+    """*value* as text, without the parts that may differ from run to run; of an object only its type."""
     kind = type(value)
     if kind is str:
         yield f"'{_GENERATED.sub('#', value[:_MOST_CHARACTERS])}'"
@@ -439,7 +439,7 @@ def _outline(value: Any, depth: int) -> Iterator[str]:
 
 
 def run_in_lane(lane: Lane, work: Callable[[], object]) -> object:
-    """Do *work* in *lane*, also where it enters a context of its own (``asyncio.to_thread`` does)."""
+    """Do *work* in *lane*, even if it enters another context (``asyncio.to_thread`` does)."""
     me = threading.get_ident()
     before = lane_var.get()
     own(me, lane)

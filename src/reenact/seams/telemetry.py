@@ -1,8 +1,8 @@
-"""What libraries send and look up by themselves: no part of the run, although it happens in its time.
+"""Requests that libraries make on their own, such as telemetry: they do not belong to the run.
 
-Its times and ids are new in every run, and it goes out whenever a timer fires, so it could never be matched.
-Which requests these are says a table (:mod:`reenact.volatile.beside`), the project's list of hosts, or how
-a request is made: a library posts from a thread of its own, in which nothing else runs.
+Their times and ids differ in every run, and a timer decides when they are sent, so replay could never match
+them. They are recognised by a table (:mod:`reenact.volatile.beside`), by the project's list of hosts, or by
+how they are made: a library posts from its own thread, in which nothing else runs.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from reenact.seams.imports import Libraries
 from reenact.seams.patches import Patch
 from reenact.volatile.beside import NAMED, BesideRequest, is_of_hosts, reason
 
-_PASSING_ON: Final = frozenset(
+_FORWARDING: Final = frozenset(
     {
         *(
             "aiohttp",
@@ -36,20 +36,20 @@ _PASSING_ON: Final = frozenset(
         *("anyio", "sniffio", "backoff", "stamina", "tenacity", "wrapt"),
     }
 )
-"""Packages that send what another asked for, or try again: it is not they who ask."""
-_LOOKING_ON: Final = ("opentelemetry.instrumentation.", "sentry_sdk.integrations.", "ddtrace.", "newrelic.")
-"""Modules that stand around every call or thread to measure it."""
+"""Packages that send or retry requests for other code, so they are not the origin of a request."""
+_MEASURING: Final = ("opentelemetry.instrumentation.", "sentry_sdk.integrations.", "ddtrace.", "newrelic.")
+"""Modules that wrap every call or thread to measure it."""
 _SHARED_THREADS: Final = ("asyncio", "concurrent", "trio", "gevent", "eventlet")
-"""Packages whose frames show that a thread is not one library's own: it runs tasks or jobs of anybody."""
+"""Packages whose frames show that a thread runs tasks or jobs of different code, not of one library."""
 _SENDING: Final = ("POST", "PUT", "PATCH")
 
 _hosts: list[tuple[str, ...]] = []
-"""What the open runs' projects name as beside them."""
+"""For each open run: the hosts that its project excludes from runs."""
 
 
 @contextmanager
 def beside_hosts(hosts: Iterable[str]) -> Iterator[None]:
-    """For the block, requests to *hosts* are no part of a run."""
+    """In the block, treat requests to *hosts* as no part of a run."""
     entry = tuple(hosts)
     _hosts.append(entry)
     try:
@@ -59,19 +59,19 @@ def beside_hosts(hosts: Iterable[str]) -> Iterator[None]:
 
 
 class Beside(NamedTuple):
-    """A request that is no part of the run."""
+    """A request that does not belong to the run."""
 
     what: str
     is_background: bool = False
-    """It is known by how it is made alone."""
+    """Whether it was recognised only by how it was made."""
 
 
 def traffic_beside(
     method: str, url: str, headers: Mapping[str, str], body: object, *, is_elsewhere: bool = False
 ) -> Beside | None:
-    """What a request is, where it is traffic beside the run; ``None`` where it belongs to the run.
+    """Why a request does not belong to the run; ``None`` if it does.
 
-    To be called where the request is made; *is_elsewhere*: by a program of which only its requests are seen.
+    Call it where the request is made, because it reads the stack; *is_elsewhere*: another program makes it.
     """
     if any(is_of_hosts(url, hosts) for hosts in _hosts if hosts):
         return Beside(NAMED)
@@ -93,17 +93,17 @@ def _frames() -> Iterator[FrameType]:
 
 
 def _package(frame: FrameType) -> str:
-    """The top-level package of the library whose code *frame* runs; empty for what only passes on."""
+    """The top-level package of the library whose code *frame* runs; empty if it only forwards requests."""
     name = str(frame.f_globals.get("__name__", ""))
     package = name.partition(".")[0]
-    is_nobody = (
-        is_standard(frame.f_code.co_filename) or package in _PASSING_ON or name.startswith(_LOOKING_ON)
+    is_ignored = (
+        is_standard(frame.f_code.co_filename) or package in _FORWARDING or name.startswith(_MEASURING)
     )
-    return "" if is_nobody else package
+    return "" if is_ignored else package
 
 
 def _asker() -> str | None:
-    """The library that makes the request; ``None`` where the agent's own code does."""
+    """The library that makes the request; ``None`` if the agent's own code does."""
     for frame in _frames():
         if not is_library(frame.f_code.co_filename):
             return None
@@ -113,7 +113,7 @@ def _asker() -> str | None:
 
 
 def _has_own_thread(asker: str) -> bool:
-    """Whether nothing but *asker* runs in this thread, outside any call: nobody waits there for an answer."""
+    """Whether only *asker* runs in this thread, outside any call, so that the agent waits for no answer."""
     lane = current_lane()
     if lane is None or lane.within is not None:
         return False
@@ -127,16 +127,16 @@ def _has_own_thread(asker: str) -> bool:
 
 
 def _agents_patches(processors: ModuleType) -> list[Patch]:
-    """Of the OpenAI Agents SDK, which collects traces and sends them from a thread of its own."""
+    """The patches for the OpenAI Agents SDK, which collects traces and sends them from its own thread."""
     return [
-        Patch(processors.BatchTraceProcessor, "on_trace_start", _reported),
-        Patch(processors.BatchTraceProcessor, "on_span_end", _reported),
-        Patch(processors.BackendSpanExporter, "_export_with_deadline", _reported, may_lack=True),
+        Patch(processors.BatchTraceProcessor, "on_trace_start", _report_outside),
+        Patch(processors.BatchTraceProcessor, "on_span_end", _report_outside),
+        Patch(processors.BackendSpanExporter, "_export_with_deadline", _report_outside, may_lack=True),
     ]
 
 
-def _reported(original: Callable[..., None]) -> Callable[..., None]:
-    """A thread that it starts is no child of the run, whose later children would be counted from there."""
+def _report_outside(original: Callable[..., None]) -> Callable[..., None]:
+    """Report traces outside the run: a thread started here must not shift the numbers of the run's lanes."""
 
     def report(*args: object, **options: object) -> None:
         lane = current_lane()

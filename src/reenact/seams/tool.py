@@ -1,4 +1,4 @@
-"""``@reenact.tool``: a plain function as a seam of its own."""
+"""``@reenact.tool``: makes a seam of a plain function."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from reenact.values.codec import to_text
 from reenact.values.objects import message_of
 
 Approve: TypeAlias = Callable[[Call, Decision], bool]
-"""Asked about calls up for review; only ``True`` lets the call through, so that a coroutine does not."""
+"""Decides about calls that need review; only ``True`` allows a call, so that a coroutine object does not."""
 
 
 def gated(
     fn: Callable[..., object], call: Callable[..., Call], policy: CallGate, approve: Approve | None
 ) -> Callable[..., object]:
-    """*fn*, but it runs only when *policy* allows the call, or leaves it to *approve* and that says yes.
+    """*fn*, but it runs only if *policy* allows the call, or wants a review and *approve* returns ``True``.
 
-    It serves all kinds of functions: a coroutine or generator is made, but not begun, after the decision.
+    Works for all kinds of functions: a coroutine or generator is created, not started, after the decision.
     """
 
     def decided(*args: object, **kwargs: object) -> object:
@@ -43,7 +43,7 @@ def _is_approved(call: Call, decision: Decision, approve: Approve | None) -> boo
 
 
 Effects: TypeAlias = Literal["answer", "run"]
-"""What a tool does in replay: only answers from the recording, or runs as well."""
+"""Whether a tool in replay is only answered from the recording, or also run."""
 
 F = TypeVar("F", bound=Callable[..., object])
 _lane = lane_var.get
@@ -85,23 +85,24 @@ def tool(
     """Record each call of *fn* with its arguments and outcome, and answer it from the recording in replay.
 
     Takes sync and async functions, methods and generators; a generator's items are recorded one by one.
-    Outside a run the function is called as it is. The tool's name is the function's qualified name, or
-    *name*.
+    Outside a run the function is just called. The tool's name is *name*, or the function's qualified name.
 
     With a *policy* a call that it denies raises :class:`~reenact.formats.decision.CallRefused` instead of
-    running, in a run or outside; so does one up for review, unless *approve* returns ``True``. The refusal
-    is recorded as the call's outcome: replay raises it again and asks nobody.
+    running, in a run or outside; so does a call that needs review, unless *approve* returns ``True``. The
+    refusal is recorded as the call's outcome: replay raises it again, without asking *approve*.
 
     With a *schema* the arguments are validated before the tool runs: a JSON Schema, ``"signature"`` for the
-    one that the function's annotations say, or ``"offered"`` for the one that the model was offered under
-    the tool's name. What does not fit raises :class:`~reenact.seams.validation.InvalidArguments` instead of
-    running, which is the call's outcome as well. *side_effects* declares what the tool does to the world, as
-    tags such as ``fs_write``, ``network`` or ``payment``.
+    schema that the function's annotations describe, or ``"offered"`` for the one that the model was offered
+    under the tool's name. Arguments that do not fit raise
+    :class:`~reenact.seams.validation.InvalidArguments` instead of running the tool, and that is recorded as
+    the call's outcome. *side_effects* declares what the tool does to the world, as tags such as ``fs_write``,
+    ``network`` or ``payment``.
 
-    Mark what reaches the outside. A tool that changes something of your own which the agent reads later, such
-    as a database in the test, is not run in replay, so what it changes is missing: leave it unmarked, or give
-    it ``effects="run"``. Then it is answered from the recording and run as well, with the calls it makes
-    answered too; another result than the recorded one is noted, and the recorded one counts.
+    Mark the functions that reach the outside. Replay does not run them. So if a tool changes your own state
+    that the agent reads later, such as a database in the test, replay misses the change: leave that tool
+    unmarked, or give it ``effects="run"``. Then replay answers it from the recording and also runs it, with
+    its own calls answered. If its result differs from the recorded one, the report notes that, and the agent
+    gets the recorded one.
     """
     if effects not in get_args(Effects):
         raise UsageError(f"effects={effects!r} is unknown; choose {' or '.join(get_args(Effects))}")
@@ -167,7 +168,7 @@ def _qualified_name(fn: object) -> str:
 
 
 class _Caller:
-    """Binds arguments by name, so that positional and keyword calls are the same call."""
+    """Makes the call from the arguments, bound by name, so that positional and keyword calls are equal."""
 
     def __init__(
         self,
@@ -212,7 +213,7 @@ class _Caller:
         try:
             bound = self._signature.bind(*args, **kwargs)
         except TypeError:
-            # The call itself will fail, with Python's own words; it is recorded as it was made.
+            # The function will raise Python's own error; the call is recorded with the arguments as given.
             return {"*args": list(args), **kwargs}
         bound.apply_defaults()
         return dict(bound.arguments)
@@ -280,26 +281,26 @@ def _coroutine_run_again(fn: Callable[..., Any], call: _Caller) -> Callable[...,
 
 
 class _Rerun:
-    """What a tool came to when it was run in replay beside being answered; entered while it runs."""
+    """The result of a tool that replay runs in addition to answering it; entered while the tool runs."""
 
     def __init__(self) -> None:
         self.has_run = False
         self.result: object = None
         self.answer: object = None
-        """As recorded."""
+        """The recorded answer."""
         self._error: BaseException | None = None
 
     def __enter__(self) -> None:
         self.has_run = True
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
-        """What it raises is compared; a divergence of what it asks goes on."""
+        """Keep the tool's error to compare it; a divergence in one of its calls is raised on."""
         self._error = error
         return isinstance(error, Exception) and not isinstance(error, ReenactError)
 
     @contextmanager
     def compared_by(self, boundary: crossing) -> Iterator[None]:
-        """Note where it came to something else than was recorded, which counts."""
+        """After the block, note if the tool's result differs from the recorded one, which the agent gets."""
         try:
             yield
         except Exception as recorded:
@@ -326,18 +327,18 @@ def _generator(fn: Callable[..., Any], call: _Caller) -> Callable[..., object]:
         boundary = crossing(call(args, kwargs), streaming=True)
         with boundary as step:
             if step.live:
-                step.answer = yield from _live(fn(*args, **kwargs), boundary, step)
+                step.answer = yield from _stream_live(fn(*args, **kwargs), boundary, step)
             else:
                 for item in step.pieces():
-                    with _answered():
+                    with _ignore_thrown():
                         yield item
         return step.answer
 
     return wrapper
 
 
-def _live(source: Any, boundary: crossing, step: Any) -> Generator[object, object, object]:
-    """What *source* yields and returns; it hears what the agent sends and throws."""
+def _stream_live(source: Any, boundary: crossing, step: Any) -> Generator[object, object, object]:
+    """Yield and return what *source* does; pass on to it what the agent sends and throws."""
     resume = partial(next, source)
     try:
         while True:
@@ -366,7 +367,7 @@ def _async_generator(fn: Callable[..., Any], call: _Caller) -> Callable[..., obj
         async with boundary as step:
             if not step.live:
                 async for item in step.async_pieces():
-                    with _answered():
+                    with _ignore_thrown():
                         yield item
                 return
             source = fn(*args, **kwargs)
@@ -395,8 +396,8 @@ def _async_generator(fn: Callable[..., Any], call: _Caller) -> Callable[..., obj
 
 
 @contextmanager
-def _answered() -> Iterator[None]:
-    """Whatever the agent throws into a replayed stream: the recording has what came of it."""
+def _ignore_thrown() -> Iterator[None]:
+    """Ignore what the agent throws into a replayed stream: the recording has the outcome."""
     try:
         yield
     except GeneratorExit:

@@ -1,7 +1,7 @@
-"""trio: each task has a lane from its start, and its deadlines pass in their turn, as on other loops.
+"""trio: tasks get lanes, and in replay deadlines pass in the recorded order, as on other event loops.
 
-A cancel scope with a deadline is a timer, from where it is entered or given another deadline. So is a sleep.
-What a worker thread does is a job, which ends in its turn.
+A cancel scope with a deadline is a timer, which is set when the scope is entered or its deadline changes. A
+sleep is a timer, too. A function that runs in a worker thread is a job with a lane.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Coroutine
 from functools import partial
 from math import inf
+from random import Random
 from time import monotonic, perf_counter
 from types import ModuleType
 from typing import Any, Final
@@ -20,20 +21,23 @@ from reenact.seams.patches import Patch
 from reenact.seams.spawn import describe_end, own_function, run_in_thread
 
 _NO_DEADLINES: Final = (inf, -inf)
-"""None, and the mark of a scope that is cancelled from the start."""
+"""``inf`` means no deadline; ``-inf`` marks a scope that is cancelled from the start."""
 _FRAMES_TO_SLEEP: Final = 8
-"""So many, at most, lie between ``sleep_until`` and where its deadline is set."""
+"""The most frames between ``sleep_until`` and the function that sets its deadline."""
 
 
 def _patches(module: ModuleType) -> list[Patch]:
     patches = [
         Patch(module, "run", partial(_run, module)),
-        Patch(module.Nursery, "start_soon", _in_new_lane),
-        Patch(module.Nursery, "start", _await_in_new_lane),
-        Patch(module.to_thread, "run_sync", _in_thread),
+        Patch(module.Nursery, "start_soon", _start_in_lane),
+        Patch(module.Nursery, "start", _start_and_wait_in_lane),
+        Patch(module.to_thread, "run_sync", _run_in_worker),
     ]
-    # trio tells nobody when a deadline passes; without its list of them only results are compared.
-    deadlines = getattr(sys.modules.get("trio._core._run"), "Deadlines", None)
+    core = sys.modules.get("trio._core._run")
+    if isinstance(getattr(core, "_r", None), Random):
+        patches.append(Patch(core, "_r", _same_coin))
+    # trio has no hook for a deadline that passes; without its private list, only results are compared.
+    deadlines = getattr(core, "Deadlines", None)
     if all(hasattr(deadlines, name) for name in ("add", "remove", "expire")):
         is_sleep = partial(_is_sleep, module.sleep_until.__code__)
         patches += [
@@ -43,6 +47,14 @@ def _patches(module: ModuleType) -> list[Patch]:
             Patch(deadlines, "expire", _expire),
         ]
     return patches
+
+
+def _same_coin(original: Random) -> Random:
+    """The generator with which trio tosses whether tasks that are ready together run in reverse: never."""
+    generator = Random()
+    generator.setstate(original.getstate())
+    generator.random = lambda: 0.5  # type: ignore[method-assign]  # below it they would be reversed
+    return generator
 
 
 def _run(module: ModuleType, original: Callable[..., object]) -> Callable[..., object]:
@@ -73,7 +85,7 @@ def _run(module: ModuleType, original: Callable[..., object]) -> Callable[..., o
 # Tasks
 
 
-def _in_new_lane(original: Callable[..., object]) -> Callable[..., object]:
+def _start_in_lane(original: Callable[..., object]) -> Callable[..., object]:
     def start_soon(self: object, async_fn: object, *args: object, name: object = None) -> object:
         lane = current_lane()
         if lane is None or not callable(async_fn):
@@ -85,7 +97,7 @@ def _in_new_lane(original: Callable[..., object]) -> Callable[..., object]:
     return start_soon
 
 
-def _await_in_new_lane(original: Callable[..., Any]) -> Callable[..., object]:
+def _start_and_wait_in_lane(original: Callable[..., Any]) -> Callable[..., object]:
     async def start(self: object, async_fn: object, *args: object, name: object = None) -> object:
         lane = current_lane()
         if lane is None or not callable(async_fn):
@@ -100,14 +112,14 @@ def _await_in_new_lane(original: Callable[..., Any]) -> Callable[..., object]:
 
 
 def _lane_of_next_task(lane: Lane) -> Lane:
-    """A task inherits what is current where it is started, and the lane is its own from its first call on."""
+    """A new child lane; the task that inherits it takes ownership of it at its first call."""
     child = lane.child()
     child.owner = UNCLAIMED
     return child
 
 
 def _follow(lane: Lane, async_fn: Callable[..., object]) -> Callable[..., object]:
-    """*async_fn*, but its end is told, and in replay comes in its turn."""
+    """*async_fn*, but the run learns of its end, and in replay it ends in the recorded order."""
     describe = partial(describe_end, own_function(async_fn))
 
     def start(*args: object, **options: object) -> object:
@@ -117,7 +129,7 @@ def _follow(lane: Lane, async_fn: Callable[..., object]) -> Callable[..., object
     return start
 
 
-def _in_thread(original: Callable[..., Any]) -> Callable[..., object]:
+def _run_in_worker(original: Callable[..., Any]) -> Callable[..., object]:
     async def run_sync(sync_fn: Callable[..., object], *args: object, **options: object) -> object:
         lane = current_lane()
         if lane is None:
@@ -133,7 +145,7 @@ def _in_thread(original: Callable[..., Any]) -> Callable[..., object]:
 
 
 class _Deadline:
-    """The deadline of a cancel scope, which passes when its turn has come."""
+    """The deadline of a cancel scope, which in replay passes in the recorded order."""
 
     def __init__(self, lane: Lane, name: str, set_again: Callable[[], None], scope: Any, at: float) -> None:
         trio = sys.modules["trio"]
@@ -155,7 +167,7 @@ class _Deadline:
         self._scope.cancel()
 
     def drop(self) -> None:
-        """The scope was left, or has another deadline now."""
+        """The scope was exited, or its deadline was changed."""
         if not self._is_over:
             self._is_over = True
             self.lane.context.drop_timer(self.lane, self.name)
@@ -173,12 +185,12 @@ class _Deadline:
 
 
 _deadlines: Final[dict[object, _Deadline]] = {}
-"""By the scope: those that are set in a run."""
+"""By cancel scope: the deadlines that are set in a run."""
 
 
 def _enter(is_sleep: Callable[[], bool], original: Callable[[object], object]) -> Callable[[object], object]:
     def enter(self: Any) -> object:
-        """A deadline that has passed already is never set, but it is one that passes, or did not."""
+        """Treat a deadline that has already passed as a timer, too: trio cancels at once and sets none."""
         at = self._deadline
         if at in _NO_DEADLINES or self._cancel_called or sys.modules["trio"].current_time() < at:
             return original(self)
@@ -241,7 +253,7 @@ def _expire(original: Callable[..., bool]) -> Callable[..., bool]:
 
 
 def _is_sleep(sleep_until: object) -> bool:
-    frame: Any = sys._getframe(2)  # noqa: SLF001 — who sets a deadline decides what it is
+    frame: Any = sys._getframe(2)  # noqa: SLF001 — the function that sets a deadline decides its kind
     for _ in range(_FRAMES_TO_SLEEP):
         if frame is None or frame.f_code is sleep_until:
             break
@@ -250,14 +262,14 @@ def _is_sleep(sleep_until: object) -> bool:
 
 
 def _new_clock(module: ModuleType) -> object:
-    """trio's clock, but what was not slept has passed all the same."""
+    """trio's clock, but skipped sleeps count as passed."""
 
     class Clock(module.abc.Clock):  # type: ignore[name-defined, misc]
         def __init__(self) -> None:
             self._ahead_s = 0.0
 
         def start_clock(self) -> None:
-            """It goes already."""
+            """Nothing to do: ``perf_counter`` always runs."""
 
         def current_time(self) -> float:
             return perf_counter() + self._ahead_s
@@ -273,5 +285,5 @@ def _new_clock(module: ModuleType) -> object:
 
 LIBRARIES: Final[Libraries] = {
     "trio": _patches,
-    "anyio._backends._trio": lambda module: [Patch(module, "run_sync", _in_thread)],
+    "anyio._backends._trio": lambda module: [Patch(module, "run_sync", _run_in_worker)],
 }

@@ -1,7 +1,7 @@
-"""uvloop: an event loop in C, of whose doings the interpreter tells nobody.
+"""uvloop: an event loop in C, which raises no audit events.
 
-Its tasks get lanes like those of any other loop. Connections, questions to the name service and programs are
-announced by the audit events that the standard library would have raised, before anything leaves.
+Its tasks get lanes like those of any other loop. Before it connects, looks up a name or starts a program, the
+seam raises the audit event that the standard library would raise.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from reenact.seams.stdlib.process.transport import exec_as_call, shell_as_call
 
 
 def _patches(module: ModuleType) -> list[Patch]:
-    announced = [Patch(module.Loop, name, _after(announce)) for name, announce in _ANNOUNCED.items()]
+    announced = [Patch(module.Loop, name, _audit(announce)) for name, announce in _ANNOUNCED.items()]
     return [
         Patch(module.Loop, "create_task", bound_to_lanes),
         Patch(module.Loop, "call_soon_threadsafe", in_turn),
         Patch(module.Loop, "create_server", _watch_server),
-        Patch(module.Loop, "subprocess_exec", lambda original: exec_as_call(_after(_program)(original))),
+        Patch(module.Loop, "subprocess_exec", lambda original: exec_as_call(_audit(_program)(original))),
         Patch(
-            module.Loop, "subprocess_shell", lambda original: shell_as_call(_after(_command_line)(original))
+            module.Loop, "subprocess_shell", lambda original: shell_as_call(_audit(_command_line)(original))
         ),
         Patch(module.Loop, "call_later", call_later),
         Patch(module.Loop, "time", loop_time),
@@ -45,7 +45,7 @@ def _watch_server(original: Callable[..., Any]) -> Callable[..., object]:
     return create_server
 
 
-def _after(announce: Callable[..., None]) -> Callable[[Callable[..., object]], Callable[..., object]]:
+def _audit(announce: Callable[..., None]) -> Callable[[Callable[..., object]], Callable[..., object]]:
     def wrap(original: Callable[..., Any]) -> Callable[..., object]:
         async def announced(self: object, *args: object, **options: object) -> object:
             announce(*args, **options)

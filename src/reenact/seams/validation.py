@@ -1,4 +1,4 @@
-"""A JSON Schema in front of a tool: arguments that do not fit it never reach the function."""
+"""Validates a tool's arguments against a JSON Schema before the function runs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ToolSchema: TypeAlias = JsonSchema | Literal["signature", "offered"] | None
 
 
 class InvalidArguments(CheckFailed):
-    """A tool was called with arguments that its schema does not allow; *problems* says where."""
+    """A tool was called with arguments that its schema does not allow; *problems* names each place."""
 
     def __init__(self, tool: str, problems: list[str]) -> None:
         self.tool = tool
@@ -34,14 +34,14 @@ class InvalidArguments(CheckFailed):
 def validated(
     fn: Callable[..., object], call: Callable[..., Call], schema: ToolSchema
 ) -> Callable[..., object]:
-    """*fn*, but it runs only when its arguments fit *schema*.
+    """*fn*, but it runs only if its arguments fit *schema*.
 
-    It serves all kinds of functions: a coroutine or generator is made, but not begun, after the check.
+    Works for all kinds of functions: a coroutine or generator is created, not started, after the check.
     """
     if schema == "signature":
         schema = schema_of_signature(fn)
     if isinstance(schema, dict):
-        _validator(msgspec.json.encode(schema))  # one that is none is refused where it is written
+        _validator(msgspec.json.encode(schema))  # refuse an invalid schema at the decorator, not at a call
 
     def checked(*args: object, **kwargs: object) -> object:
         made = call(args, kwargs)
@@ -56,7 +56,7 @@ def validated(
 
 
 def schema_of_signature(fn: Callable[..., object]) -> JsonSchema:
-    """What the annotations of *fn* say of its arguments; a parameter without one may be anything."""
+    """The schema that the annotations of *fn* describe; a parameter without one may be anything."""
     import inspect
 
     hints = _hints(inspect.unwrap(fn))
@@ -80,7 +80,7 @@ def schema_of_signature(fn: Callable[..., object]) -> JsonSchema:
 
 
 def _hints(fn: Callable[..., object]) -> dict[str, object]:
-    """The types of the parameters; one that is a name which exists for type checkers alone says nothing."""
+    """The types of the parameters, without those whose names exist only for type checkers."""
     try:
         return get_type_hints(fn, include_extras=True)
     except NameError:
@@ -89,15 +89,15 @@ def _hints(fn: Callable[..., object]) -> dict[str, object]:
 
 
 def _schema_of_type(kind: object, definitions: JsonSchema) -> JsonSchema:
-    """The schema of one type; an empty one, which allows anything, where there is none."""
+    """The schema of one type; empty, which allows anything, if the type has none."""
 
     def schema_of_class(known: type) -> JsonSchema:
-        """Of a class that msgspec does not know: a pydantic model says what it takes."""
+        """The schema of a class that msgspec does not know; a pydantic model describes itself."""
         if isinstance(known, type) and issubclass(known, PurePath):
             return {"type": "string"}
         describe = getattr(known, "model_json_schema", None)
         if describe is None:
-            return {"title": str(getattr(known, "__name__", known))}  # msgspec takes an empty one for none
+            return {"title": str(getattr(known, "__name__", known))}  # msgspec rejects an empty schema
         schema: JsonSchema = describe()
         definitions.update(schema.pop("$defs", {}))
         return schema
@@ -113,7 +113,7 @@ def _schema_of_type(kind: object, definitions: JsonSchema) -> JsonSchema:
 
 
 def _offered_schema(tool: str) -> JsonSchema | None:
-    """The schema that the latest model call of the run offered for *tool*; ``None`` where it offered none."""
+    """The schema that the run's latest model call offered for *tool*; ``None`` if it offered none."""
     lane = current_lane()
     asked = None if lane is None else lane.context.latest_model_request
     if not isinstance(asked, dict):
@@ -140,7 +140,7 @@ def _json_of(arguments: object) -> object:
 
 
 def _plain_form(value: object) -> object:
-    """A value that msgspec does not know; what has no form of its own in JSON is as a recording has it."""
+    """The JSON form of a value that msgspec does not know; if it has none, the form that a recording uses."""
     dump = getattr(value, "model_dump", None)
     if callable(dump):
         return dump(mode="json")

@@ -1,6 +1,6 @@
 """The pools of ``multiprocessing``: jobs for processes are calls, jobs for threads have lanes.
 
-Both are as those of an executor are. ``imap`` of a pool of processes reads all it is given at once.
+Both work as for executors. In a run, ``imap`` of a pool of processes reads its whole iterable at once.
 """
 
 from __future__ import annotations
@@ -42,16 +42,16 @@ class _Seam:
         self._module = module
 
     def _lane(self, pool: object) -> Lane | None:
-        """The lane that gives *pool* something to do for its processes."""
+        """The current lane if *pool* has processes, else ``None``."""
         return None if isinstance(pool, self._module.ThreadPool) else current_lane()
 
     def _lane_of_threads(self, pool: object) -> Lane | None:
-        """The same for its threads."""
+        """The current lane if *pool* has threads, else ``None``."""
         return current_lane() if isinstance(pool, self._module.ThreadPool) else None
 
     def repopulate(self, original: Callable[[object], None]) -> Callable[[object], None]:
         def repopulate(pool: object) -> None:
-            """Workers are of use only where jobs are really done."""
+            """Start worker processes only if jobs really run, which they do not in replay."""
             lane = self._lane(pool)
             if lane is None or lane.context.time_passes(lane):
                 original(pool)
@@ -72,7 +72,7 @@ class _Seam:
                 func = _ThreadJobs(func, giver).one(giver.child())
             if lane is None:
                 return original(pool, func, args, kwargs, *callbacks, **options)
-            return self._done(
+            return self._result_of(
                 pool,
                 Job(lane.child(), job_call(func, args=list(args), kwargs=kwargs)),
                 lambda *now: original(pool, func, args, kwargs, *now),
@@ -94,7 +94,7 @@ class _Seam:
         ) -> object:
             lane = self._lane(pool)
             if (giver := self._lane_of_threads(pool)) is not None:
-                # The whole is one result, so nobody sees which of them ended first.
+                # All items have one result, so the agent cannot see which of them ended first.
                 jobs = _ThreadJobs(func, giver, is_mapped=True)
                 iterable = jobs.numbered(iterable, is_starred=mapper is self._module.starmapstar)
                 func, mapper = jobs.in_turn, self._module.mapstar
@@ -103,7 +103,7 @@ class _Seam:
             items = list(iterable)
             how = "map" if mapper is self._module.mapstar else "starmap"
             call = job_call(func, **{how: items})
-            return self._done(
+            return self._result_of(
                 pool,
                 Job(lane.child(), call),
                 lambda *now: original(pool, func, items, mapper, chunksize, *now),
@@ -113,7 +113,7 @@ class _Seam:
 
         return map_async
 
-    def _done(
+    def _result_of(
         self,
         pool: object,
         job: Job,
@@ -121,7 +121,7 @@ class _Seam:
         callback: _Callback = None,
         error_callback: _Callback = None,
     ) -> object:
-        """What stands for the outcome: it is recorded before anybody hears of it, or recalled."""
+        """The result object for *job*, whose outcome is recorded before any callback, or replayed."""
         if job.step.live:
             return start(_after(job.answered, callback), _after(job.failed, error_callback))
         result = self._module.ApplyResult(pool, callback, error_callback)
@@ -158,54 +158,54 @@ class _Seam:
 
 
 class _ThreadJobs:
-    """Jobs for threads of this process, each in a lane of its own from when it is given."""
+    """Jobs for threads of this process; each gets its lane when it is submitted."""
 
     def __init__(self, func: Callable[..., object], giver: Lane, *, is_mapped: bool = False) -> None:
         self._func = func
         self._function = own_function(func)
         self._giver = giver
         self._is_mapped = is_mapped
-        """Whether a thread does several before it hands over what they came to."""
+        """Whether a thread does several jobs before it hands over their results."""
 
     def one(self, lane: Lane) -> Callable[..., object]:
-        """The function, to be called once, in *lane*."""
+        """The function, for one call in *lane*."""
         lane.context.lane_starting(lane)
-        return lambda *args, **kwargs: self._do(lane, lambda: self._func(*args, **kwargs))
+        return lambda *args, **kwargs: self._run_job(lane, lambda: self._func(*args, **kwargs))
 
     def numbered(self, items: Iterable[object], *, is_starred: bool = False) -> Iterable[tuple[Lane, object]]:
-        """What :meth:`in_turn` is given for each of *items*; a thread of the pool's may read them."""
+        """The arguments for :meth:`in_turn`, one per item; a thread of the pool may iterate over them."""
         giver = self._giver.child()
         pairs = ((giver.child(), item if is_starred else (item,)) for item in items)
         return list(pairs) if hasattr(items, "__len__") else pairs
 
     def in_turn(self, job: tuple[Lane, Any]) -> object:
         lane, args = job
-        return self._do(lane, lambda: self._func(*args))
+        return self._run_job(lane, lambda: self._func(*args))
 
-    def _do(self, lane: Lane, work: Callable[[], object]) -> object:
+    def _run_job(self, lane: Lane, work: Callable[[], object]) -> object:
         if self._is_mapped:
             return run_in_thread(lane, work, self._function)
         try:
-            return _OnTheWay(run_job(lane, work, self._function), lane)
+            return _AnswerInTransit(run_job(lane, work, self._function), lane)
         except BaseException:
             _end(lane)
             raise
 
 
-class _OnTheWay:
-    """What a job for a thread came to; its lane is over when whoever waits for it has it."""
+class _AnswerInTransit:
+    """The answer of a thread's job on its way to the agent; its lane ends when it has arrived."""
 
     def __init__(self, answer: object, lane: Lane) -> None:
         self.answer = answer
         self.lane = lane
         self.told_in = lane.child()
-        """Where the functions run that are called with the answer."""
+        """The lane in which callbacks with the answer run."""
 
 
 def _hand_over(original: Callable[[object, int, object], None]) -> Callable[[object, int, Any], None]:
     def _set(self: object, i: int, obj: tuple[bool, object]) -> None:
         is_good, came = obj
-        if type(came) is not _OnTheWay:
+        if type(came) is not _AnswerInTransit:
             original(self, i, obj)
             return
         lane = came.lane
@@ -246,27 +246,27 @@ class _AsTheyCome(Iterator[object]):
         self, pool: Any, func: object, iterable: Iterable[object], timeout_error: type[Exception]
     ) -> None:
         self._timeout_error = timeout_error
-        self._came: SimpleQueue[tuple[object, Exception | None]] = SimpleQueue()
-        results = [pool.apply_async(func, (item,), None, self._answered, self._failed) for item in iterable]
-        self._left = len(results)
+        self._outcomes: SimpleQueue[tuple[object, Exception | None]] = SimpleQueue()
+        results = [pool.apply_async(func, (item,), None, self._put, self._put_error) for item in iterable]
+        self._remaining = len(results)
 
-    def _answered(self, answer: object) -> None:
-        self._came.put((answer, None))
+    def _put(self, answer: object) -> None:
+        self._outcomes.put((answer, None))
 
-    def _failed(self, error: Exception) -> None:
-        self._came.put((None, error))
+    def _put_error(self, error: Exception) -> None:
+        self._outcomes.put((None, error))
 
     def __next__(self) -> object:
         return self.next()
 
     def next(self, timeout: float | None = None) -> object:
-        if not self._left:
+        if not self._remaining:
             raise StopIteration
         try:
-            answer, error = self._came.get(timeout=timeout)
+            answer, error = self._outcomes.get(timeout=timeout)
         except Empty:
             raise self._timeout_error from None
-        self._left -= 1
+        self._remaining -= 1
         if error is not None:
             raise error
         return answer

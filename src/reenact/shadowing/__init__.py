@@ -1,1 +1,1 @@
-"""Recorded runs against a changed agent or model: what became of them, and whether it is chance."""
+"""Recorded runs against a changed agent or model: what changed, and whether it is chance."""

@@ -47,7 +47,7 @@ from reenact.store.remote import is_remote, local_path, local_run, remote_name
 from reenact.suite.settings import Price, project_prices
 
 Agent: TypeAlias = Callable[[Path], object]
-"""Does what the recorded run in this folder did; what it returns is the run's final output."""
+"""Does what the recorded run in this folder did, and returns the final output."""
 
 _WORD: Final = re.compile(r"\{(\d{1,3})(:?)\}")
 
@@ -77,19 +77,19 @@ def shadow(
     *runs* are captures, or folders with captures below, here or at an address. *agent* is a command, in which
     ``{2}`` stands for word 2 of the recorded command and ``{2:}`` for all from there on, or a function of
     this process that is called with the path of the recorded run. A call that equals a recorded one is
-    answered from the recording; any other goes as *on_miss* says. *change* has models asked otherwise
+    answered from the recording; *on_miss* decides about any other. *change* changes the model requests
     (``model``, ``system``, ``temperature``).
 
     The *baseline* is the old agent. It is replayed strictly first, and a run that it does not reproduce is
-    set apart. Where only requests change, it is *agent* itself; where there is none, what was recorded
-    counts as it is. *test* says which runs passed; without one, those that ended well. Each run is made again
-    *samples* times, *jobs* at a time, or as many as there are cores; commands also *on* ``ray`` or
-    ``ray=ADDRESS``. The candidates are forks of their runs; with *output* they stay there. A run among
-    several that cannot be read is set apart too.
+    set apart. If only requests change, it is *agent* itself; without a baseline the recorded runs count.
+    *test* says which runs passed; without one, those that ended well. Each run is made again *samples* times,
+    *jobs* at a time, or as many as there are cores; commands also *on* ``ray`` or ``ray=ADDRESS``. The
+    candidates are forks of their runs; with *output* they stay there. A run among several that cannot be read
+    is set apart too.
     """
     paths = name_runs([runs] if isinstance(runs, str | Path) else list(runs))
     read, _ = read_change(change)
-    if read.is_of_outcome:
+    if read.changes_outcome:
         raise UsageError("shadow: an outcome is changed in a fork; give model, system or temperature")
     if samples < 1:
         raise UsageError("samples: must be at least 1")
@@ -123,7 +123,7 @@ def shadow(
 
 
 def _find_unreadable(paths: Sequence[str], change: ForkChange, on_miss: OnMiss) -> dict[int, str]:
-    """The places of runs that cannot be read, each with why; what cannot be meant is said here."""
+    """The indices of runs that cannot be read, each with the reason; raises for wrong arguments."""
     found: dict[int, str] = {}
     for place, path in enumerate(paths):
         try:
@@ -137,7 +137,7 @@ def _find_unreadable(paths: Sequence[str], change: ForkChange, on_miss: OnMiss) 
 
 
 class _Options(msgspec.Struct, frozen=True, kw_only=True):
-    """What all jobs have in common."""
+    """The options that all jobs share."""
 
     change: dict[str, Any]
     on_miss: OnMiss
@@ -170,7 +170,7 @@ class _Experiment:
         self._progress_bar = progress_bar
         self._is_interrupted = False
         self._never_prints_the_same = set[int]()
-        """The places of runs that the old agent reproduces, printing something else."""
+        """The indices of runs that the old agent reproduces with other printed output."""
         self._scratch: TemporaryDirectory[str] | None = None
         self._output = None if output is None else Path(output)
         if self._output is not None:
@@ -179,7 +179,7 @@ class _Experiment:
 
     def __enter__(self) -> _Experiment:
         if self._output is None:
-            # Beside the runs, which the forks refer to by a relative path.
+            # Beside the runs, because forks refer to them by relative paths.
             self._scratch = TemporaryDirectory(prefix="reenact-shadow-")
         return self
 
@@ -188,7 +188,7 @@ class _Experiment:
             self._scratch.cleanup()
 
     def reproduce(self, baseline: Sequence[str] | Agent, without: Mapping[int, str]) -> dict[int, str]:
-        """The places of runs, *without* these, that *baseline* does not reproduce, each with why."""
+        """The indices of runs, *without* these, that *baseline* does not reproduce, each with the reason."""
         chosen = [place for place in range(len(self._paths)) if place not in without]
         if callable(baseline):
             return {
@@ -220,7 +220,7 @@ class _Experiment:
     def make_candidates(
         self, agent: Sequence[str] | Agent, samples: int, set_apart: Mapping[int, str]
     ) -> dict[int, list[RunOutcome]]:
-        """By the places of the runs that count: what became of them."""
+        """Make the candidates; their results by the index of their run."""
         chosen = [place for place in range(len(self._paths)) if place not in set_apart]
         found: dict[int, list[RunOutcome]] = {place: [] for place in chosen}
         tasks = [(place, self._place_for(place, sample)) for place in chosen for sample in range(samples)]
@@ -318,7 +318,7 @@ class _Experiment:
 
 
 def compare_run(path: str, recorded: RunOutcome, candidates: list[RunOutcome]) -> ShadowRun:
-    """The recorded run in *path*, and in what its *candidates* differ: as the one does that differs most."""
+    """Compare the recorded run in *path* with its *candidates*; the largest difference counts."""
     compared = [compare_outcomes(recorded, each) for each in candidates]
     difference, first = max(compared, key=lambda found: DIFFERENCES.index(found[0]))
     return ShadowRun(path=path, recorded=recorded, candidates=candidates, difference=difference, first=first)
@@ -327,7 +327,7 @@ def compare_run(path: str, recorded: RunOutcome, candidates: list[RunOutcome]) -
 def summarize_runs(
     runs: Sequence[ShadowRun], *, samples: int, change: dict[str, Any], test: str | None
 ) -> ShadowReport:
-    """What *runs* tell in total; those that were not made again before an interruption are left out."""
+    """Summarize *runs*, without those that an interruption left undone."""
     counted = [run for run in runs if not run.set_apart and run.candidates]
     differences = Counter(run.difference for run in counted)
     pairs = [run.pair for run in counted]
@@ -345,7 +345,7 @@ def summarize_runs(
 
 
 def words_for(words: Sequence[str], path: str) -> list[str]:
-    """The command for the run in *path*, with the words of the recorded one that it asks for."""
+    """The command for the run in *path*, with ``{2}`` and ``{2:}`` replaced by recorded words."""
     if not any(_WORD.search(word) for word in words):
         return list(words)
     with local_run(path) as folder:
@@ -369,7 +369,7 @@ def words_for(words: Sequence[str], path: str) -> list[str]:
 
 
 def _replay_here(agent: Agent, path: str, options: _Options) -> str:
-    """In what the run of *agent* in this process is another one; empty where it is not."""
+    """Replay the run with *agent* in this process; return how it differs, empty if it does not."""
     try:
         with (
             local_run(path) as folder,
@@ -386,7 +386,7 @@ def _replay_here(agent: Agent, path: str, options: _Options) -> str:
 
 
 def _fork_here(agent: Agent, path: str, output: Path, options: _Options) -> str:
-    """Why there is no fork; empty where there is one."""
+    """Fork the run with *agent* in this process; return why that failed, empty if it did not."""
     try:
         with (
             local_run(path) as folder,
@@ -408,7 +408,7 @@ def _fork_here(agent: Agent, path: str, output: Path, options: _Options) -> str:
         return str(error)
     except Exception as error:
         if output.exists():
-            return ""  # the agent's own failure, which is in the fork
+            return ""  # a failure of the agent, which the fork has recorded
         return f"{type(error).__name__}: {error}"
     return ""
 
@@ -419,7 +419,7 @@ def _set_output(run: Any, output: object) -> None:
 
 
 class SamplesReport(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
-    """What many forks at one point came to."""
+    """The results of many forks at one point."""
 
     parent: str
     at: int
@@ -428,15 +428,20 @@ class SamplesReport(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     wanted: int
     outcomes: list[RunOutcome]
     groups: list[OutcomeGroup]
-    """Samples that came to the same, the most frequent first."""
+    """Samples with the same result, the most frequent first."""
     ended_well: Rate
     passed: Rate
-    """By the test, where there is one; else the same as *ended_well*."""
+    """By the test; without one the same as *ended_well*."""
     same: Rate
-    """Of those that came about: how many did as their parent did."""
+    """Of the forks that were made: those that did the same as their parent."""
     failed: Rate
-    """Samples of which there is no fork."""
+    """Samples for which no fork could be made."""
     is_interrupted: bool = False
+
+    @property
+    def has_samples(self) -> bool:
+        """Whether at least one fork was made."""
+        return self.failed.count < self.failed.total
 
 
 def fork_samples(
@@ -461,7 +466,7 @@ def fork_samples(
     repository: str | Path | None = None,
     progress_bar: ProgressBar = no_progress_bar,
 ) -> SamplesReport:
-    """Fork the run in *path* so often, *jobs* at a time, and group what came of it.
+    """Fork the run in *path* *samples* times, *jobs* at a time, and group the results.
 
     The forks are captures below *output*, which is a new folder. The rest is as in
     :func:`reenact.fork_command`; *test* is as in :func:`reenact.shadow`.

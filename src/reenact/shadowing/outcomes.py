@@ -1,4 +1,4 @@
-"""What a run came to, and in what two runs differ that answered the same question."""
+"""The result of a run, and how the results of two runs differ."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ _NOTHING: Final = "nothing more"
 
 
 class Judging(NamedTuple):
-    """A test whose assertions are applied to any run."""
+    """The assertions of a test, applied to any run."""
 
     case: TestCase
     file: str
 
     @classmethod
     def read(cls, file: Path, *, allow_code: bool = False) -> Judging:
-        """The test in *file*; raises where it is none, or would run the project's own code unasked."""
+        """Read the test in *file*; raises if it is invalid, or needs project code that is not allowed."""
         try:
             data = file.read_bytes()
         except OSError as error:
@@ -53,7 +53,7 @@ class Judging(NamedTuple):
         return cls(read_with_warnings(data, str(file), strict=False).case, str(file))
 
     def judge(self, trace: Trace) -> list[str]:
-        """What is wrong with the run, by assertions that are critical."""
+        """The critical assertions that the run fails."""
         settings = find_settings(Path.cwd())
         kinds = kinds_for(settings)
         found = [
@@ -69,7 +69,7 @@ class Judging(NamedTuple):
 def read_outcome(
     path: str | Path, judging: Judging | None = None, prices: Mapping[str, Price] | None = None
 ) -> RunOutcome:
-    """What the run in the capture *path* came to."""
+    """Read the result of the run in the capture *path*."""
     reader = CaptureReader(path)
     case = None if judging is None else judging.case
     trace = trace_of_run(read_capture(reader), trace_id=str(path), test_run_id="shadow", case=case)
@@ -99,18 +99,18 @@ def read_outcome(
 
 
 def _duration_ms(reader: CaptureReader) -> float:
-    """From the first thing it did to its end."""
+    """From the first call to the end."""
     last = len(reader)
     return float(reader.event(last).ts - reader.event(min(2, last)).ts)
 
 
 def no_outcome(path: str | Path, problem: str) -> RunOutcome:
-    """Of a run that did not come about."""
+    """The result of a run that could not be made."""
     return RunOutcome(path=str(path), is_ok=False, passed=False, problem=problem)
 
 
 def _tools_in(trace: Trace) -> list[CalledTool]:
-    """An event is named after its line: ``evt-17``."""
+    """The tool calls of a run; the id of an event is its line number: ``evt-17``."""
     return [
         CalledTool(
             str(event.data.get("tool")),
@@ -125,10 +125,9 @@ def _tools_in(trace: Trace) -> list[CalledTool]:
 def compare_outcomes(
     recorded: RunOutcome, candidate: RunOutcome
 ) -> tuple[Difference, FirstDifference | None]:
-    """In what *candidate* is another run.
+    """Find the first difference of *candidate*.
 
-    Tools that run side by side may begin in any order, so the order in which they were called is no
-    difference; what they were called with is.
+    Parallel tools may start in any order, so only their names and arguments are compared.
     """
     if candidate.problem:
         return "failed", FirstDifference("", candidate.problem)
@@ -165,15 +164,15 @@ def _count_tools(tools: Sequence[CalledTool]) -> Counter[tuple[str, str]]:
 
 
 class OutcomeGroup(msgspec.Struct, frozen=True, rename="camel"):
-    """Samples that came to the same."""
+    """Samples with the same result."""
 
     paths: list[str]
     outcome: RunOutcome
-    """Of the first of them."""
+    """The result of the first of them."""
 
 
 def group_outcomes(outcomes: Sequence[RunOutcome]) -> list[OutcomeGroup]:
-    """By output, tools, exit status and verdict; the largest group first."""
+    """Group by output, tools, exit status and verdict; the largest group first."""
     groups: dict[object, list[RunOutcome]] = {}
     for each in outcomes:
         tools = tuple(sorted(_count_tools(each.tools).items()))

@@ -1,11 +1,11 @@
-"""A shadow report for a terminal, for JUnit, and as a page that needs nothing else."""
+"""A shadow report for a terminal, for JUnit, and as a self-contained page."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from html import escape
-from typing import Any, Final
+from typing import Any, Final, Literal, TypeAlias
 from xml.etree import ElementTree as ET
 
 import msgspec
@@ -15,6 +15,7 @@ from reenact.canonical import JsonValue
 from reenact.formats.shadow import Difference, Rate, RunOutcome, ShadowReport, ShadowRun, StepsReport
 from reenact.shadowing.experiment import SamplesReport
 
+FailOn: TypeAlias = Literal["worse", "failed", "changed"]
 WORDS: Final[dict[Difference, str]] = {
     "same": "the same",
     "words": "other words",
@@ -25,8 +26,19 @@ _SHOWN: Final = 120
 _NOT_XML: Final = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
+def is_bad(report: ShadowReport, fail_on: FailOn) -> bool:
+    """Whether a shadow run fails: no run could be compared, or the result is what *fail_on* names."""
+    if not report.comparison.runs:
+        return True
+    if fail_on == "worse":
+        return report.comparison.is_worse
+    if fail_on == "failed":
+        return bool(report.counts["failed"])
+    return report.counts["same"] < report.comparison.runs
+
+
 def report_lines(report: ShadowReport, *, every: bool = False) -> Iterator[str]:
-    """What changed, run by run, and what that means; with *every*, runs that stayed the same too."""
+    """The changed runs and the verdict; with *every*, all runs."""
     for run in report.runs:
         if every or run.set_apart or run.difference != "same" or _verdict_of(run):
             yield from _run_lines(run)
@@ -55,7 +67,7 @@ def _run_lines(run: ShadowRun) -> Iterator[str]:
 
 
 def _verdict_of(run: ShadowRun) -> str:
-    """Where passing changed; empty where it did not."""
+    """How the test result changed; empty if it did not."""
     if not run.candidates:
         return ""
     passed, total = sum(each.passed for each in run.candidates), len(run.candidates)
@@ -84,7 +96,7 @@ def _total_lines(report: ShadowReport) -> Iterator[str]:
 
 
 def _means(before: Sequence[RunOutcome], now: Sequence[RunOutcome]) -> Iterator[tuple[str, str, str]]:
-    """Per run, of those that came about."""
+    """Mean figures per run, over the runs that were made."""
     sides = [[each for each in side if not each.problem] for side in (before, now)]
     if not all(sides):
         return
@@ -103,7 +115,7 @@ def _cut(text: str) -> str:
 
 
 def sample_lines(report: SamplesReport) -> Iterator[str]:
-    """What samples of a fork came to, the most frequent first."""
+    """The results of samples, the most frequent first."""
     total = len(report.outcomes)
     for group in report.groups:
         outcome, count = group.outcome, len(group.paths)
@@ -141,7 +153,7 @@ def report_json(report: ShadowReport | StepsReport) -> dict[str, JsonValue]:
 
 
 def junit_report(report: ShadowReport) -> bytes:
-    """One test case a run: a failure where it fails or stopped passing, skipped where it is set apart."""
+    """One test case per run: a failure if it fails or no longer passes, skipped if it is set apart."""
     failures = sum(_fails(run) for run in report.runs)
     counts = {
         "name": "reenact shadow",
@@ -151,7 +163,7 @@ def junit_report(report: ShadowReport) -> bytes:
         "time": _seconds(report.runs),
     }
     root = ET.Element("testsuites", counts)
-    # The common schema has it here alone.
+    # The common schema has this attribute only here.
     suite = ET.SubElement(root, "testsuite", counts | {"skipped": str(report.set_apart)})
     for run in report.runs:
         names = {"classname": "shadow", "name": _clean(run.path), "time": _seconds([run])}
@@ -210,7 +222,7 @@ code { font: 13px/1.4 ui-monospace, monospace; }
 
 
 def html_report(report: ShadowReport) -> bytes:
-    """A page that asks nobody for anything."""
+    """A page that loads nothing else."""
     tone = "" if not report.comparison.is_conclusive else "worse" if report.comparison.is_worse else "better"
     change = ", ".join(f"{name} {_short(str(value))}" for name, value in report.change.items())
     asked = f"; asked with {change}" if change else ""
@@ -274,7 +286,7 @@ def _html_row(run: ShadowRun, report: ShadowReport) -> str:
 
 
 def _numbers_in(report: ShadowReport) -> list[str]:
-    """What is known of any run; the cost only where there are prices."""
+    """The figures that are known for any run; the cost needs prices."""
     known = {name for run in report.counted for name, *_ in _means_of(run)}
     return [name for name in ("tokens", "cost", "time") if name in known]
 

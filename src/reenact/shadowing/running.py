@@ -1,7 +1,7 @@
-"""Many commands side by side, each forked or replayed in a process of its own, bounded by the cores.
+"""Running many commands in parallel, each forked or replayed in its own process.
 
-The working folder, signals and standard streams are a process's, so each job has one. Ctrl-C ends those under
-way, clears away what they began, and keeps what is done.
+The working folder, signals and standard streams belong to a process, so each job has one. Ctrl-C stops the
+running jobs, removes their unfinished forks, and keeps the finished ones.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ class RunJob(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
     run: str
     words: list[bytes]
-    """Of the command, in whichever encoding."""
+    """The command; its words may have any encoding."""
     output: str = ""
-    """Where the fork goes; without one the run is replayed strictly."""
+    """Where the fork goes; if empty, the run is replayed strictly."""
     at: int | None = None
     change: dict[str, Any] = {}
     on_miss: OnMiss = "fail"
@@ -50,29 +50,29 @@ class RunJob(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     network: bool = False
     standalone: bool = False
     workspace: bool = False
-    """Whether it works among the recorded files; without a point it does where there are any."""
+    """Whether it works in the recorded files; a job without a point does so if there are any."""
     repository: str | None = None
 
 
 class JobResult(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """What came of it."""
+    """The result of a job."""
 
     exit_status: int | None = None
-    """Of the command; ``None`` where there is no fork, or no replay."""
+    """The exit status of the command; ``None`` without a fork or replay."""
     problem: str = ""
-    """Why there is none, or in what a replay differs."""
+    """Why there is none, or how a replay differs."""
     prints_as_recorded: bool = True
-    """Whether a replayed command printed what it had printed when it was recorded."""
+    """Whether a replayed command printed the recorded output."""
     is_refused: bool = False
-    """Nothing was run, because it cannot be meant."""
+    """Nothing was run, because the arguments are wrong."""
 
 
 class Interrupted(Exception):
-    """Ctrl-C came; what is done is kept."""
+    """Ctrl-C was pressed; finished jobs are kept."""
 
 
 def core_count(jobs: int | None) -> int:
-    """How many jobs run at a time: as many as asked for, or as there are cores."""
+    """The number of parallel jobs: as given, or the number of cores."""
     return jobs or len(os.sched_getaffinity(0))
 
 
@@ -83,9 +83,9 @@ def run_jobs(
     on_done: Callable[[int, JobResult], None],
     on: str | None = None,
 ) -> None:
-    """Run each of *jobs*; *on_done* gets its place and its result, whichever is done first.
+    """Run each of *jobs*; *on_done* gets the index and the result of each job as it ends.
 
-    With *on* (``ray``, ``ray=ADDRESS``) they are tasks of Ray, and are told in their order.
+    With *on* (``ray``, ``ray=ADDRESS``) they are tasks of Ray, and *on_done* is called in their order.
     """
     if on is not None:
         _run_on_ray(jobs, workers, on, on_done)
@@ -126,7 +126,7 @@ def _run_on_ray(
 
 
 def try_job(job: RunJob) -> tuple[str, JobResult]:
-    """What a task of Ray does: every try makes a fork of its own, beside the place that one of them gets."""
+    """The task of Ray; every try makes its own fork, and one of them is moved to the output."""
     made = _try_folder(Path(job.output), token_hex(4)) if job.output else None
     tried = job if made is None else msgspec.structs.replace(job, output=str(made))
     result = _Running().run(tried)
@@ -149,7 +149,7 @@ def _keep_try(made: Path, output: Path, result: JobResult) -> JobResult:
 
 
 def _discard_tries(folders: set[Path]) -> None:
-    """Remove tries whose result was not taken; one whose worker was ended just now may still write."""
+    """Remove unused tries; a worker that was just stopped may still be writing one."""
     patience = time.monotonic() + 2 * _GRACE_S
     while time.monotonic() < patience:
         left = [each for folder in folders for each in folder.glob(".*.try-*")]
@@ -161,7 +161,7 @@ def _discard_tries(folders: set[Path]) -> None:
 
 
 class _Running:
-    """The processes under way."""
+    """The running processes."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -178,8 +178,8 @@ class _Running:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
-                pass_fds=[ours],  # which ends when this process does, however it does
-                start_new_session=True,  # Ctrl-C is ours to pass on
+                pass_fds=[ours],  # it ends with this process, however that ends
+                start_new_session=True,  # this process passes Ctrl-C on
             )
             os.close(ours)
             self._processes.add(process)
@@ -195,7 +195,7 @@ class _Running:
         return msgspec.json.decode(answer, type=JobResult)
 
     def stop(self) -> None:
-        """End them, and what they started."""
+        """Stop them with all processes that they started."""
         with self._lock:
             self._is_stopped = True
             processes = list(self._processes)
@@ -214,7 +214,7 @@ def _end(process: subprocess.Popen[bytes], number: signal.Signals) -> None:
 
 
 def do_job(job: RunJob) -> JobResult:
-    """Run the command of *job* in this process; what it prints is not shown."""
+    """Run the command of *job* in this process; its output is not shown."""
     # Slow to import, and only needed here.
     from reenact.commands.fork import fork_command
     from reenact.commands.replay import replay_command
@@ -276,7 +276,7 @@ def _headline(divergence: dict[str, JsonValue]) -> str:
 
 
 def _end_with(asker: int) -> None:
-    """End this process and what it started when the one is gone that asked for it."""
+    """Stop this process and its children when the parent process is gone."""
     os.read(asker, 1)
     os.killpg(0, signal.SIGTERM)
     time.sleep(_GRACE_S)
@@ -284,7 +284,7 @@ def _end_with(asker: int) -> None:
 
 
 def main() -> None:
-    """The process of one job: reads it, does it, says what came of it."""
+    """The process of one job: read it from stdin, run it, write the result to stdout."""
     Thread(target=_end_with, args=(int(sys.argv[1]),), daemon=True).start()
     job = msgspec.json.decode(sys.stdin.buffer.read(), type=RunJob)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)  # the command has no input

@@ -1,8 +1,7 @@
-"""Step by step: each recorded model request asked again, otherwise, on the history that was recorded.
+"""Step by step: send each recorded model request again with a change, on the recorded history.
 
-No agent runs and no tool: what the model would do next is compared with what it did then, one request at a
-time. It needs the requests as they were sent, so it takes captures of any language, and imported runs that
-hold them.
+No agent and no tool runs: the new answer of the model is compared with the recorded one, request by request.
+This needs the requests as they were sent: captures of any language have them, and some imported runs.
 """
 
 from __future__ import annotations
@@ -76,14 +75,14 @@ def shadow_steps(
     upstreams: Mapping[str, str] | None = None,
     progress_bar: ProgressBar = no_progress_bar,
 ) -> StepsReport:
-    """Ask every recorded model request of *runs* again, with *change* made, and compare the answers.
+    """Send every recorded model request of *runs* again with *change*, and compare the answers.
 
-    *change* has ``model``, ``system`` or ``temperature``. Requests go to where they went, or to the
-    *upstreams* by their names, with the keys of this environment, up to *jobs* at a time. Nothing is
+    *change* has ``model``, ``system`` or ``temperature``. Requests go to the recorded address, or to the
+    *upstreams* by name, with the keys of this environment, up to *jobs* at a time. Nothing is
     recorded.
     """
     read, _ = read_change(change)
-    if read.is_of_outcome or not read.request.is_any:
+    if read.changes_outcome or not read.request.is_any:
         raise UsageError("shadow: nothing is changed; give model, system or temperature")
     paths = name_runs([runs] if isinstance(runs, str | Path) else list(runs))
     questions: list[_Question] = []
@@ -131,7 +130,7 @@ def shadow_steps(
 def _questions_in(
     path: str, reader: CaptureReader, change: RequestChange, upstreams: Mapping[str, str]
 ) -> Iterator[_Question | None]:
-    """The requests of a run as they are to be asked; ``None`` for each that cannot be."""
+    """The changed requests of a run; ``None`` for each that cannot be sent again."""
     asked: dict[str, tuple[int, dict[str, Any]]] = {}
     for number, line in enumerate(reader.lines(), 1):
         if b'"type":"llm_re' not in line:
@@ -178,7 +177,7 @@ def _question(
 
 
 def _with_key(place: str, provider: str, url: str, headers: Mapping[str, str]) -> tuple[str, dict[str, str]]:
-    """Keys are never recorded; where there was one, the environment must have one now."""
+    """Add the key from the environment, because keys are never recorded."""
     name = next((name for name in _KEY_HEADERS if name in headers), None)
     parts = urlsplit(url)
     query = parse_qsl(parts.query, keep_blank_values=True)
@@ -195,7 +194,7 @@ def _with_key(place: str, provider: str, url: str, headers: Mapping[str, str]) -
 
 
 def _redirect(url: str, usual: str, base: str) -> str:
-    """*url* below another *base*; where it is not below the *usual* one, its path counts from the host."""
+    """Move *url* from the *usual* base to another *base*; if it is elsewhere, only its host changes."""
     if url.startswith(usual):
         return base + url.removeprefix(usual)
     parts = urlsplit(url)
@@ -262,7 +261,7 @@ def _tokens(answer: ModelResponse) -> int:
 
 
 def step_lines(report: StepsReport, *, every: bool = False) -> Iterator[str]:
-    """Where the model would have done something else, and how often it would not."""
+    """The steps with another answer, and the rates of equal answers."""
     for step in report.steps:
         if step.problem:
             yield f"no answer       {step.path}: event {step.seq}: {step.problem}"

@@ -136,9 +136,10 @@ class BlobStore:
     def __iter__(self) -> Iterator[str]:
         """All digests kept here, sorted; files with other names are not blobs."""
         top = inside(self.root, "sha256")
-        for folder in filter(_FOLDER_NAME.fullmatch, _names_in(top)):
-            for rest in _names_in(inside(top, folder)):
-                digest = f"sha256:{folder}{rest}"
+        for name in filter(_FOLDER_NAME.fullmatch, sorted(listdir(top)) if top.is_dir() else ()):
+            folder = inside(top, name)
+            for rest in sorted(listdir(folder)) if folder.is_dir() else ():
+                digest = f"sha256:{name}{rest}"
                 if canonical.is_digest(digest):
                     yield digest
 
@@ -180,10 +181,3 @@ def _size_if_file(path: Path) -> int | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     return found.st_size if stat.S_ISREG(found.st_mode) else None
-
-
-def _names_in(folder: Path) -> list[str]:
-    try:
-        return sorted(listdir(folder))
-    except (FileNotFoundError, NotADirectoryError):
-        return []

@@ -76,26 +76,15 @@ class Journal:
             self._wait_for_disk(self._group, offset + len(line) + 1)
         return offset
 
-    def write(self, line: bytes) -> int:
-        """The same without waiting for the disk; :meth:`settle` does, outside of locks that others need."""
+    def write(self, line: bytes, count: int = 1) -> int:
+        """The same without waiting for the disk; :meth:`settle` does, outside of locks that others need.
+
+        *line* may be several lines, *count* of them, that were looked at and have line ends between them.
+        """
         text = line + b"\n"
-        if _LF in line or not 1 < len(text) <= _MAX_TEXT_BYTES:
-            raise self._not_one_line(line)
-        return self._put(text, 1)
-
-    def write_all(self, lines: Sequence[bytes]) -> None:
-        """Add *lines* at once, all or none of them."""
-        for line in lines:
-            if _LF in line or not 0 < len(line) < _MAX_TEXT_BYTES:
-                raise self._not_one_line(line)
-        if lines:
-            self._put(b"\n".join(lines) + b"\n", len(lines))
-
-    def _not_one_line(self, line: bytes) -> StoreError:
-        return StoreError(f"{self.path}: {len(line)} bytes are not one line; move large payloads to blobs")
-
-    def _put(self, text: bytes, count: int) -> int:
         length = len(text)
+        if (count == 1 and _LF in line) or not 1 < length <= _MAX_TEXT_BYTES * count:
+            raise self._not_one_line(line)
         with self._lock:
             offset = self._size_bytes
             # Before the write, so that an append on top of this one finds the truth.
@@ -109,6 +98,17 @@ class Journal:
                 self._take_back(offset, count, error)
                 raise
         return offset
+
+    def write_all(self, lines: Sequence[bytes]) -> None:
+        """Add *lines* at once, all or none of them."""
+        for line in lines:
+            if _LF in line or not 0 < len(line) < _MAX_TEXT_BYTES:
+                raise self._not_one_line(line)
+        if lines:
+            self.write(b"\n".join(lines), len(lines))
+
+    def _not_one_line(self, line: bytes) -> StoreError:
+        return StoreError(f"{self.path}: {len(line)} bytes are not one line; move large payloads to blobs")
 
     def settle(self) -> None:
         """Return when all that was written so far is as durable as was chosen; many wait for one sync."""

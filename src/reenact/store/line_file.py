@@ -25,13 +25,10 @@ class LineFile:
         self.file = file
         self._takes_tail = takes_tail
         self._starts = array("Q", [0])
+        self.count = 0
+        """How many lines have been read so far."""
         self.read_bytes = 0
         """How far the file has been read: to the end of the last whole line."""
-
-    @property
-    def count(self) -> int:
-        """How many lines have been read so far."""
-        return len(self._starts) - 1
 
     @property
     def size_bytes(self) -> int:
@@ -45,10 +42,10 @@ class LineFile:
     def read_lines(self) -> Iterator[tuple[int, bytes]]:
         """The next lines with their numbers; none where the file goes no further for now."""
         end = self.read_bytes
-        for number, text in enumerate(self._whole_lines(end).split(b"\n")[:-1], len(self._starts)):
+        for number, text in enumerate(self._whole_lines(end).split(b"\n")[:-1], self.count + 1):
             end += len(text) + 1
             self._starts.append(end)
-            self.read_bytes = end
+            self.count, self.read_bytes = number, end
             yield number, _strip(text, is_first=number == 1)
 
     def line(self, number: int) -> bytes:

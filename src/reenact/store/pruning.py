@@ -332,7 +332,7 @@ class _Search:
         else:
             manifest = read_manifest(text, file=str(path / MANIFEST))
             capture_id = manifest.captureId
-            ended_ms = manifest.createdAt if manifest.completedAt is ABSENT else manifest.completedAt
+            ended_ms = manifest.updatedAt or manifest.completedAt or manifest.createdAt
             status = manifest.status
             if manifest.fork is not ABSENT and manifest.fork.stored == "suffix":
                 parent = (path / manifest.fork.parent.path).resolve()

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from functools import cached_property
 from hashlib import sha256
+from itertools import repeat
 from pathlib import Path
 from typing import Any, BinaryIO, Final, TypeAlias
 
@@ -53,36 +54,34 @@ _Sized: TypeAlias = tuple[Any, int, _Place]
 """A value, the bytes of the texts it was read from, and where the first of them stands."""
 
 
-class References:
-    """Follows the references of one log; see :mod:`reenact.recorder.payloads` for how they are written.
+class References(msgspec.Struct):
+    """Follows the references of one log; see :mod:`reenact.recorder.payloads` for how they are written."""
 
-    *find* gives the number and the line of the event that made a call, *blob* the bytes of a digest.
-    """
-
-    def __init__(
-        self, find: Callable[[str], tuple[int, bytes]], blob: Callable[[object], bytes], *, file: str
-    ) -> None:
-        self._find_call = find
-        self._blob = blob
-        self._file = file
-        self._values: dict[_Place, _Sized] = {}
+    find_call: Callable[[str], tuple[int, bytes]]
+    """Gives the number and the line of the event that made a call."""
+    blob: Callable[[object], bytes]
+    """Gives the bytes of a digest."""
+    file: str
+    """The log, for messages."""
+    values: dict[_Place, _Sized] = {}
+    """What was followed last."""
 
     def resolve(self, value: object) -> Any:
         """*value*, read from an event, with every stored-elsewhere payload in its place."""
         if not isinstance(value, dict | list):
             return value
         try:
-            return self._resolve(value, _Allowance(self._file), 0)
+            return self._resolve(value, _Allowance(self.file), 0)
         except _UNREADABLE as error:
             reason = f"a payload refers to what is not there ({type(error).__name__}: {error}); record again"
-            raise FormatError(reason, file=self._file) from None
+            raise FormatError(reason, file=self.file) from None
 
     def _resolve(self, value: object, allowance: _Allowance, depth: int) -> object:
         if isinstance(value, list):
-            return [self._resolve(child, allowance, depth) for child in value]
+            return list(map(self._resolve, value, repeat(allowance), repeat(depth)))
         if isinstance(value, dict):
             if "$blob" in value:
-                text = self._blob(value["$blob"])
+                text = self.blob(value["$blob"])
                 allowance.take(value["$blob"], len(text), depth)
                 found = _decode(text)
                 return self._resolve(found, allowance, depth + 1) if _DOLLAR in text else found
@@ -91,27 +90,28 @@ class References:
             if "$json" in value:
                 allowance.take(None, 0, depth)
                 return self._resolve(_decode(value["$json"]), allowance, depth + 1)
-            return {key: self._resolve(child, allowance, depth) for key, child in value.items()}
+            resolved = map(self._resolve, value.values(), repeat(allowance), repeat(depth))
+            return dict(zip(value, resolved, strict=True))
         return value
 
     def _follow_reference(self, value: dict[str, JsonValue], allowance: _Allowance) -> object:
         place = _place(value)
-        found, size_bytes, base = self._values.get(place) or self._value_at(place)
+        found, size_bytes, base = self.values.get(place) or self._value_at(place)
         allowance.take(base, size_bytes, 0)
-        if place not in self._values and len(self._values) >= _CACHED_VALUES:
-            del self._values[next(iter(self._values))]
-        self._values[place] = found, size_bytes, base
+        if place not in self.values and len(self.values) >= _CACHED_VALUES:
+            del self.values[next(iter(self.values))]
+        self.values[place] = found, size_bytes, base
         return _append_items(found, [value])
 
     def _value_at(self, place: _Place) -> _Sized:
         """The value at a place of an earlier request; a chat of N turns is a chain of N references."""
         chain: list[dict[str, JsonValue]] = []
         size_bytes, latest = 0, sys.maxsize
-        while (known := self._values.get(place)) is None:
+        while (known := self.values.get(place)) is None:
             seq, found, text_bytes = self._find(*place)
             size_bytes += text_bytes
             if seq >= latest:
-                raise FormatError(f"the reference to {place[0]} leads in a circle", file=self._file)
+                raise FormatError(f"the reference to {place[0]} leads in a circle", file=self.file)
             if not isinstance(found, dict) or "$ref" not in found:
                 break
             chain.append(found)
@@ -123,43 +123,42 @@ class References:
 
     def _find(self, call_id: str, path: tuple[str, ...]) -> tuple[int, JsonValue, int]:
         """The number of the call's event, what stands at *path* of its request, and how long the text is."""
-        seq, text = self._find_call(call_id)
+        seq, text = self.find_call(call_id)
         value = _decode(text)["data"]["request"]
         if "$blob" in value:
-            text = self._blob(value["$blob"])
+            text = self.blob(value["$blob"])
             value = _decode(text)
         for key in path:
             value = value[key]
         return seq, value, len(text)
 
 
-class _Allowance:
+class _Allowance(msgspec.Struct):
     """What one payload may still put in the place of references: everything once, and then only so much."""
 
-    def __init__(self, file: str) -> None:
-        self._file = file
-        self._seen: set[object] = set()
-        self._places_in: Counter[str] = Counter()
-        self._left_bytes = _MAX_REPEATED_BYTES
+    file: str
+    seen: set[object] = set()
+    places_in: Counter[str] = msgspec.field(default_factory=Counter)
+    left_bytes: int = _MAX_REPEATED_BYTES
 
     def take(self, what: object, size_bytes: int, depth: int) -> None:
         if depth >= _MAX_DEPTH:
             reason = f"a payload has references more than {_MAX_DEPTH} deep within each other"
-            raise FormatError(f"{reason}; it was not recorded like that", file=self._file)
-        if what is None or (what not in self._seen and self._is_one_of_few(what)):
-            self._seen.add(what)
+            raise FormatError(f"{reason}; it was not recorded like that", file=self.file)
+        if what is None or (what not in self.seen and self._is_one_of_few(what)):
+            self.seen.add(what)
             return
-        self._left_bytes -= size_bytes
-        if self._left_bytes < 0:
+        self.left_bytes -= size_bytes
+        if self.left_bytes < 0:
             reason = f"a payload repeats more than {_MAX_REPEATED_BYTES} bytes of what it refers to"
-            raise FormatError(f"{reason}; it was not recorded like that", file=self._file)
+            raise FormatError(f"{reason}; it was not recorded like that", file=self.file)
 
     def _is_one_of_few(self, what: object) -> bool:
         """Whether not too many places of one call are referred to: one may stand within the other."""
         if not isinstance(what, tuple):
             return True
-        self._places_in[what[0]] += 1
-        return self._places_in[what[0]] <= _MAX_PLACES
+        self.places_in[what[0]] += 1
+        return self.places_in[what[0]] <= _MAX_PLACES
 
 
 def _place(value: dict[str, Any]) -> _Place:
@@ -210,7 +209,7 @@ class EventReader:
         self.path = run.path
         self.given = str(run.path) if given is None else given
         self._blobs = run.blobs
-        self.events_file = os.path.join(self.given, os.path.relpath(run.events_path, run.path))
+        self.events_file = os.path.join(self.given, run.event_log().event_log_path)
         with run.open_events() as stream:
             is_empty = stream.seek(0, 2) == 0
             self._bytes = b"" if is_empty else mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)

@@ -57,7 +57,7 @@ class OpenManifest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Claim:
-    """An open ``manifest.open.json``, with or without its lock."""
+    """An open ``manifest.open.json``, with or without its lock; or a ``recording.lock`` that is looked at."""
 
     def __init__(self, folder: Path, fd: int) -> None:
         self._folder = folder
@@ -82,12 +82,6 @@ class Claim:
         except OSError as error:
             raise unwritable(folder / OPEN_MANIFEST, error) from error
         return cls(folder, fd)
-
-    @classmethod
-    def find(cls, folder: Path) -> Claim | None:
-        """The file somebody left or holds, not locked by us; ``None`` if there is none."""
-        fd = find_inside(folder, OPEN_MANIFEST)
-        return None if fd is None else cls(folder, fd)
 
     def read(self) -> OpenManifest:
         """What the file says, even if it was removed after it was found."""
@@ -178,23 +172,6 @@ class FolderClaim:
             with suppress(OSError):
                 (self._folder / RECORDING_LOCK).unlink()
             os.close(fd)
-
-
-def is_being_recorded(folder: Path) -> bool:
-    """Whether a command has *folder* claimed and lives."""
-    try:
-        fd = find_inside(folder, RECORDING_LOCK)
-    except StoreError:
-        return False  # no file of ours
-    if fd is None:
-        return False
-    try:
-        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(fd)
-    return False
 
 
 def _is_same_file(fd: int, file: Path) -> bool:
@@ -295,10 +272,6 @@ class RunDir:
         _ = run.state
         return run
 
-    def names(self) -> list[str]:
-        """The names in the directory, but for those of half-written files."""
-        return sorted(name for name in listdir(self.path) if not name.startswith(TEMP_PREFIX))
-
     @property
     def is_capture(self) -> bool:
         """Whether a manifest says that this is one, finished or not."""
@@ -307,8 +280,14 @@ class RunDir:
     @property
     def state(self) -> RunState:
         self._log = None
-        if is_being_recorded(self.path):
-            return RunState.OPEN
+        with suppress(StoreError):  # else it is no file of ours
+            fd = find_inside(self.path, RECORDING_LOCK)
+            if fd is not None:
+                command = Claim(self.path, fd)
+                is_recording = command.is_held()
+                command.let_go()
+                if is_recording:
+                    return RunState.OPEN
         with self._claim_if_unfinished() as claim:
             if claim is not None:
                 return RunState.OPEN if claim.is_held() else RunState.INTERRUPTED
@@ -378,7 +357,8 @@ class RunDir:
     @contextmanager
     def _claim_if_unfinished(self) -> Iterator[Claim | None]:
         # The claim is looked for first: it goes only after manifest.json has come.
-        claim = Claim.find(self.path)
+        fd = find_inside(self.path, OPEN_MANIFEST)
+        claim = None if fd is None else Claim(self.path, fd)
         try:
             self._is_finished = inside(self.path, MANIFEST).exists()
             if claim is None and not self._is_finished:
@@ -510,9 +490,10 @@ class Recovery(RunDir):
 
 def reopen_for_recovery(path: Path) -> Recovery:
     """Take over an interrupted run."""
-    claim = Claim.find(path)
-    if claim is None:
+    fd = find_inside(path, OPEN_MANIFEST)
+    if fd is None:
         raise StoreError(f"{path}: is {RunDir(path).state.value}; there is nothing to recover")
+    claim = Claim(path, fd)
     try:
         claim.take_over()
         # Asked after the lock is taken: the run may have been finished a moment ago.

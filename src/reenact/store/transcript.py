@@ -40,19 +40,14 @@ _SMALL_BYTES: Final = 24_000
 """So large any transcript may be."""
 _MAX_CHARACTERS: Final = 250_000
 """Of texts that are read for a transcript: nobody reviews more, and finishing a long run stays cheap."""
-_EARLIER_MAX_CHARACTERS: Final = 2_000_000
-"""Up to reenact 0.1."""
+EARLIER_MAX_CHARACTERS: Final = 2_000_000
+"""Up to reenact 0.1: a transcript of these is still the transcript of its events."""
 _OUTSIDE: Final = ("network", "process", "file")
 """Sources of values that are calls of the outside; clocks and chance say nothing to a reviewer."""
 UNREADABLE_EVENT: Final = "an event with content that events of its type do not have"
 _UNREADABLE: Final = (ReenactError, LookupError, TypeError, ValueError, AttributeError, RecursionError)
 _decode: Final = msgspec.json.Decoder().decode
 _dump: Final = json.JSONEncoder(ensure_ascii=False).encode
-
-
-def is_transcript_of(log: EventReader, text: bytes) -> bool:
-    """Whether *text* is what is, or once was, made of the events in *log*."""
-    return text == transcript_of(log) or text == transcript_of(log, _EARLIER_MAX_CHARACTERS)
 
 
 def transcript_of(log: EventReader, max_characters: int = _MAX_CHARACTERS) -> bytes:
@@ -104,9 +99,12 @@ class _Section(msgspec.Struct, frozen=True):
         text = self.said.text[:limit]
         if self.said.length > limit:
             text += f"\n… {self.said.length - limit:,} further characters ({self.said.digest[:8]})"
-        shown = f"## {_visible(self.title)}\n" + ("\n" if text else "")
-        for line in text.split("\n") if text else ():
-            shown += f"    {_visible(line)}".rstrip() + "\n"
+        title, lines = self.title, text.split("\n") if text else []
+        if not "".join((title, *lines)).replace("\t", "").isprintable():
+            title, *lines = map(_escape_controls, (title, *lines))
+        shown = f"## {title}\n" + ("\n" if text else "")
+        for line in lines:
+            shown += f"    {line}".rstrip() + "\n"
         return shown
 
 
@@ -116,25 +114,28 @@ def _section(title: str, text: str) -> _Section:
     return _Section(title, _Excerpt(text[: _TEXT_CHARACTERS[0]], len(text), proof))
 
 
-class _Writer:
-    def __init__(self, log: EventReader) -> None:
-        self._log = log
-        self._said: Counter[_Section] = Counter()
-        """What the latest request to a model said, and how often."""
-        self._known: dict[tuple[str, str], _Section] = {}
-        """The same by title and text: the next request repeats most of it."""
-        self._has_references = self._has_marks = False
-        """Whether the event may refer to what is stored elsewhere; whether values may keep Python types."""
-        self._shown: set[_Excerpt] = set()
-        """What models answered and tools gave, which the next request says again."""
-        self._names: dict[str, str] = {}
-        """By call id: what a call is called, for its outcome."""
+class _Writer(msgspec.Struct):
+    """Makes the sections of a transcript, event by event."""
+
+    log: EventReader
+    said: Counter[_Section] = msgspec.field(default_factory=Counter)
+    """What the latest request to a model said, and how often."""
+    known: dict[tuple[str, str], _Section] = {}
+    """The same by title and text: the next request repeats most of it."""
+    has_references: bool = False
+    """Whether the event may refer to what is stored elsewhere."""
+    has_marks: bool = False
+    """Whether values may keep Python types."""
+    shown: set[_Excerpt] = set()
+    """What models answered and tools gave, which the next request says again."""
+    names: dict[str, str] = {}
+    """By call id: what a call is called, for its outcome."""
 
     def sections(self) -> Iterator[_Section]:
-        for line in self._log.lines():
+        for line in self.log.lines():
             try:
-                self._has_references = b"$" in line
-                self._has_marks = b"$py" in line or b"$blob" in line or self._has_marks
+                self.has_references = b"$" in line
+                self.has_marks = b"$py" in line or b"$blob" in line or self.has_marks
                 event = _decode(line)
                 yield from self._event(event["type"], event["data"])
             except _UNREADABLE:
@@ -147,10 +148,10 @@ class _Writer:
             case "llm_response":
                 yield self._outcome("answer", self._answer(data))
             case "tool_call":
-                self._names[data["callId"]] = data["tool"]
+                self.names[data["callId"]] = data["tool"]
                 yield _section(f"tool {data['tool']}", _json(self._value(data["args"])))
             case "tool_result":
-                name = self._names.get(data["callId"], "a tool")
+                name = self.names.get(data["callId"], "a tool")
                 yield self._outcome(f"result of {name}", self._outcome_text(data, "result"))
             case "nondeterministic" if data["source"] in _OUTSIDE:
                 yield from self._outside(data)
@@ -162,14 +163,14 @@ class _Writer:
 
     def _outcome(self, title: str, text: str) -> _Section:
         section = _section(title, text)
-        self._shown.add(section.said)
+        self.shown.add(section.said)
         return section
 
     def _value(self, stored: object) -> Any:
-        if not self._has_references:
+        if not self.has_references:
             return stored
-        value = self._log.resolve(stored)
-        return _plain(value) if self._has_marks else value
+        value = self.log.resolve(stored)
+        return _plain(value) if self.has_marks else value
 
     def _outcome_text(self, data: dict[str, JsonValue], member: str) -> str:
         if data.get("cancelled"):
@@ -196,7 +197,7 @@ class _Writer:
             return self._outcome_text(data, "value")
         if "status" not in value or "headers" not in value:
             return _json({key: each for key, each in value.items() if key != "pid"})
-        pieces = self._log.resolve(data.get("pieces"))
+        pieces = self.log.resolve(data.get("pieces"))
         body = _join(pieces) if pieces else value.get("body", "")
         return f"{value['status']}\n{_indent(body) if isinstance(body, str) else _json(body)}".rstrip()
 
@@ -206,15 +207,15 @@ class _Writer:
         known: dict[tuple[str, str], _Section] = {}
         for title, text in _messages(self._value(data["request"])):
             key = title, text
-            known[key] = known.get(key) or self._known.get(key) or _section(title, text)
+            known[key] = known.get(key) or self.known.get(key) or _section(title, text)
             said.append(known[key])
-        self._known = known
-        before, self._said = self._said, Counter(said)
+        self.known = known
+        before, self.said = self.said, Counter(said)
         yield _section(f"model {data.get('model') or data.get('provider')}", "")
         for section in said:
             if before[section] > 0:
                 before[section] -= 1
-            elif section.said not in self._shown:
+            elif section.said not in self.shown:
                 yield section
 
     def _answer(self, data: dict[str, JsonValue]) -> str:
@@ -326,9 +327,7 @@ def _indent(text: str) -> str:
         return text
 
 
-def _visible(line: str) -> str:
-    if line.isprintable() or line.replace("\t", "").isprintable():
-        return line
+def _escape_controls(line: str) -> str:
     return "".join(
         sign if sign.isprintable() or sign == "\t" else sign.encode("unicode_escape", "replace").decode()
         for sign in line

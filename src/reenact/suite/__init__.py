@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Params", "Verdict", "assertion"]
 
-# Name → module. Resolved on first use: who only wants the settings need not load every assertion.
+# Name → module. Imported on first use: reading the settings does not load every assertion.
 _HOMES = {"Params": "params", "Verdict": "verdict", "assertion": "judge"}
 
 

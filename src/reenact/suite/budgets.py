@@ -1,4 +1,4 @@
-"""Assertions on what a run may cost: time, tokens, money."""
+"""Assertions on time, tokens and money."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class LatencyBudget(Params, frozen=True, kw_only=True):
     max_total_ms: Amount | None = None
     max_call_ms: Amount | None = None
     tool: str | None = None
-    """Whose calls *max_call_ms* is about; those of every tool when absent."""
+    """The tool that *max_call_ms* limits; every tool if absent."""
 
 
 def latency_budget(trace: Trace, params: LatencyBudget) -> Verdict:
@@ -47,7 +47,7 @@ def latency_budget(trace: Trace, params: LatencyBudget) -> Verdict:
 
 
 def _latencies(trace: Trace, tool: str | None) -> Iterator[tuple[TraceEvent, float]]:
-    """Each outcome of a tool call with the time it took: as stated, else between the two events."""
+    """Each tool outcome with its duration: the stated one, else the time between the two events."""
     began = {event.event_id: event for event in of_type(trace, "tool_call")}
     for event in of_type(trace, "tool_result"):
         call = began.get(event.parent_event_id or "")
@@ -85,7 +85,7 @@ class _Tokens(NamedTuple):
 
 
 def token_budget(trace: Trace, params: TokenBudget) -> Verdict:
-    """The run used no more tokens than allowed; a run whose use is unknown fails."""
+    """The run used no more tokens than allowed; fails if the usage is unknown."""
     limits = {"total": params.max_total, "input": params.max_input, "output": params.max_output}
     if all(limit is None for limit in limits.values()):
         raise UsageError("params: give max_total, max_input or max_output")
@@ -105,7 +105,7 @@ def token_budget(trace: Trace, params: TokenBudget) -> Verdict:
 
 
 def _tokens(usage: JsonValue) -> _Tokens | None:
-    """Token counts under any of their usual names; ``None`` where there are none."""
+    """Read token counts under any of their usual names; ``None`` without any."""
     if isinstance(usage, int) and not isinstance(usage, bool):
         return _Tokens(0, 0, 0, usage)
     if not isinstance(usage, dict):
@@ -126,13 +126,13 @@ def _count(usage: dict[str, Any], *names: str) -> int | None:
 class CostBudget(Params, frozen=True, kw_only=True):
     max_cost: Amount
     prices: dict[str, Price]
-    """By model; a name that ends in ``*`` is for all models that start so."""
+    """By model; a name that ends in ``*`` matches all models with that prefix."""
     model: str | None = None
-    """The model of a run that only states its total use."""
+    """The model of a run that only states its total usage."""
 
 
 def cost_budget(trace: Trace, params: CostBudget) -> Verdict:
-    """The run cost no more than allowed, at the prices given; a model without a price fails."""
+    """The run cost no more than allowed at these prices; fails for a model without a price."""
     answers = of_type(trace, "llm_response")
     used = [*_token_use(trace, answers, params.model)]
     if not used:
@@ -152,7 +152,7 @@ def cost_budget(trace: Trace, params: CostBudget) -> Verdict:
 
 
 def _token_use(trace: Trace, answers: list[TraceEvent], model: str | None) -> Iterator[tuple[str, _Tokens]]:
-    """The use of each model call; of the run as a whole where no calls are known."""
+    """The usage of each model call, or of the whole run if no calls are known."""
     for event in answers:
         tokens = _tokens(event.data.get("usage"))
         if tokens is not None:

@@ -18,12 +18,12 @@ MEMORY_TYPES: Final = ("memory_read", "memory_write")
 
 
 class Selector(Params, frozen=True, kw_only=True):
-    """Which events are meant; what is not given does not matter."""
+    """Selects events; a field that is not given matches everything."""
 
     event_type: str
     tool: str | None = None
     success: bool | msgspec.UnsetType | None = msgspec.UNSET
-    """Null means an event that says nothing of success."""
+    """Null selects events without a success field."""
     call_id: str | None = None
 
     def matches(self, event: TraceEvent) -> bool:
@@ -43,7 +43,7 @@ class Selector(Params, frozen=True, kw_only=True):
 
 
 def select(trace: Trace, selector: Selector) -> Iterator[TraceEvent]:
-    """The events that *selector* means, in order."""
+    """The events that *selector* matches, in order."""
     return (event for event in trace.events if selector.matches(event))
 
 
@@ -62,7 +62,7 @@ def calls(trace: Trace, tool: str | None = None) -> list[TraceEvent]:
 
 
 def errors_of(trace: Trace, tool: str) -> list[TraceEvent]:
-    """The error events of *tool*: they name it, or the call they answer does."""
+    """The error events that name *tool*, or that answer one of its calls."""
     its_calls = {event.event_id for event in calls(trace, tool)}
     return [
         event
@@ -72,7 +72,7 @@ def errors_of(trace: Trace, tool: str) -> list[TraceEvent]:
 
 
 def successful_results(trace: Trace, sources: Iterable[str] | None) -> list[TraceEvent]:
-    """The successful tool results of *sources*, tools or fixtures by name; of all when ``None``."""
+    """The successful results of *sources* (names of tools or fixtures); of all if ``None``."""
     allowed = None if sources is None else set(sources)
     return [
         event
@@ -85,12 +85,12 @@ def successful_results(trace: Trace, sources: Iterable[str] | None) -> list[Trac
 
 
 def output_events(trace: Trace) -> list[TraceEvent]:
-    """The event that gave the output; none where only the run's end says it."""
+    """The event with the output; none if only the end of the run has it."""
     return of_type(trace, "final_output")[-1:]
 
 
 def tools_called(trace: Trace) -> str:
-    """The tools that were called, for a message: each once, in order."""
+    """The names of the tools that were called, each once, in order, for a message."""
     names = dict.fromkeys(str(event.data.get("tool")) for event in calls(trace))
     return f"the tools called were {', '.join(names)}" if names else "no tool was called"
 

@@ -1,4 +1,4 @@
-"""Assertions on what went wrong, and how the agent took it."""
+"""Assertions on failures, and on how the agent handled them."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ SUCCESS_PHRASES: Final = ("sent successfully", "completed successfully", "succes
 class RetryPolicy(Params, frozen=True, kw_only=True):
     tool: str
     max_retries: Count | None
-    """Null is zero."""
+    """Null means 0."""
     retry_on_error_types: tuple[str, ...] = ()
 
 
 def retry_policy_respected(trace: Trace, params: RetryPolicy) -> Verdict:
-    """The tool failed, failed in a way that may be retried, and was not retried too often."""
+    """The tool failed with a retryable error and was not retried too often."""
     made = calls(trace, params.tool)
     errors = [event for event in of_type(trace, "error") if event.data.get("tool") == params.tool]
     retries, allowed = max(0, len(made) - 1), params.max_retries or 0
@@ -37,7 +37,7 @@ def retry_policy_respected(trace: Trace, params: RetryPolicy) -> Verdict:
     found = f"{count_of(len(made), 'call')}{at(made)} and "
     found += f"{count_of(len(errors), 'error')} ({', '.join(types)}){at(errors)}" if errors else "no error"
     observed = {"calls": len(made), "retries": retries, "error_types": types}
-    events = errors if foreign or not errors else [*made, *errors]  # how often is then not looked at
+    events = errors if foreign or not errors else [*made, *errors]  # a foreign error alone decides
     return verdict(passed, f"{wanted}, found {found}", observed=observed, events=events)
 
 
@@ -92,7 +92,7 @@ def no_errors(trace: Trace, params: NoErrors) -> Verdict:
 
 
 def _failures(trace: Trace, tool: str | None) -> list[TraceEvent]:
-    """Errors, and failed results that no error event tells about."""
+    """Error events, and failed results without an error event."""
     errors = of_type(trace, "error") if tool is None else errors_of(trace, tool)
     reported = {event.parent_event_id for event in errors if event.parent_event_id}
     results = [

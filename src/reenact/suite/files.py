@@ -1,4 +1,4 @@
-"""Assertions on the files of a run, where they were recorded with it."""
+"""Assertions on the recorded files of a run."""
 
 from __future__ import annotations
 
@@ -37,30 +37,30 @@ class FilesAt(NamedTuple):
     """The files at one moment."""
 
     event: int
-    """After which they were so; 0 for the end."""
+    """The event after which the files were like this; 0 for the end."""
     tree: str
 
 
 class RunFiles:
-    """The files of a run, to be asserted on: each method raises :class:`AssertionError` with what it found.
+    """Assertions on the files of a run; a method raises :class:`AssertionError` with what it found.
 
-    What is ignored, too large, or a secret by its name is not there.
+    Files that are ignored, too large, or secret by their name are not included.
     """
 
     def __init__(self, look: Callable[[], list[FilesAt]], read_tree: ReadTree, content: ReadContent) -> None:
-        """*look* gives the trees of the run in order, the start first and the end last."""
+        """*look* returns the trees of the run in order, from start to end."""
         self._look = look
         self.read_tree = read_tree
         self.content = content
 
     @property
     def trees(self) -> list[FilesAt]:
-        """All that the files were, as far as it is known."""
+        """All known states of the files, in order."""
         return self._look()
 
     @classmethod
     def of_capture(cls, path: str | Path) -> RunFiles:
-        """The files that were recorded, at every step; :class:`UsageError` where there are none."""
+        """The recorded files at every step; :class:`UsageError` for a capture without files."""
         try:
             reader = CaptureReader(path)
         except StoreError as error:
@@ -71,7 +71,7 @@ class RunFiles:
         return cls(lambda: trees, history.read_tree, history.content)
 
     def find(self, tree: str, path: str) -> TreeEntry | None:
-        """What *tree* has at *path*."""
+        """The entry of *tree* at *path*."""
         found = find_entry(self.read_tree, tree, os.fsencode(path))
         return None if found is None or found.kind == "left-out" else found
 
@@ -79,29 +79,29 @@ class RunFiles:
         return self.find(self.trees[-1].tree, path)
 
     def file_exists(self, path: str, *, kind: EntryKind | None = None, exists: bool = True) -> None:
-        """*path* is there at the end, and of that *kind*; or it is not."""
+        """Assert that *path* exists at the end and has this *kind*, or that it does not exist."""
         _assert(file_exists(self, FileExists(path=path, kind=kind, exists=exists)))
 
     def file_contains(self, path: str, text: str | None = None, *, pattern: str | None = None) -> None:
-        """The file at the end holds *text*, or what the regular expression *pattern* matches."""
+        """Assert that the file at the end contains *text*, or a match of the regular expression *pattern*."""
         _assert(file_contains(self, FileContains(path=path, text=text, pattern=pattern)))
 
     def file_unchanged(self, path: str) -> None:
-        """The file, or the folder with all that is in it, was never another."""
+        """Assert that the file, or the folder with its contents, never changed."""
         _assert(file_unchanged(self, FileUnchanged(path=path)))
 
     def files_changed_only(self, *patterns: str) -> None:
-        """Whatever changed is named by one of *patterns*, in which ``*`` stands for any text."""
+        """Assert that every changed path matches one of *patterns*; ``*`` matches any text."""
         _assert(files_changed_only(self, FilesChangedOnly(patterns=list(patterns))))
 
 
 class LiveFiles(RunFiles):
-    """The files in *folder* as they are whenever they are asked about; the start is how they are now."""
+    """The files in *folder*, read at each assertion; the start is the state at construction."""
 
     def __init__(self, folder: Path, run: RunInFolder | None = None) -> None:
-        """*run* runs commands, where these are allowed."""
+        """*run* runs commands; ``None`` if they are not allowed."""
         self.folder = folder
-        """Where the run works."""
+        """The folder that the run works in."""
         self._run = run
         self._blobs: dict[str, bytes] = {}
         self._scanner = Scanner(folder, self._keep)
@@ -113,7 +113,7 @@ class LiveFiles(RunFiles):
         )
 
     def command_succeeds(self, *words: str, folder: str = ".", timeout_s: float = 60.0) -> None:
-        """The command ends with exit status 0 in a copy of the files; it runs only where that is allowed."""
+        """Assert that the command exits with 0 in a copy of the files; it must be allowed to run."""
         wanted = CommandSucceedsInWorkspace(command=list(words), folder=folder, timeout_s=timeout_s)
         if self._run is None:
             raise AssertionError(_not_run(wanted, "--reenact-allow-commands"))
@@ -135,13 +135,13 @@ def _assert(found: Verdict) -> None:
 class FileExists(Params, frozen=True, kw_only=True):
     path: str
     kind: str | None = None
-    """``file``, ``folder`` or ``link``; any of them when absent."""
+    """``file``, ``folder`` or ``link``; any of them if absent."""
     exists: bool = True
-    """Whether it is to be there at the end."""
+    """Whether it must exist at the end."""
 
 
 def file_exists(trace: Trace | RunFiles, params: FileExists) -> Verdict:
-    """The path is among the files at the end, or is not."""
+    """The path exists at the end, or does not."""
     found = _files_of(trace).find_at_end(params.path)
     is_there = found is not None and params.kind in (None, found.kind)
     wanted = f"a {params.kind}" if params.kind else "there"
@@ -159,7 +159,7 @@ class FileContains(Params, frozen=True, kw_only=True):
 
 
 def file_contains(trace: Trace | RunFiles, params: FileContains) -> Verdict:
-    """The file at the end holds the text, or what the pattern matches; placeholders stand for secrets."""
+    """The file at the end contains the text or a match; secrets are replaced by placeholders."""
     if (params.text is None) == (params.pattern is None):
         raise UsageError("params: give text or pattern, one of them")
     files = _files_of(trace)
@@ -179,11 +179,11 @@ def file_contains(trace: Trace | RunFiles, params: FileContains) -> Verdict:
 
 class FileUnchanged(Params, frozen=True, kw_only=True):
     path: str
-    """A file, or a folder with all that is in it."""
+    """A file, or a folder with its contents."""
 
 
 def file_unchanged(trace: Trace | RunFiles, params: FileUnchanged) -> Verdict:
-    """The path was never another during the run, at any step."""
+    """The path did not change at any step of the run."""
     files = _files_of(trace)
     trees = files.trees
     first = files.find(trees[0].tree, params.path)
@@ -198,11 +198,11 @@ def file_unchanged(trace: Trace | RunFiles, params: FileUnchanged) -> Verdict:
 
 class FilesChangedOnly(Params, frozen=True, kw_only=True):
     patterns: list[str]
-    """Paths with ``*``, which stands for any text, slashes included."""
+    """Paths in which ``*`` matches any text, also slashes."""
 
 
 def files_changed_only(trace: Trace | RunFiles, params: FilesChangedOnly) -> Verdict:
-    """What the run changed, at any step, is named by the patterns; folders follow from what is in them."""
+    """Every path that the run changed, at any step, matches a pattern; folders are not checked."""
     files = _files_of(trace)
     changed: set[str] = set()
     for before, after in pairwise(files.trees):
@@ -219,14 +219,14 @@ _SHELL_WORDS: Final = frozenset({"&&", "||", "|", ";", "&", ">", ">>", "<", "2>&
 
 class CommandSucceedsInWorkspace(Params, frozen=True, kw_only=True):
     command: str | list[str]
-    """Words, or one text that is split into words as a shell would; no shell runs it."""
+    """Words, or a text that is split like a shell command; it runs without a shell."""
     folder: str = "."
-    """Where it begins, from the root of the files."""
+    """The working folder, relative to the root of the files."""
     timeout_s: Annotated[float, msgspec.Meta(gt=0)] = 60.0
 
     @property
     def words(self) -> list[str]:
-        """The command; :class:`UsageError` for one that only a shell would understand."""
+        """The command as words; :class:`UsageError` if it needs a shell."""
         try:
             words = shlex.split(self.command) if isinstance(self.command, str) else self.command
         except ValueError as error:
@@ -239,24 +239,24 @@ class CommandSucceedsInWorkspace(Params, frozen=True, kw_only=True):
 
 
 class CommandEnd(msgspec.Struct, frozen=True):
-    """How a command ended that ran among the files of a run."""
+    """How a command ended that ran in the files of a run."""
 
     exit_status: int | None
-    """``None`` where it was stopped when its time was over."""
+    """``None`` if it was stopped at its time limit."""
     output: str
     """The end of what it printed, without secrets."""
     is_offline: bool
-    """Whether it could reach nobody beyond this machine."""
+    """Whether it had no way to reach other machines."""
 
 
 RunInFiles: TypeAlias = Callable[[Path, CommandSucceedsInWorkspace], CommandEnd]
 """Runs a command in a copy of the files at the end of a capture."""
 RunInFolder: TypeAlias = Callable[[Path, CommandSucceedsInWorkspace], CommandEnd]
-"""Runs it in a copy of a folder."""
+"""Runs a command in a copy of a folder."""
 
 
 def command_succeeds_in_workspace(_: Trace, params: CommandSucceedsInWorkspace) -> Verdict:
-    """The command ends with exit status 0 in a copy of the files at the end; nobody allowed it here."""
+    """The command exits with 0 in a copy of the files at the end; fails because commands are not allowed."""
     return verdict(False, _not_run(params, "--allow-commands"), observed={"exit_status": None})
 
 
@@ -265,7 +265,7 @@ def _not_run(params: CommandSucceedsInWorkspace, option: str) -> str:
 
 
 def allow_commands(run: RunInFiles) -> Callable[[Trace, CommandSucceedsInWorkspace], Verdict]:
-    """The assertion on a command, which *run* really runs."""
+    """Return the assertion that runs its command by *run*."""
 
     @wraps(command_succeeds_in_workspace)
     def succeeds(trace: Trace, params: CommandSucceedsInWorkspace) -> Verdict:

@@ -1,4 +1,4 @@
-"""A first ``test.yaml`` for a capture: every assertion that holds, for its author to trim."""
+"""A first ``test.yaml`` for a capture: all assertions that hold, for the author to trim."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _HEADER: Final = b"""\
 _MAX_SEQUENCE: Final = 20
 _MAX_ARGS_BYTES: Final = 500
 _HEADROOM: Final = 2
-"""Budgets start at this many times what the recorded run needed."""
+"""Budgets are this many times the usage of the recorded run."""
 
 
 def write_first_test(capture: str | Path, path: str | Path = "test.yaml") -> Path:
@@ -56,7 +56,7 @@ def write_first_test(capture: str | Path, path: str | Path = "test.yaml") -> Pat
 
 
 def first_test(trace: Trace, *, test_id: str, capture: Path) -> bytes:
-    """The text of the test; *capture* is written as given and must be relative to where the test will be."""
+    """The text of the test; *capture* is written as given, so it must be relative to the test file."""
     assertions = [
         assertion for assertion in _candidates(trace) if judge(assertion, trace, BUILT_IN).status == "pass"
     ]
@@ -99,7 +99,7 @@ def _about_tools(trace: Trace) -> Iterator[Assertion]:
 
 
 def _step(event: TraceEvent) -> dict[str, JsonValue]:
-    """The call with its arguments, unless they are too long to be read in a test."""
+    """The call with its arguments, unless they are too long for a test file."""
     step = {"tool": event.data.get("tool")}
     args = event.data.get("args")
     return step | {"args": args} if len(canonical.encode(args)) <= _MAX_ARGS_BYTES else step

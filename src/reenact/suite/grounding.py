@@ -1,4 +1,4 @@
-"""Assertions that the output says nothing but what the tools returned."""
+"""Assertions that the output is based on what the tools returned."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from reenact.suite.verdict import Verdict, count_of, quote, verdict
 
 class ClaimsSupported(Params, frozen=True, kw_only=True):
     allowed_sources: list[str]
-    """Tools or fixtures by name."""
+    """Names of tools or fixtures."""
 
 
 def claims_supported_by_fixtures(trace: Trace, params: ClaimsSupported) -> Verdict:
-    """A source answered, each address is as it returned it, and each claim shares enough of its words."""
+    """A source answered, all URLs come from it, and each claim shares enough words with it."""
     results = successful_results(trace, params.allowed_sources)
     returned = _returned_texts(results)
     output = trace.final_output.content
@@ -51,9 +51,9 @@ def _is_supported(unit: str, known: set[str]) -> bool:
 
 class NoFabricatedSource(Params, frozen=True, kw_only=True):
     allowed_sources: list[str] | None = None
-    """Tools or fixtures by name; every successful result counts when absent."""
+    """Names of tools or fixtures; every successful result counts if absent."""
     known_sources: tuple[str, ...] = ()
-    """Addresses and names that may be cited although no tool returned them."""
+    """URLs and names that may be cited although no tool returned them."""
 
 
 _DOI: Final = re.compile(r"\b10\.\d{4,9}/[^\s\"<>\])}]+")
@@ -65,7 +65,7 @@ _REFERENCE: Final = re.compile(r"^[ \t]*(?:[-*][ \t]*)?\[(\d{1,3})\]:?[ \t]+\S",
 
 
 def no_fabricated_source_or_citation(trace: Trace, params: NoFabricatedSource) -> Verdict:
-    """What the output cites (addresses, DOIs, named sources, numbered notes) was really there."""
+    """Everything that the output cites (URLs, DOIs, named sources, numbered notes) was returned by a tool."""
     results = successful_results(trace, params.allowed_sources)
     asked = [text for message in trace.input_messages for text in strings_in(message.content)]
     seen = "\n".join([*_returned_texts(results), *asked, *params.known_sources])
@@ -81,7 +81,7 @@ def no_fabricated_source_or_citation(trace: Trace, params: NoFabricatedSource) -
 
 
 def _cited_sources(output: str) -> Iterator[str]:
-    """Every source that *output* names, each once, without the punctuation around it."""
+    """The sources that *output* names, each once, without surrounding punctuation."""
     found = [*urls(output), *_DOI.findall(output), *_ARXIV.findall(output)]
     found += [match["name"] for match in _ATTRIBUTION.finditer(output)]
     yield from dict.fromkeys(source.rstrip(".,;:!?*_") for source in found)

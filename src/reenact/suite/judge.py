@@ -1,4 +1,4 @@
-"""Judging one assertion of a test case: by the types that come with reenact, or by types that users add.
+"""Judging one assertion of a test case, by a built-in type or by one that users add.
 
 A package declares ``[project.entry-points."reenact.assertions"]`` with ``name = "package.module:function"``.
 A project names its files in ``reenact.toml`` and marks the functions in them::
@@ -58,7 +58,7 @@ SPECIFIED: Final[tuple[Judge, ...]] = (
     grounding.no_fabricated_source_or_citation,
     memory.memory_update_on_correction,
 )
-"""Those of the published format."""
+"""The assertion types of the published format."""
 
 OUR_OWN: Final[tuple[Judge, ...]] = (
     sequence.tool_sequence,
@@ -81,7 +81,7 @@ OF_FILES: Final[tuple[Judge, ...]] = (
     files.files_changed_only,
     files.command_succeeds_in_workspace,
 )
-"""Those that need a capture with its workspace."""
+"""The assertion types that need a capture with a workspace."""
 
 BUILT_IN: Final[Mapping[str, Judge]] = {judge.__name__: judge for judge in (*SPECIFIED, *OUR_OWN, *OF_FILES)}
 
@@ -94,7 +94,7 @@ def judge(
     *,
     strict: bool = False,
 ) -> AssertionResult:
-    """What *assertion* finds in *trace*; *defaults* are parameters by type, where the test is silent.
+    """Judge *trace* by *assertion*; *defaults* are parameters by type that the test does not give.
 
     With *strict*, a parameter that the type does not have fails the assertion.
     """
@@ -113,7 +113,7 @@ def judge(
 def _verdict(
     kind: str, params: dict[str, JsonValue], trace: Trace, kinds: Mapping[str, Judge], strict: bool
 ) -> Verdict:
-    """A failed one for an unknown type, a broken parameter, and a function that raises."""
+    """An unknown type, a wrong parameter and a function that raises give a failed verdict."""
     if kind not in kinds:
         reason = unknown_name(kind, "assertion type", list(kinds))
         return Verdict(passed=False, message=f"type {kind!r}: {reason}")
@@ -122,10 +122,10 @@ def _verdict(
         read = read_params(params_type(function), params, strict=strict)
         found: object = function(trace, read)
         if isinstance(found, Verdict) and kind not in BUILT_IN:
-            canonical.encode(found.observed)  # it will be written into results
+            canonical.encode(found.observed)  # it is written into results
     except UsageError as error:
         return Verdict(passed=False, message=str(error))
-    except Exception as error:  # whatever a user's own function does, the other assertions are judged
+    except Exception as error:  # a user's function may raise anything; the other assertions are still judged
         return Verdict(passed=False, message=f"{kind} raised {type(error).__name__}: {error}")
     if not isinstance(found, Verdict):
         reason = f"{kind} returned a {type(found).__name__}; it must return reenact.suite.Verdict"
@@ -135,7 +135,7 @@ def _verdict(
 
 @cache
 def params_type(function: Judge) -> type[object]:
-    """The type of the function's second parameter; a plain ``dict`` where it does not say."""
+    """The type of the function's second parameter; ``dict`` if it is not annotated."""
     name = list(signature(function).parameters)[1]
     kind = get_type_hints(function).get(name, dict)
     return kind if isinstance(kind, type) and issubclass(kind, msgspec.Struct) else dict
@@ -178,7 +178,7 @@ def assertion(function: F, /) -> F: ...
 @overload
 def assertion(*, name: str) -> Callable[[F], F]: ...
 def assertion(function: F | None = None, /, *, name: str | None = None) -> F | Callable[[F], F]:
-    """Mark a function as an assertion type, called *name* or what the function is called."""
+    """Mark a function as an assertion type; the default *name* is the function's."""
 
     def mark(marked: F) -> F:
         setattr(marked, _MARK, name or marked.__name__)
@@ -188,7 +188,7 @@ def assertion(function: F | None = None, /, *, name: str | None = None) -> F | C
 
 
 def all_kinds(files: Iterable[Path] = ()) -> dict[str, Judge]:
-    """The built-in types, those of installed packages and those in *files*; no name may be taken twice."""
+    """The built-in types, those of installed packages and those in *files*; names must be unique."""
     kinds: dict[str, Judge] = dict(BUILT_IN)
     for point in entry_points(group=GROUP):
         try:

@@ -1,6 +1,6 @@
-"""Assertions on the text of the final output, and on how the agent talks with its user.
+"""Assertions on the text of the final output, and on questions to the user.
 
-The text is the run's own, not an event's, so those of the published format name no event.
+The final output belongs to the run, so the types of the published format refer to no event.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ _OF_FORMAT: Final = {
 
 
 def _refuse_foreign(params: OutputMatchesFormat) -> None:
-    """Raise for a parameter of another format: it would hold nothing."""
+    """Raise for a parameter that belongs to another format, which would have no effect."""
     for format_name, names in _OF_FORMAT.items():
         for name in names if format_name != params.format else ():
             if getattr(params, name) not in (None, ()):
@@ -162,16 +162,16 @@ def final_output_json_schema(trace: Trace, params: FinalOutputJsonSchema) -> Ver
 
 class AskClarifying(Params, frozen=True, kw_only=True):
     when: str | None = None
-    """A pattern of an ambiguous request; another request passes. Every request counts when absent."""
+    """A pattern for ambiguous requests; other requests pass. If absent, every request counts."""
     about_any_of: tuple[str, ...] = ()
-    """What a question has to mention; any question does when empty."""
+    """What a question must mention; if empty, any question counts."""
     forbidden_tools: tuple[str, ...] | Literal["all"] = ()
-    """What must not be done before the answer is known."""
+    """Tools that must not be called before the user has answered."""
     max_questions: Count | None = None
 
 
 def ask_clarifying_when_ambiguous(trace: Trace, params: AskClarifying) -> Verdict:
-    """An ambiguous request is answered with a question, not with a guess."""
+    """The agent answers an ambiguous request with a question."""
     if params.when is not None and not _asks_for(trace, params.when):
         message = f"the request does not match {quote(params.when)}, so nothing need be asked"
         return verdict(True, message, observed={"ambiguous": False})
@@ -208,8 +208,8 @@ def _asks_for(trace: Trace, pattern: str) -> bool:
 
 
 def _questions(text: str) -> list[str]:
-    """The sentences that end with a question mark, which may be all there is of one."""
-    sentences = re.split(r"(?<=[.!?\n])", text)  # one pass, however long a text without an end is
+    """The sentences that end with a question mark; a sentence may be the mark alone."""
+    sentences = re.split(r"(?<=[.!?\n])", text)  # one pass, also for a long text without sentence ends
     return [sentence.strip() for sentence in sentences if sentence.endswith("?")]
 
 

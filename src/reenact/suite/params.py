@@ -1,7 +1,7 @@
-"""Parameters of assertions: typed, with defaults, and read the way test authors write them.
+"""Parameters of assertions: typed, with defaults, and tolerant in their notation.
 
-Tests are written for a Ruby engine as well, so one text stands for a list of one, ``"3"`` for 3, and null for
-a parameter that is not given. A name nobody knows is left out and reported.
+The same tests run on a Ruby engine, so a text may stand for a list of one, ``"3"`` for 3, and null for a
+parameter that is not given. An unknown name is ignored and reported.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from reenact.errors import UsageError
 class Params(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Base of the parameters of one assertion type; a field without a default must be given.
 
-    Null means *not given*, but for a field whose default is ``UNSET``: there it is a value.
+    Null means *not given*, except for a field whose default is ``UNSET``: there it is a value.
     """
 
 
@@ -28,7 +28,7 @@ P = TypeVar("P")
 
 
 class UnknownName(NamedTuple):
-    """A parameter that nobody knows: a typo, or of a later version."""
+    """An unknown parameter: a typo, or from a later version."""
 
     path: str
     """Below the parameters: ``.min_call`` or ``.before.kind``."""
@@ -38,11 +38,11 @@ class UnknownName(NamedTuple):
 def read_params(
     kind: type[P], given: dict[str, JsonValue], path: str = "params", *, strict: bool = False
 ) -> P:
-    """*given* as *kind*; :class:`UsageError` that names the culprit, with *strict* also an unknown name."""
+    """Read *given* as *kind*; :class:`UsageError` for a wrong parameter, with *strict* for an unknown one."""
     try:
         return msgspec.convert(given, kind)
     except msgspec.ValidationError:
-        pass  # the way below knows more forms, and the reason
+        pass  # the slower way below accepts more forms and explains errors
     relaxed, unknown = _relax(inspect.type_info(kind), given, "")
     for name in unknown if strict else ():
         raise UsageError(f"{path}{name.path}: {name.message}")
@@ -62,7 +62,7 @@ def unknown_params(kind: type[object], given: dict[str, JsonValue]) -> list[Unkn
 
 
 def _relax(info: inspect.Type, value: Any, path: str) -> tuple[JsonValue, list[UnknownName]]:
-    """*value* in the form that *info* takes, as far as it is clear what is meant."""
+    """Convert *value* to the type of *info* if that is unambiguous."""
     unknown: list[UnknownName] = []
     options = info.types if isinstance(info, inspect.UnionType) else (info,)
     fitting = next((option for option in options if _takes(option, value)), None)
@@ -89,7 +89,7 @@ def _relax(info: inspect.Type, value: Any, path: str) -> tuple[JsonValue, list[U
 
 
 def _takes(info: inspect.Type, value: JsonValue) -> bool:
-    """Whether a value of this JSON type is what *info* is about; its inside is not looked at."""
+    """Whether *info* accepts a value of this JSON type; members and items are not checked."""
     match info:
         case inspect.AnyType():
             return True
@@ -112,7 +112,7 @@ def _takes(info: inspect.Type, value: JsonValue) -> bool:
 
 
 def _number(value: str | float) -> int | float | None:
-    """The number in a text, or a whole number in place of one with a fraction of nothing."""
+    """Read a number from a text; turn 3.0 into 3."""
     try:
         number = float(value) if isinstance(value, str) and _NUMBER.fullmatch(value) else value
     except OverflowError:
@@ -155,7 +155,7 @@ def _explain(message: str, path: str) -> str:
 
 
 def unknown_name(name: str, what: str, known: list[str]) -> str:
-    """That nobody knows *name*, and the nearest known one, or all."""
+    """A message that *name* is unknown, with the most similar known name, or all names."""
     near = get_close_matches(name, known, n=1)
     if near:
         return f"unknown {what}; did you mean {near[0]!r}?"

@@ -1,9 +1,8 @@
-"""Regular expressions as Ruby reads them, which cannot hang the run.
+"""Ruby's regular expressions, with a time limit.
 
-Test authors write Ruby's patterns. They are translated piece by piece into the ``regex`` library, whose
-matching loop looks at the clock and gives up by itself: the standard ``re`` holds the interpreter until it is
-done, and a linear engine such as RE2 would refuse lookaround and back-references. A construct that has no
-equal is refused with a hint, never taken for something else.
+Test authors write Ruby patterns. They are translated into the syntax of the ``regex`` library, which has a
+timeout: the standard ``re`` blocks the interpreter until it is done, and a linear engine such as RE2 has no
+lookaround and no back-references. A construct without an equivalent is refused with a hint.
 """
 
 from __future__ import annotations
@@ -18,20 +17,20 @@ from reenact.errors import UsageError
 from reenact.suite.verdict import quote
 
 BUDGET_S: Final = 0.7
-"""Of processor time, for all searches of one assertion together; the library counts it so."""
+"""Processor time for all searches of one assertion together."""
 MAX_PATTERN_CHARACTERS: Final = 5_000
 MAX_NESTING: Final = 100
 _MAX_REPEAT: Final = 100_000
 _MAX_COPIES: Final = 200_000
-"""How often repetitions within each other may repeat something; the library writes many of them out."""
+"""The product of nested repetition counts; the library expands many of them."""
 _MAX_LITERAL: Final = 200
-"""Longer runs of characters are broken up: the library's table for one takes time cubic in its period."""
+"""Longer literals are split: the library's table for one takes cubic time."""
 _BREAK: Final = r"(?!\b\B)"
-"""Matches everywhere, and the library does not see that it does."""
+"""Matches everywhere, and the library does not optimize it away."""
 
 
 class Searcher:
-    """Searches with a common deadline; one per assertion, so that many slow patterns are bounded too."""
+    """Searches with one time limit for all patterns of an assertion."""
 
     def __init__(self, budget_s: float = BUDGET_S) -> None:
         self._budget_s = budget_s
@@ -39,7 +38,7 @@ class Searcher:
         self._folded: tuple[str, str] | None = None
 
     def search(self, pattern: str, text: str, *, ignore_case: bool = True) -> regex.Match[str] | None:
-        """The first match; :class:`UsageError` for a pattern that is none, or that takes too long."""
+        """The first match; :class:`UsageError` for an invalid pattern, or one that takes too long."""
         compiled = _compile(pattern, ignore_case)
         remaining_s = self._deadline - thread_time()
         try:
@@ -57,7 +56,7 @@ class Searcher:
             ) from None
 
     def contains(self, text: str, part: str, *, case_sensitive: bool = False) -> bool:
-        """Whether the literal *part* stands somewhere in *text*; bounded like a search."""
+        """Whether *text* contains the literal *part*; limited like a search."""
         if thread_time() > self._deadline:
             raise UsageError(
                 f"the text {quote(part)} was given up after {self._budget_s} s on {len(text)} characters; "
@@ -79,12 +78,12 @@ def _compile(pattern: str, ignore_case: bool) -> regex.Pattern[str]:
         return regex.compile(translate(pattern, ignore_case=ignore_case), flags)
     except UsageError:
         raise
-    except Exception as error:  # its own error, and what escapes it: too deep, too large, a set of everything
+    except Exception as error:  # its own error, and others: nested too deeply, too large, a set of everything
         raise UsageError(f"the pattern {quote(pattern)} cannot be compiled: {error}") from None
 
 
 def translate(pattern: str, *, ignore_case: bool) -> str:
-    """The text of Ruby's *pattern* in the syntax of ``regex``, version 1; :class:`UsageError` without one."""
+    """Translate Ruby's *pattern* to the syntax of ``regex``, version 1, or raise :class:`UsageError`."""
     options = _Options(ignore_case=ignore_case)
     scout = _Translator(pattern, _Groups())
     scout.read(options)
@@ -92,10 +91,10 @@ def translate(pattern: str, *, ignore_case: bool) -> str:
 
 
 class _Groups(NamedTuple):
-    """What a first reading found: a pattern may refer to a group behind the reference."""
+    """The groups of a pattern, found in a first pass: a reference may come before its group."""
 
     total: int | None = None
-    """``None`` in the first reading itself."""
+    """``None`` during the first pass."""
     names: dict[str, list[int]] | None = None
     """The numbers of the groups of each name."""
 
@@ -133,7 +132,7 @@ _NAMED_CLASSES: Final = {
     "xdigit": "0-9A-Fa-f",
 }
 _OTHER_PROPERTIES: Final = {"punct": r"\p{P}"}
-"""Those that are not the class of that name in brackets."""
+"""Properties that differ from the bracket class of the same name."""
 _CONTROLS: Final = {"t": 9, "n": 10, "v": 11, "f": 12, "r": 13, "a": 7, "e": 27}
 _ANCHORS: Final = {"A": r"\A", "z": r"\Z", "Z": r"(?=\n?\Z)", "G": r"\G", "K": r"\K", "X": r"\X"}
 _LINE_BREAK: Final = r"(?>\r\n|[\n\v\f\r\x85\u2028\u2029])"
@@ -148,7 +147,7 @@ _HEX: Final = frozenset("0123456789abcdefABCDEF")
 
 
 class _Translator:
-    """Reads one pattern from left to right; what it returns is text for ``regex``."""
+    """Translates one pattern from left to right."""
 
     def __init__(self, pattern: str, groups: _Groups) -> None:
         self._pattern = pattern
@@ -156,7 +155,7 @@ class _Translator:
         self._groups = groups
         self._depth = 0
         self._copies = 1
-        """How often the innermost part of the group read last is repeated."""
+        """How often the innermost part of the last group is repeated."""
         self.group_count = 0
         self.names: dict[str, list[int]] = {}
 
@@ -197,7 +196,7 @@ class _Translator:
     # Alternatives, groups and repetitions
 
     def _alternatives(self, options: _Options) -> str:
-        """Everything up to the end of the group, or of the pattern."""
+        """Translate up to the end of the group or pattern."""
         self._depth += 1
         if self._depth > MAX_NESTING:
             self._refuse(f"nested deeper than {MAX_NESTING} groups")
@@ -219,7 +218,7 @@ class _Translator:
                 pieces[-1] = self._translate_repetition(pieces[-1], *repeat)
             elif sign == "(":
                 group, switched = self._group(options)
-                if switched is not None:  # the rest of this group, alternatives included, as Onigmo reads it
+                if switched is not None:  # for the rest of this group with its alternatives, as in Onigmo
                     pieces.append(f"(?{group}:{self._alternatives(switched)})")
                     break
                 can_repeat = bool(group) or can_repeat
@@ -245,12 +244,12 @@ class _Translator:
         return True
 
     def _repeat(self) -> tuple[str, bool] | None:
-        """A repetition and whether it is one of counts; ``None`` where none stands here."""
+        """A repetition and whether it has counts; ``None`` if there is none here."""
         if self._peek() in ("*", "+", "?"):
             return self._take(), False
         counts = regex.match(r"\{(\d*)(,?)(\d*)\}", self._pattern, pos=self._at)
         if counts is None or not (counts[1] or counts[3]):
-            return None  # a brace that is none is text
+            return None  # any other brace is literal text
         low, high = int(counts[1] or 0), int(counts[3]) if counts[3] else None
         if max(low, high or 0) > _MAX_REPEAT:
             self._refuse(f"a repetition of more than {_MAX_REPEAT} times")
@@ -271,14 +270,14 @@ class _Translator:
             return f"(?:{atom}{sign}{kind})"
         if "," in sign and self._skip("?"):
             return f"(?:{atom}{sign}?)"
-        return f"(?:{atom}{sign})"  # {n}? is optional, {n,m}+ a repetition of it: both by the next sign
+        return f"(?:{atom}{sign})"  # {n}? makes it optional, {n,m}+ repeats it; the next character decides
 
     def _group(self, options: _Options) -> tuple[str, _Options | None]:
-        """A group; with options, only its flags: they hold for what follows."""
+        """A group, or only flags that apply to what follows."""
         self._take()
         if not self._skip("?"):
             has_names = self._groups.names if self._groups.total is not None else self.names
-            if has_names:  # beside named groups, others do not capture
+            if has_names:  # in a pattern with named groups, others do not capture
                 return self._translate_group("(?:", options), None
             self.group_count += 1
             return self._translate_group("(", options), None
@@ -300,7 +299,7 @@ class _Translator:
         return self._flags(options)
 
     def _identifier(self, name: str) -> str:
-        """A name that every reader takes: names may be written in any script."""
+        """An ASCII name for a group, whose name may be in any script."""
         known = self._groups.names or self.names
         return (
             f"n{list(known).index(name)}" if name in known else self._refuse(f"no group is called {name!r}")
@@ -346,7 +345,7 @@ class _Translator:
         if sign == ".":
             return "(?s:.)" if options.dot_all else "."
         if sign == "^":
-            return r"(?:^(?!\Z)|\A)"  # not behind the last line break
+            return r"(?:^(?!\Z)|\A)"  # not after the last line break
         if sign == "$":
             return "$"
         return _literal(sign)
@@ -372,13 +371,13 @@ class _Translator:
 
     def _boundary(self, sign: str, options: _Options) -> str:
         if options.classes != "a":
-            return rf"\{sign}"  # of words in any script, although \w is ASCII
+            return rf"\{sign}"  # word boundaries are Unicode, although \w is ASCII
         word = f"[{_ASCII['w']}]"
         sides = f"(?<={word})(?={word})|(?<!{word})(?!{word})"
         return f"(?:{sides})" if sign == "B" else f"(?:(?<={word})(?!{word})|(?<!{word})(?={word}))"
 
     def _back_reference(self) -> int | None:
-        """The group of a numbered reference; ``None`` where the digits are an octal code."""
+        """The group of a numbered reference; ``None`` if the digits are an octal code."""
         digits = regex.match(r"\d+", self._pattern, pos=self._at)
         assert digits is not None
         number, count = int(digits[0]), self._groups.total
@@ -481,7 +480,7 @@ class _Translator:
     # Sets
 
     def _set(self, options: _Options) -> str:
-        """A set behind its bracket, with its inner sets and intersections."""
+        """A set after its opening bracket, with inner sets and intersections."""
         self._depth += 1
         if self._depth > MAX_NESTING:
             self._refuse(f"nested deeper than {MAX_NESTING} groups")
@@ -516,7 +515,7 @@ class _Translator:
             self._refuse("a set is not closed")
         elif found := self._class_escape(options):
             if options.ignore_case and found.startswith("[^0-9A-Z"):
-                # Two characters that are s and k in another case must not make them no letters.
+                # ſ and K (Kelvin) fold to s and k, which must stay letters.
                 found = found.replace("a-z]", r"a-z\u017F\u212A]")
             items.append(found)
             self._refuse_range()
@@ -549,7 +548,7 @@ class _Translator:
         items.append(f"{_literal(chr(low))}-{_literal(chr(high))}")
 
     def _bracket(self, options: _Options) -> str | None:
-        """``[:alpha:]`` inside a set; ``None`` where that is no name in brackets."""
+        """``[:alpha:]`` inside a set; ``None`` if it is not a bracket class."""
         found = regex.match(r"\[:(\^?)(\w*):\]", self._pattern, pos=self._at)
         if found is None:
             return None

@@ -30,7 +30,7 @@ class ReportLine(NamedTuple):
 
 
 def test_line(outcome: Outcome) -> ReportLine:
-    """The test on one line: status, file, id, and how many assertions said what."""
+    """The test on one line: status, file, id, and counts of assertions."""
     result = outcome.result
     word = _WORDS[result.status]
     name = f"  {result.test_case_id}" if result.test_case_id else ""
@@ -52,7 +52,7 @@ def _tally(outcome: Outcome) -> str:
 
 
 def evidence(outcome: Outcome) -> Iterator[ReportLine]:
-    """All there is to know about a test that failed, could not be run, or warns; nothing for others."""
+    """The details of a test that failed, could not be run, or has warnings; no lines for others."""
     result = outcome.result
     failed = [found for found in result.assertions if found.status == "fail"]
     if not failed and not result.warnings and result.status != "error":
@@ -72,7 +72,7 @@ def evidence(outcome: Outcome) -> Iterator[ReportLine]:
 
 
 def place(outcome: Outcome) -> str:
-    """Where the culprit of an error stands, as editors take it."""
+    """The place of an error as ``file:line``, which editors understand."""
     error = outcome.result.error
     assert error
     parts = [error.file or outcome.result.test_file]
@@ -97,7 +97,7 @@ def _failure(found: AssertionResult, outcome: Outcome) -> Iterator[ReportLine]:
 
 
 def last_line(summary: SuiteSummary) -> ReportLine:
-    """The whole suite on one line, in the colour of the worst."""
+    """The suite on one line, in the colour of its worst result."""
     counts = {"passed": summary.passed, "failed": summary.failed, "could not be run": summary.errors}
     listed = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
     text = f"{count_of(summary.total, 'test')}: {listed} in {summary.duration_ms / 1000:.2f} s"
@@ -115,7 +115,7 @@ def all_evidence(outcomes: Iterable[Outcome]) -> Iterator[ReportLine]:
 
 
 def json_report(summary: SuiteSummary, results: Iterable[TestResult]) -> bytes:
-    """A suite summary with one member more, ``results``: readers of summaries take it too."""
+    """A suite summary with the additional member ``results``, so that readers of summaries accept it."""
     value = SUMMARY_CODEC.to_json(summary)
     value["results"] = [RESULT_CODEC.to_json(result) for result in results]
     return msgspec.json.format(canonical.encode(value), indent=2) + b"\n"
@@ -135,7 +135,7 @@ def junit_report(summary: SuiteSummary, outcomes: Sequence[Outcome]) -> bytes:
         "time": _seconds(summary.duration_ms),
     }
     root = ET.Element("testsuites", counts)
-    own = {"skipped": "0", "timestamp": summary.started_at}  # the common schema has them here alone
+    own = {"skipped": "0", "timestamp": summary.started_at}  # only here in the common schema
     suite = ET.SubElement(root, "testsuite", counts | own)
     for outcome in outcomes:
         _add(suite, outcome)

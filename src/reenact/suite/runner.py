@@ -1,6 +1,6 @@
-"""Finding tests, running one or many in processes side by side, in the order given, and saving results.
+"""Finding tests, running them in one or several processes, and saving results.
 
-Of a test that cannot be run, everything that is wrong with its files is told, not only what was found first.
+For a test that cannot be run, all problems of its files are listed.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ TEST_FILE_NAME: Final = "test.yaml"
 
 
 def find_tests(paths: Iterable[Path]) -> list[Path]:
-    """Each file as it is, and every ``test.yaml`` below each directory in path order; each once.
+    """Return the files in *paths* and every ``test.yaml`` in its directories, each once, in path order.
 
-    Hidden directories are passed over.
+    Hidden directories are skipped.
     """
     found: dict[Path, None] = {}
     for path in paths:
@@ -80,11 +80,11 @@ def _below(directory: Path) -> Iterator[Path]:
 
 
 Snapshot: TypeAlias = dict[str, tuple[int, int]]
-"""Time of change and size, by path."""
+"""Modification time and size, by path."""
 
 
 def snapshot(paths: Iterable[Path]) -> Snapshot:
-    """All files in and below *paths*, hidden ones left out."""
+    """All files in *paths*, except those in hidden folders."""
     found: Snapshot = {}
     for path in paths:
         if path.is_file():
@@ -100,12 +100,12 @@ def _note(found: Snapshot, file: str) -> None:
     try:
         state = os.stat(file)
     except FileNotFoundError:
-        return  # gone since it was listed
+        return  # deleted since it was listed
     found[file] = (state.st_mtime_ns, state.st_size)
 
 
 DEFAULT_DIRECTORY: Final = Path("test-results")
-"""For tests that ask to save their trace when the user named no directory."""
+"""For tests that save their trace, if the user names no directory."""
 HIDDEN: Final = "[redacted]"
 
 _UNSAFE: Final = re.compile(r"[^\w.-]+")
@@ -114,9 +114,9 @@ _MIN_PART_CHARACTERS: Final = 4
 
 
 def save(result: TestResult, trace: dict[str, JsonValue] | None, directory: Path, index: int) -> TestResult:
-    """Write ``result.json`` and ``trace.json``; the result with their paths among its artifacts.
+    """Write ``result.json`` and ``trace.json``; return the result with their paths as artifacts.
 
-    *trace* is plain JSON: with a field hidden it may no longer be a trace to the letter.
+    *trace* is plain JSON, because a trace with hidden fields may not be a valid trace.
     """
     name = _UNSAFE.sub("_", result.test_case_id or "test")[:_MAX_NAME_CHARACTERS]
     home = directory / f"{index:04d}-{name}"
@@ -158,7 +158,7 @@ def _texts(value: JsonValue) -> Iterable[str]:
 
 
 def hide_in_result(result: TestResult, hidden: list[str]) -> TestResult:
-    """*result* with the *hidden* texts out of what its assertions say."""
+    """*result* with the *hidden* texts removed from its messages."""
     assertions = [
         msgspec.structs.replace(
             found,
@@ -172,7 +172,7 @@ def hide_in_result(result: TestResult, hidden: list[str]) -> TestResult:
 
 
 def hide_values(value: object, hidden: list[str]) -> Any:
-    """*value* with the *hidden* texts replaced wherever they are; very short ones where they stand alone."""
+    """*value* with the *hidden* texts replaced; very short ones only as a whole text."""
     if isinstance(value, str):
         for text in hidden:
             if value == text:
@@ -188,50 +188,50 @@ def hide_values(value: object, hidden: list[str]) -> Any:
 
 
 EVIDENCE_CHARACTERS: Final = 400
-"""How much of an event, of parameters and of an observation is shown to people."""
+"""Printed length of an event, of parameters and of an observation."""
 
 
 class Plan(NamedTuple):
-    """What all tests of one run share; it travels to other processes."""
+    """The settings that all tests of one run share; it is pickled for other processes."""
 
     test_run_id: str
     settings: Settings = Settings()
     name: str | None = None
-    """Only tests whose id, title or path contains it."""
+    """Run only tests whose id, title or path contains it."""
     tags: tuple[str, ...] = ()
-    """Only tests with one of them."""
+    """Run only tests with one of them."""
     strict: bool = False
-    """Whether a key or a parameter that nobody knows keeps a test from being run."""
+    """Whether an unknown key or parameter is an error."""
     output_directory: Path | None = None
-    """Where result files go; ``None`` writes none but the traces that tests ask for."""
+    """Where result files go; with ``None`` only the traces that tests ask for are written."""
     replay: ReplayForTest | None = None
-    """Runs the commands that tests name; without it such a test cannot be run."""
+    """Runs the commands of tests; without it, a test with a command cannot be run."""
     run_in_files: RunInFiles | None = None
-    """Runs the commands of assertions; without it these fail."""
+    """Runs the commands of assertions; without it, such assertions fail."""
 
 
 class Outcome(NamedTuple):
-    """A result, and what a report for people adds to it."""
+    """A result, with more facts for a report for people."""
 
     result: TestResult
     title: str
     lines: dict[str, int]
-    """Where in the test file each assertion stands, by id; empty for a test that passed without a warning."""
+    """The line of each assertion in the test file, by id; empty if the test passed without a warning."""
     events: dict[str, str]
-    """What failed assertions looked at, by event id, one line each."""
+    """The events that failed assertions refer to, by id, one line each."""
 
 
 PROBLEMS: Final = "problems"
-"""The member of an error that lists all problems of a file, where it has more than one."""
+"""The member of an error with all problems of a file, if there are several."""
 
 
 _CHUNK: Final = 64
 _MANY_TESTS: Final = 200
-"""From here on all cores are worth their start."""
+"""From this number of tests on, several processes are faster."""
 
 
 class SuiteReport(msgspec.Struct, frozen=True):
-    """What `test` found."""
+    """The results of :func:`reenact.test`."""
 
     summary: SuiteSummary
     outcomes: list[Outcome]
@@ -259,7 +259,7 @@ def run_suite(
     """Run the assertions of every test file in *paths* over the recorded runs that they name.
 
     Commands that tests name are run by *replay*, those of assertions by *run_in_files*; both are functions of
-    a module, because they travel to other processes. The rest is as in :func:`reenact.rerun.test`.
+    a module, because they are pickled for other processes. The rest is as in :func:`reenact.rerun.test`.
     """
     settings = project_settings(allow_code=allow_code)
     output_directory = None if out is None else Path(out)
@@ -295,7 +295,7 @@ def run_suite(
 
 
 def project_settings(*, allow_code: bool) -> Settings:
-    """What the project says about its tests; where that names code, only if it may be run."""
+    """The settings of the project; :class:`UsageError` if they name code that may not be run."""
     settings = find_settings(Path.cwd())
     if settings.assertions and not allow_code:
         raise UsageError(
@@ -309,7 +309,7 @@ def run_tests(
     files: Sequence[Path], plan: Plan, *, jobs: int = 1, on: str | None = None
 ) -> Iterator[Outcome]:
     """The outcomes in the order of *files*, each as soon as those before it are done."""
-    kinds_for(plan.settings)  # what is wrong with the settings is said before the first test
+    kinds_for(plan.settings)  # reports wrong settings before the first test
     numbered = list(enumerate(files, 1))
     if on is None and (jobs <= 1 or len(files) < 2):
         for index, file in numbered:
@@ -336,7 +336,7 @@ def _run_if_chosen(index: int, file: Path, plan: Plan) -> Iterator[Outcome]:
 
 
 def kinds_for(settings: Settings) -> dict[str, Judge]:
-    """All assertion types under *settings*; loaded once in a process, and again when a file has changed."""
+    """All assertion types under *settings*; loaded once per process, and again if a file changes."""
     return _kinds(tuple((name, _changed_at_ns(name)) for name in settings.assertions))
 
 
@@ -351,9 +351,9 @@ def _changed_at_ns(name: str) -> int:
 
 
 def run_test(file: Path, plan: Plan, *, index: int = 1) -> Outcome | None:
-    """The outcome of one test; ``None`` when the plan does not choose it.
+    """The outcome of one test; ``None`` if the plan does not select it.
 
-    A file that cannot be read is never left out: nobody knows what it would have been.
+    A file that cannot be read is always selected, because its id and tags are unknown.
     """
     started_at = datetime.now(UTC)
     case: TestCase | None = None
@@ -374,7 +374,7 @@ def run_test(file: Path, plan: Plan, *, index: int = 1) -> Outcome | None:
         return _save_outcome(outcome, case, trace, index, plan)
     except (ReenactError, OSError) as error:
         found = _error_of(error, file, data, case)
-    except Exception as error:  # a defect of ours must not keep the other tests from running
+    except Exception as error:  # a bug of ours must not stop the other tests
         found = TestError(message=f"internal error: {type(error).__name__}: {error}", file=str(file))
     outcome = _failed_outcome(case, file, found, started_at, plan)
     if plan.output_directory is None:
@@ -391,7 +391,7 @@ def _is_chosen(case: TestCase, file: Path, plan: Plan) -> bool:
 def judge_capture(
     file: Path, reader: CaptureReader, *, allow_code: bool = False
 ) -> Literal["passed", "failed"]:
-    """What the assertions of the test *file* say of a run, whichever run the file itself names."""
+    """Judge a given run by the assertions of the test *file*, whichever run the file names."""
     plan = Plan("export", project_settings(allow_code=allow_code))
     case = read_with_warnings(file.read_bytes(), str(file)).case
     trace = trace_of_run(read_capture(reader), case=case, trace_id=case.id, test_run_id=plan.test_run_id)
@@ -430,7 +430,7 @@ def _result(
 
 
 def _with_warnings(result: TestResult, read: CaseRead, data: bytes, plan: Plan) -> TestResult:
-    """*result* with what nobody knows in the test file, each with its line."""
+    """*result* with warnings about unknown keys in the test file, each with its line."""
     found = [(problem.json_path, problem.message) for problem in read.warnings]
     found += [
         (f"$.assertions[{index}].params{name.path}", name.message)
@@ -464,7 +464,7 @@ def _events_behind(judged: list[AssertionResult], trace: Trace) -> dict[str, str
 
 
 def _save_outcome(outcome: Outcome, case: TestCase, trace: Trace, index: int, plan: Plan) -> Outcome:
-    """The outcome with its files written, and hidden what its author hides."""
+    """Write the files of the outcome, without the values that the test hides."""
     reporting = case.reporting or Reporting()
     wants_trace = reporting.save_trace is True
     directory = plan.output_directory or (DEFAULT_DIRECTORY if wants_trace else None)
@@ -505,7 +505,7 @@ def _milliseconds(start: datetime, end: datetime) -> float:
 
 
 def _error_of(error: ReenactError | OSError, file: Path, data: bytes, case: TestCase | None) -> TestError:
-    """Why the test in *file* could not be run; *data* is the file's text, *case* what could be read of it."""
+    """Why the test in *file* could not be run; *data* is its text, *case* the parsed test if any."""
     if isinstance(error, OSError):
         return TestError(message=error.strerror or str(error), file=str(error.filename or file))
     if not isinstance(error, FormatError):
@@ -523,7 +523,7 @@ def _error_of(error: ReenactError | OSError, file: Path, data: bytes, case: Test
 
 
 def _problems_of_test(file: Path) -> list[str]:
-    """One line per problem, from top to bottom; none where the file cannot even be taken apart."""
+    """One line per problem, from top to bottom; none if the file cannot be parsed."""
     try:
         return _describe_errors(check_test_case(read_yaml(file.read_bytes(), str(file))), file)
     except (FormatError, OSError):
@@ -531,7 +531,7 @@ def _problems_of_test(file: Path) -> list[str]:
 
 
 def _problems_of_source(case: TestCase, file: Path) -> list[str]:
-    """The same for the bundle of a test; other sources stop at their first problem."""
+    """The same for the bundle of a test; for other sources only the first problem is known."""
     if case.adapter_input.replay_file is ABSENT:
         return []
     bundle = file.parent / case.adapter_input.replay_file

@@ -1,4 +1,4 @@
-"""The assertion that no secret leaves with the output."""
+"""The assertion that the output contains no secret."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from reenact.suite.verdict import Verdict, verdict
 
 _SHOWN_CHARACTERS: Final = 4
 
-_TOLD: Final = {"private-key": "a private key", "aws-key-id": "an AWS credential"}
-"""What is said of a secret with a shape; of all others, whether it is a key or a token."""
+_NAMES: Final = {"private-key": "a private key", "aws-key-id": "an AWS credential"}
+"""How the kinds of secrets are called in messages."""
 
 
 def _describe_kind(kind: str) -> str:
-    return _TOLD.get(kind) or ("an API key" if kind.endswith("-key") else "an access token")
+    return _NAMES.get(kind) or ("an API key" if kind.endswith("-key") else "an access token")
 
 
 _PHRASES: Final = {
@@ -33,7 +33,7 @@ _PHRASES: Final = {
     ),
     "a password in an address": r"\b[a-z][a-z0-9+.-]{0,20}://[^\s/:@]+:[^\s/@]{3,}@",
 }
-"""Secrets that their surroundings show. Recording hides more of these: there a false alarm fails no test."""
+"""Secrets that are recognized by their context. Recording hides more: there a false alarm is harmless."""
 
 _SHAPED: Final = [(_describe_kind(rule.kind), Shapes([rule])) for rule in SHAPES]
 _PHRASED: Final = [(kind, re.compile(phrase)) for kind, phrase in _PHRASES.items()]
@@ -41,22 +41,22 @@ _PHRASED: Final = [(kind, re.compile(phrase)) for kind, phrase in _PHRASES.items
 
 class NoSecret(Params, frozen=True, kw_only=True):
     patterns: tuple[str, ...] = ()
-    """Shapes of the author's own, as regular expressions."""
+    """Additional regular expressions."""
     values: tuple[str, ...] = ()
     """Texts that must not appear, such as a canary."""
     scope: Literal["output", "everything"] = "output"
-    """``everything`` also looks into the arguments, results and errors of the run."""
+    """``everything`` includes the arguments, results and errors of the run."""
 
 
 class _Finding(NamedTuple):
     kind: str
     hint: str
-    """What was found, most of it hidden."""
+    """The secret, mostly masked."""
     event: TraceEvent | None
 
 
 def no_secret_in_output(trace: Trace, params: NoSecret) -> Verdict:
-    """Nothing that has the shape of a secret is in the output; what is found is never quoted in full."""
+    """The output contains nothing that looks like a secret; messages show it masked."""
     searcher = Searcher()
     found = [*_findings(trace.final_output.content, None, params, searcher)]
     if params.scope == "everything":
@@ -84,7 +84,7 @@ def _findings(
 
 
 def _secrets_in(text: str) -> Iterator[tuple[str, str]]:
-    """The first secret of each shape and phrase, in time linear in the text."""
+    """The first secret of each pattern and phrase, in linear time."""
     for kind, shapes in _SHAPED:
         for start, end in islice(shapes.find(text), 1):
             yield kind, text[start:end]

@@ -1,4 +1,4 @@
-"""Assertions on the whole run: its tools in sequence, its steps, who started it, whether it came again."""
+"""Assertions on the whole run: sequence of tools, number of steps, scheduling, divergences."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from reenact.trace.replayed import REPLAYED
 
 
 class SequenceStep(Params, frozen=True, kw_only=True):
-    """One expected call; without *args* any arguments do."""
+    """One expected call; without *args* any arguments match."""
 
     tool: str
     args: Any = msgspec.UNSET
@@ -34,7 +34,7 @@ class ToolSequence(Params, frozen=True, kw_only=True):
 
 
 def tool_sequence(trace: Trace, params: ToolSequence) -> Verdict:
-    """The calls are the expected ones: in order, in any order, none beyond them, or at least them."""
+    """The calls are the expected ones, as *mode* says: in order, in any order, a subset or a superset."""
     steps = [step if isinstance(step, SequenceStep) else SequenceStep(tool=step) for step in params.steps]
     found = calls(trace)
     taken = (_in_order if params.mode == "strict" else _assign_calls)(found, steps, params)
@@ -77,19 +77,19 @@ def _fits(event: TraceEvent, step: SequenceStep, params: ToolSequence) -> bool:
 
 
 def _in_order(found: list[TraceEvent], steps: list[SequenceStep], params: ToolSequence) -> dict[int, int]:
-    """Calls to steps, place by place, up to the first that differs."""
+    """Pair calls and steps by position, up to the first difference."""
     pairs = zip(found, steps, strict=False)
     good = takewhile(lambda pair: _fits(*pair, params), pairs)
     return {place: place for place, _ in enumerate(good)}
 
 
 def _assign_calls(found: list[TraceEvent], steps: list[SequenceStep], params: ToolSequence) -> dict[int, int]:
-    """As many calls to steps as fit, each once: Kuhn's augmenting paths."""
+    """Pair as many calls and steps as possible, each once (Kuhn's augmenting paths)."""
     owner: dict[int, int] = {}
     fitting = [[place for place, step in enumerate(steps) if _fits(event, step, params)] for event in found]
 
     def assign(call: int, seen: set[int]) -> bool:
-        # A free step first: chains of exchanges are long, and seldom needed.
+        # Try a free step first: augmenting paths are long and seldom needed.
         for step in sorted(fitting[call], key=lambda step: step in owner):
             if step not in seen:
                 seen.add(step)
@@ -112,7 +112,7 @@ class StepCount(Params, frozen=True, kw_only=True):
 
 
 def step_count(trace: Trace, params: StepCount) -> Verdict:
-    """The run took a number of steps within bounds; a step is a tool call unless said otherwise."""
+    """The number of steps is within bounds; by default a step is a tool call."""
     types = [params.event_type] if isinstance(params.event_type, str) else params.event_type
     found = [
         event
@@ -127,7 +127,7 @@ def step_count(trace: Trace, params: StepCount) -> Verdict:
 
 
 def within(number: int, exact: int | None, at_least: int | None, at_most: int | None) -> bool:
-    """Whether *number* keeps the bounds; :class:`UsageError` where there are none."""
+    """Whether *number* is within the bounds; :class:`UsageError` without bounds."""
     if exact is None and at_least is None and at_most is None:
         raise UsageError("params: give exact, min or max")
     return (
@@ -148,7 +148,7 @@ class OutboundCount(Params, frozen=True, kw_only=True):
     exact: Count | msgspec.UnsetType | None = msgspec.UNSET
     min: Count | msgspec.UnsetType | None = msgspec.UNSET
     max: Count | msgspec.UnsetType | None = msgspec.UNSET
-    """Null is zero, here as in the other two."""
+    """Null means 0, as in the other two."""
 
 
 def scheduler_outbound_count(trace: Trace, params: OutboundCount) -> Verdict:
@@ -168,12 +168,12 @@ def scheduler_outbound_count(trace: Trace, params: OutboundCount) -> Verdict:
 
 class TaskRuns(Params, frozen=True, kw_only=True):
     task_id: str | None = None
-    """Any task, or none, when absent."""
+    """If absent, any task, also none."""
     trigger_must_equal: str = "scheduler"
 
 
 def scheduler_task_runs(trace: Trace, params: TaskRuns) -> Verdict:
-    """The run was started as it should be, for this task, and did something for it."""
+    """The run has the expected trigger and task; a scheduled task has at least one event."""
     scenario = trace.scenario
     in_context = (scenario.scheduler_context or {}).get("task_id")
     task_id = scenario.task_id if scenario.task_id is not None else in_context

@@ -1,9 +1,9 @@
-"""The ``[test]`` table of ``reenact.toml``: assertions of the project's own, defaults, prices of models.
+"""The ``[test]`` table of ``reenact.toml``: the project's assertions, defaults, model prices.
 
 [test]
 assertions = ["checks/orders.py"]        # relative to this file
 
-[test.defaults.cost_budget.prices]       # where a test.yaml does not say
+[test.defaults.cost_budget.prices]       # if a test.yaml does not give them
 "gpt-5*" = { input = 1.25, output = 10 }
 """
 
@@ -21,22 +21,22 @@ from reenact.suite.params import Params, read_params
 
 
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What the project says about its tests."""
+    """The project's settings for tests."""
 
     assertions: tuple[str, ...] = ()
-    """Python files; absolute once they are read."""
+    """Python files; absolute paths after reading."""
     defaults: dict[str, dict[str, Any]] = msgspec.field(default_factory=dict)
     """Parameters by assertion type."""
 
 
 def find_settings(start: Path) -> Settings:
-    """The settings of the nearest ``reenact.toml`` in *start* or above it; the defaults without one."""
+    """The settings of the nearest ``reenact.toml`` in *start* or above it, else the defaults."""
     file = find_project_file(start)
     return read_settings(file) if file is not None else Settings()
 
 
 def read_settings(file: Path) -> Settings:
-    """The settings in *file*; its other tables are not looked at."""
+    """The settings in *file*; other tables are ignored."""
     table = read_project(file).get("test", {})
     try:
         settings = msgspec.convert(table, Settings)
@@ -52,22 +52,22 @@ _MILLION: Final = 1_000_000
 
 
 class Price(Params, frozen=True, kw_only=True):
-    """For a million tokens, in a currency of the author's choice."""
+    """Per million tokens, in any currency."""
 
     input: Amount
     output: Amount
     cached_input: Amount | None = None
-    """Of input tokens that were read from a cache; as other input when absent."""
+    """For input tokens from a cache; if absent, the price of other input."""
 
     def cost(self, *, input_tokens: int, output_tokens: int, cached_tokens: int = 0) -> float:
-        """What a call with so many tokens cost; *cached_tokens* are some of the input."""
+        """The cost of a call; *cached_tokens* are part of the input."""
         cached_price = self.input if self.cached_input is None else self.cached_input
         fresh = max(0, input_tokens - cached_tokens)
         return (fresh * self.input + cached_tokens * cached_price + output_tokens * self.output) / _MILLION
 
 
 def find_price(model: str, prices: Mapping[str, Price]) -> Price | None:
-    """The price of *model*; a name that ends in ``*`` is for all models that start so, the longest wins."""
+    """The price of *model*; a name that ends in ``*`` is a prefix, and the longest match wins."""
     if model in prices:
         return prices[model]
     patterns = [name for name in prices if name.endswith("*") and model.startswith(name[:-1])]
@@ -75,7 +75,7 @@ def find_price(model: str, prices: Mapping[str, Price]) -> Price | None:
 
 
 def project_prices(start: Path) -> dict[str, Price]:
-    """The table that the nearest ``reenact.toml`` gives assertions as their default; empty without one."""
+    """The default prices in the nearest ``reenact.toml``; empty without one."""
     given = find_settings(start).defaults.get("cost_budget", {}).get("prices", {})
     if not given:
         return {}

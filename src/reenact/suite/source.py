@@ -1,7 +1,6 @@
-"""Where a test's run comes from: a bundle, a capture, a replay log, or the agent executed again, offline.
+"""Reading the run of a test: from a bundle, a capture, a replay log, or a replay of the agent.
 
-This side of the house never runs an agent: whoever stands above both sides gives it a function that does, and
-it reads the receipt.
+The reading side never runs an agent: the caller passes a function that does, and gives back its receipt.
 """
 
 from __future__ import annotations
@@ -28,13 +27,13 @@ from reenact.trace.sources.capture import read_capture
 from reenact.trace.sources.replay_log import read_log
 
 ReplayForTest: TypeAlias = Callable[[Path, str | list[str], Path], ReplayReceipt]
-"""Replays a command from a capture, in a folder; its receipt."""
+"""Replays a command from a capture in a folder, and returns the receipt."""
 
 
 def read_trace_of(
     case: TestCase, test_file: Path, *, test_run_id: str, started_at: datetime, replay: ReplayForTest | None
 ) -> Trace:
-    """The trace that *case* is about; its artifacts name the files it was made from.
+    """Read the trace for *case*; its artifacts name the source files.
 
     Without *replay* a test that names a command cannot be run.
     """

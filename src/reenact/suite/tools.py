@@ -1,4 +1,4 @@
-"""Assertions on which tools were called, how often, in what order and with what."""
+"""Assertions on which tools were called, how often, in what order and with which arguments."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class MaxToolCalls(Params, frozen=True, kw_only=True):
     tool: str | None = None
     max: Count | msgspec.UnsetType | None = msgspec.UNSET
     max_total: Count | msgspec.UnsetType | None = msgspec.UNSET
-    """Null is none at all, here as in *max*."""
+    """Null means 0, as in *max*."""
 
 
 def max_tool_calls(trace: Trace, params: MaxToolCalls) -> Verdict:
@@ -106,7 +106,7 @@ class StopAfterSuccess(Params, frozen=True, kw_only=True):
 
 
 def stop_after_success(trace: Trace, params: StopAfterSuccess) -> Verdict:
-    """Once the goal was reached, the agent did not go on with what is forbidden then."""
+    """After the goal was reached, the agent made no forbidden call."""
     success = first(select(trace, params.success_event))
     if success is None:
         message = f"expected {params.success_event}, after which to stop; found none"
@@ -125,10 +125,10 @@ def stop_after_success(trace: Trace, params: StopAfterSuccess) -> Verdict:
 
 
 class ArgsMatch(Params, frozen=True, kw_only=True):
-    """What one call has to satisfy."""
+    """Conditions for one call."""
 
     required_keys: tuple[str, ...] = ()
-    """Names as they are; one that begins with ``$`` is a path."""
+    """Member names; a name that begins with ``$`` is a path."""
     args_contains: dict[str, Any] = msgspec.field(default_factory=dict)
     regex: dict[str, str] = msgspec.field(default_factory=dict)
 
@@ -139,7 +139,7 @@ class ToolArgsMatch(Params, frozen=True, kw_only=True):
 
 
 def tool_args_match(trace: Trace, params: ToolArgsMatch) -> Verdict:
-    """One single call of the tool satisfies every condition."""
+    """One call of the tool satisfies all conditions."""
     searcher = Searcher()
     return _any_call(trace, params.tool, lambda args: _find_mismatches(args, params.match, searcher))
 
@@ -157,7 +157,7 @@ def _find_mismatches(args: Any, match: ArgsMatch, searcher: Searcher) -> Iterato
 
 
 def _values(args: Any, path: str) -> list[JsonValue]:
-    """What a path that may be dotted leads to, but for null, and for false that is not a member itself."""
+    """The values at a path, without nulls, and without ``false`` unless the path is a plain name."""
     if isinstance(args, dict) and path in args:
         return [] if args[path] is None else [args[path]]
     return [value for value in values_at(args, path) if value is not None and value is not False]
@@ -217,7 +217,7 @@ def _problems(args: Any, params: ToolArgs, searcher: Searcher) -> Iterator[str]:
 
 
 def _any_call(trace: Trace, tool: str, problems: Any) -> Verdict:
-    """Passes with the first call that has no problem."""
+    """Pass if one call has no problem."""
     found = calls(trace, tool)
     judged = [(event, [*problems(event.data.get("args"))]) for event in found]
     good = next((event for event, wrong in judged if not wrong), None)

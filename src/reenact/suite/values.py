@@ -1,7 +1,7 @@
 """Looking into texts (bullets, sentences, word stems) and JSON values (paths, schemas, matchers).
 
-A matcher is ``{contains: news}``, ``{min: 1, max: 10}``, or simply the value itself. Schemas are judged
-offline and bounded: none is fetched, and patterns run in a linear engine.
+A matcher is ``{contains: news}``, ``{min: 1, max: 10}``, or the value itself. Schemas are checked offline:
+none is fetched, and their patterns run in a linear engine.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ STOP_WORDS: Final = frozenset(_STOP_WORDS.split())
 
 
 def bullets(text: str) -> list[str]:
-    """The texts of the lines that start with ``-`` or ``*`` and white space, without the sign."""
+    """The texts of the lines that start with ``-`` or ``*`` and white space, without the mark."""
     return [found for line in text.split("\n") if (found := _bullet(line)) is not None]
 
 
@@ -49,10 +49,9 @@ def paragraphs(text: str) -> list[str]:
 
 
 def content_units(text: str) -> list[str]:
-    """What makes a claim each: every bullet, and every paragraph, or part of one, beside bullets.
+    """Split a text into claims: each bullet, and each paragraph, or part of one, outside of bullets.
 
-    An indented line goes on with its bullet. A line that ends in a colon right above a bullet only
-    announces it.
+    An indented line continues its bullet. A line that ends in a colon above a bullet is not a claim.
     """
     return [unit for block in paragraphs(text) for unit in _units_of(block)]
 
@@ -75,12 +74,12 @@ def _units_of(block: str) -> list[str]:
 
 
 def sentence_count(text: str) -> int:
-    """How many sentences end in *text*; at least 1."""
+    """The number of sentences in *text*; at least 1."""
     return max(1, len(_SENTENCE_END.findall(text)))
 
 
 def urls(text: str) -> list[str]:
-    """The web addresses in *text* as written, each once: up to white space, or to what encloses them."""
+    """The URLs in *text*, each once, up to white space or a closing bracket or quote."""
     return list(
         dict.fromkeys(
             _cut_at_closing(text[found.start() - 1 : found.start()], found[0])
@@ -112,9 +111,9 @@ _STEP: Final = re.compile(r"\[(?P<index>\d+|\*)\]|\.?(?P<key>[^.\[\]]+)")
 
 
 def values_at(value: JsonValue, path: str) -> list[JsonValue]:
-    """The values at a path such as ``filters.tags[0]`` or ``$.items[*].id``; none where nothing is.
+    """The values at a path such as ``filters.tags[0]`` or ``$.items[*].id``; none if it does not exist.
 
-    A key that has the whole path for its name goes first.
+    A key that equals the whole path takes precedence.
     """
     if isinstance(value, dict) and path in value:
         return [value[path]]
@@ -125,7 +124,7 @@ def values_at(value: JsonValue, path: str) -> list[JsonValue]:
 
 
 def has_key(value: JsonValue, key: str) -> bool:
-    """Whether an object has the member *key*; a key that begins with ``$`` is a path to something."""
+    """Whether an object has the member *key*; a key that begins with ``$`` is a path."""
     if key.startswith("$") and not (isinstance(value, dict) and key in value):
         return any(found is not False for found in values_at(value, key))
     return isinstance(value, dict) and key in value
@@ -154,7 +153,7 @@ def same(a: object, b: object) -> bool:
 
 
 def includes(value: JsonValue, part: JsonValue) -> bool:
-    """Whether *part* is in *value*: objects may have more members; all else must be equal."""
+    """Whether *value* includes *part*: objects may have more members; everything else must be equal."""
     if isinstance(value, dict) and isinstance(part, dict):
         return all(key in value and includes(value[key], child) for key, child in part.items())
     if isinstance(value, list) and isinstance(part, list):
@@ -169,8 +168,8 @@ _SHOWN_CHARACTERS: Final = 200
 
 
 def schema_problems(value: object, schema: Any) -> list[str]:
-    """Where *value* breaks *schema*, each with its path; :class:`UsageError` for a schema that is none."""
-    import jsonschema_rs  # few tests need it
+    """Where *value* violates *schema*, with paths; :class:`UsageError` for an invalid schema."""
+    import jsonschema_rs  # slow to import, and few tests need it
 
     try:
         validator = jsonschema_rs.validator_for(
@@ -201,12 +200,12 @@ TypeName: TypeAlias = Literal["string", "number", "integer", "boolean", "array",
 
 
 class Matcher(Params, frozen=True, kw_only=True):
-    """All conditions that are given must hold."""
+    """Conditions that must all hold."""
 
     equals: Any = msgspec.UNSET
     one_of: list[Any] | None = None
     contains: Any = msgspec.UNSET
-    """Part of a text, ignoring case, or an item of an array."""
+    """A part of a text, ignoring case, or an item of an array."""
     regex: str | None = None
     type: TypeName | None = None
     min: int | float | None = None
@@ -226,7 +225,7 @@ _TYPES: Final[dict[TypeName, tuple[type, ...]]] = {
 
 
 def matcher_problem(values: list[JsonValue], given: JsonValue, path: str, searcher: Searcher) -> str | None:
-    """Why none of *values* satisfies the matcher *given* at *path*; ``None`` when one does."""
+    """Why none of *values* satisfies the matcher *given* at *path*; ``None`` if one does."""
     matcher = read_params(Matcher, given if isinstance(given, dict) else {"equals": given}, path, strict=True)
     if matcher.exists is False:
         return f"should not be there, is {shorten(values[0])}" if values else None

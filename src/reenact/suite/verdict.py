@@ -1,4 +1,4 @@
-"""What an assertion found, and the words it says it in."""
+"""The result of an assertion, and the texts for its message."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     message: str
     """What was expected, what was found and where; one line."""
     observed: Any = None
-    """Plain JSON: the figures and texts that decided."""
+    """The deciding figures and texts, as plain JSON."""
     event_refs: tuple[str, ...] = ()
-    """Ids of the events that were looked at, in the order in which they matter."""
+    """Ids of the relevant events, the most important first."""
 
 
 def verdict(
@@ -40,18 +40,18 @@ def count_of(number: int, noun: str) -> str:
 
 
 def at(events: Iterable[TraceEvent]) -> str:
-    """Where *events* are, as the end of a sentence; nothing when there are none."""
+    """The places of *events*, as the end of a sentence; empty without events."""
     names = [event.event_id for event in events]
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
     return f" at {', '.join(names[:_NAMED])}{more}" if names else ""
 
 
 def quote(text: str) -> str:
-    """*text* in quotes on one line, cut where it is long."""
+    """*text* in quotes on one line, cut if it is long."""
     return repr(text if len(text) <= _SHOWN_CHARACTERS else text[:_SHOWN_CHARACTERS] + "…")
 
 
 def shorten(value: JsonValue, characters: int = _SHOWN_CHARACTERS) -> str:
-    """A JSON value on one line, cut where it is longer than *characters*."""
+    """A JSON value on one line, cut after *characters*."""
     text = msgspec.json.encode(value, order="sorted").decode()
     return text if len(text) <= characters else text[:characters] + "…"

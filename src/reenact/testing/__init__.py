@@ -1,4 +1,4 @@
-"""For users' tests: a provider that really listens, files to assert on, an identity for equal captures."""
+"""For users' tests: a scripted provider, assertions on files, and an identity for equal captures."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FIXED = Identity(
     started_at_ms=1_767_225_600_000,
     surroundings={"argv": ["agent"], "cwd": "/", "python": "3", "utcOffsetS": 0},
 )
-"""Ids, times and salt that are always the same: equal runs are recorded to equal bytes, on any machine."""
+"""Fixed ids, times and salt: equal runs give equal captures, byte for byte, on any machine."""
 
 __all__ = [
     "FIXED",

@@ -1,4 +1,4 @@
-"""From a turn to the bytes and pauses that a client gets; pure."""
+"""Converting a turn to the bytes and pauses that a client gets, without I/O."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ _FRAMING: Final = ("content-length", "transfer-encoding")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What goes over the wire, and when."""
+    """The bytes of an answer and their times."""
 
     status: int | None = 200
-    """``None``: nothing is sent, the connection is closed."""
+    """``None`` to close the connection without an answer."""
     headers: Mapping[str, str] = field(default_factory=dict)
     chunks: tuple[bytes, ...] = ()
     delay_ms: float = 0
     chunk_delay_ms: float = 0
     ends: bool = True
-    """``False``: the connection is closed behind the last chunk, whatever the headers announced."""
+    """``False`` to close the connection after the last chunk, whatever the headers say."""
 
     @property
     def chunked(self) -> bool:
@@ -40,7 +40,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Voice:
-    """How one provider answers one request: its shapes, its headers, its ids."""
+    """The formats, headers and ids of one provider for one request."""
 
     service: Service
     request: Request
@@ -50,7 +50,7 @@ class Voice:
     """Whether to compress when the client accepts it."""
 
     def json(self, body: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Answer:
-        """A complete JSON answer; ``str`` and ``bytes`` go out as they are."""
+        """A complete JSON answer; ``str`` and ``bytes`` are sent unchanged."""
         text = body.encode() if isinstance(body, str) else body
         data = text if isinstance(text, bytes) else msgspec.json.encode(text)
         usual = self._headers(self.service.json_type)
@@ -69,7 +69,7 @@ class Voice:
         return Answer(headers=headers, chunks=tuple(chunks))
 
     def error(self, status: int, message: str, headers: Mapping[str, str] | None = None) -> Answer:
-        """An error in the provider's own shape."""
+        """An error in the format of the provider."""
         return self.json(self.service.error(status, message), status, headers)
 
     def _headers(self, content_type: str) -> dict[str, str]:
@@ -82,7 +82,7 @@ class Voice:
 
 
 def answer_with(turn: Turn, wire: Wire, voice: Voice) -> Answer:
-    """The answer that *turn* is, spoken in *wire*."""
+    """The answer for *turn* in the format *wire*."""
     match turn:
         case Reply():
             return _reply(turn, wire, voice)
@@ -161,7 +161,7 @@ def _lower_names(headers: Mapping[str, str]) -> dict[str, str]:
 
 
 def phrase(status: int) -> str:
-    """The reason phrase of a status; providers use some that no standard knows."""
+    """The reason phrase of a status, also of non-standard ones that providers use."""
     try:
         return HTTPStatus(status).phrase
     except ValueError:
@@ -169,7 +169,7 @@ def phrase(status: int) -> str:
 
 
 def _gzip(parts: Iterable[bytes]) -> Iterator[bytes]:
-    """Each part compressed and flushed, so that a client sees it as soon as it is sent."""
+    """Compress and flush each part, so that a client can read it at once."""
     packer = zlib.compressobj(wbits=31)
     for part in parts:
         yield packer.compress(part) + packer.flush(zlib.Z_SYNC_FLUSH)

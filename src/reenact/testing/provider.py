@@ -28,12 +28,12 @@ MAX_HEAD_BYTES: Final = 1 << 20
 
 
 class BadRequest(Exception):
-    """What arrived is not HTTP/1.1."""
+    """The request is not HTTP/1.1."""
 
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """A request as it came, uninterpreted."""
+    """A raw request."""
 
     method: str
     target: str
@@ -47,7 +47,7 @@ class Received:
 
 
 async def read_request(reader: StreamReader, writer: StreamWriter) -> Received | None:
-    """The next request on this connection; ``None`` when the client is done with it."""
+    """The next request on this connection; ``None`` at its end."""
     try:
         head = await reader.readuntil(b"\r\n\r\n")
         method, target, headers = _parse_head(head)
@@ -82,9 +82,9 @@ async def _read_body(reader: StreamReader, headers: dict[str, str]) -> bytes:
 
 
 async def write_answer(writer: StreamWriter, answer: Answer, *, has_body: bool = True) -> bool:
-    """Send *answer* in its own time; ``False`` when the connection must be closed behind it.
+    """Send *answer* with its delays; ``False`` if the connection must be closed after it.
 
-    It *has_body* unless HEAD was asked.
+    *has_body* is false for a HEAD request.
     """
     await asyncio.sleep(answer.delay_ms / 1000)
     if answer.status is None:
@@ -120,9 +120,9 @@ Conversation: TypeAlias = Callable[[StreamReader, StreamWriter], Awaitable[None]
 
 
 class LoopbackServer:
-    """Hands every connection to *converse*, all in one event loop, whatever its maker's thread is doing.
+    """Passes every connection to *converse*, in an event loop in its own thread.
 
-    It listens from the moment it is made until :meth:`close`.
+    It listens from its construction until :meth:`close`.
     """
 
     def __init__(self, converse: Conversation, port: int, read_limit_bytes: int) -> None:
@@ -131,7 +131,7 @@ class LoopbackServer:
         self._tasks: set[asyncio.Task[None]] = set()
         self.connections = 0
         """Accepted so far."""
-        # Bound here, not in the thread: a busy port is the caller's exception, and clients may come at once.
+        # Bound here, not in the thread: a busy port raises here, and clients can connect at once.
         self._socket = socket.create_server(("127.0.0.1", port), backlog=1024)
         self.port: int = self._socket.getsockname()[1]
         self._loop = asyncio.new_event_loop()
@@ -140,7 +140,7 @@ class LoopbackServer:
         self._thread.start()
 
     def close(self) -> None:
-        """Drop all connections, in mid-answer if need be, and end the thread."""
+        """Close all connections, also in the middle of an answer, and end the thread."""
         self._loop.call_soon_threadsafe(self._closing.set)
         self._thread.join()
 
@@ -157,7 +157,7 @@ class LoopbackServer:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        await asyncio.sleep(0)  # the transports close in the tick after
+        await asyncio.sleep(0)  # the transports close in the next tick
 
     def _accept(self, reader: StreamReader, writer: StreamWriter) -> None:
         self.connections += 1
@@ -193,7 +193,7 @@ class ScriptedProvider:
         provider.assert_finished()
 
     The same script serves every format. Answers depend on the requests and the script alone: no clock, no
-    chance. Use the same ``with`` in async tests; the server has a thread of its own. Keys are not checked.
+    random numbers. Use the same ``with`` in async tests; the server has its own thread. Keys are not checked.
     """
 
     def __init__(
@@ -228,10 +228,10 @@ class ScriptedProvider:
         self.requests: list[Request] = []
         """Every request received, in order of arrival."""
         self.unanswered: list[str] = []
-        """Why, for each request that the script had no answer for."""
+        """The reason for each request that the script did not answer."""
 
     def start(self) -> Self:
-        """Listen; again on the same port after :meth:`stop`. The script goes on where it was."""
+        """Start listening, after :meth:`stop` on the same port; the script continues."""
         if self._server is not None:
             raise UsageError("ScriptedProvider: already started; call stop() first")
         self._server = LoopbackServer(self._converse, self._port, MAX_HEAD_BYTES)
@@ -239,7 +239,7 @@ class ScriptedProvider:
         return self
 
     def stop(self) -> None:
-        """Drop every connection and stop listening; harmless when stopped."""
+        """Close every connection and stop listening; does nothing if stopped."""
         if self._server is not None:
             self._server.close()
             self._past_connections += self._server.connections
@@ -258,7 +258,7 @@ class ScriptedProvider:
 
     @property
     def port(self) -> int:
-        """The port it listens on, or did; 0 before the first start if none was asked for."""
+        """The current or last port; 0 before the first start unless one was given."""
         return self._port
 
     @property
@@ -269,14 +269,14 @@ class ScriptedProvider:
         return f"http://127.0.0.1:{self._port}"
 
     def base_url(self, provider: ProviderName) -> str:
-        """What that provider's SDK takes as its base URL (Ollama's: its host)."""
+        """The base URL for the SDK of this provider (for Ollama the host)."""
         if provider not in SERVICES:
             raise UsageError(f"base_url: {provider!r} is not served; choose one of {', '.join(SERVICES)}")
         return self.url + SERVICES[provider].base_path
 
     @property
     def connections(self) -> int:
-        """How many TCP connections were accepted, over all starts; zero proves that nothing came near."""
+        """The number of accepted TCP connections, over all starts; 0 proves that nothing connected."""
         return self._past_connections + (self._server.connections if self._server else 0)
 
     @property
@@ -285,7 +285,7 @@ class ScriptedProvider:
         return self._script.unused
 
     def assert_finished(self) -> None:
-        """Raise :class:`AssertionError` unless every turn was used and every request found one."""
+        """Raise :class:`AssertionError` unless every turn was used and every request was answered."""
         problems = list(self.unanswered)
         problems += (f"never asked for: {turn!r}" for turn in self.unused)
         if problems:
@@ -350,13 +350,13 @@ class ScriptedProvider:
                 f"no turn is left for request {request.number} (turn {request.turn}, {request.user_text!r})"
             )
         except Exception as error:
-            # The script is the user's code: its failure must reach the test, not vanish with the connection.
+            # The script is the user's code: its failure must reach the test.
             reason = f"the script failed on request {request.number}: {type(error).__name__}: {error}"
         self.unanswered.append(reason)
         return voice.error(500, f"scripted provider: {reason}", {"x-should-retry": "false"})
 
     def _remember(self, turn: Turn, answer_id: str, request: Request) -> None:
-        """So that a later request may name this answer instead of repeating the conversation."""
+        """Keep this answer, because a later request may refer to it instead of repeating the conversation."""
         if isinstance(turn, Reply | Disconnect):
             self._told[answer_id] = (*request.messages, Message("assistant"))
 

@@ -1,4 +1,4 @@
-"""Which turn answers which request."""
+"""Choosing the turn that answers a request."""
 
 from __future__ import annotations
 
@@ -17,27 +17,26 @@ Answering: TypeAlias = Callable[[Request], Turn]
 class Script(ABC):
     """Decides which turn answers a request.
 
-    ``Script.of([...])``        each turn once, in order; a turn whose ``when`` does not hold is passed over
-    ``Script.of(turn)``         the same turn for ever
+    ``Script.of([...])``        each turn once, in order; a turn whose ``when`` does not hold is skipped
+    ``Script.of(turn)``         the same turn for every request
     ``Script.of(function)``     whatever ``function(request)`` returns
-    ``Script.by_text({...})``   one script for each conversation, told apart by the user's words
+    ``Script.by_text({...})``   one script for each conversation, chosen by the user's words
 
-    :class:`ScriptedProvider` takes what ``of`` takes. A script remembers what it has given: use one for each
-    provider.
+    :class:`ScriptedProvider` takes what ``of`` takes. A script has state: use one for each provider.
     """
 
     @abstractmethod
     def take(self, request: Request) -> Turn | None:
-        """The turn for *request*, which is thereby used; ``None`` when there is none."""
+        """Take the turn for *request*; ``None`` if there is none."""
 
     @property
     @abstractmethod
     def unused(self) -> tuple[Turn, ...]:
-        """The turns that have answered nothing yet."""
+        """The turns that have not been used yet."""
 
     @staticmethod
     def of(source: ScriptSource) -> Script:
-        """The script that *source* stands for."""
+        """Make a script from *source*."""
         if isinstance(source, Script):
             return source
         if isinstance(source, Turn):
@@ -48,8 +47,8 @@ class Script(ABC):
     def by_text(answers: Mapping[str, ScriptSource], default: ScriptSource | None = None) -> Script:
         """One script per key, chosen by the longest key that the user's last words contain.
 
-        Conversations with different keys may run in parallel: each sees only its own turns. *default* answers
-        what no key matches; its turns need not be used.
+        Conversations with different keys may run in parallel, because each has its own turns. *default*
+        answers requests that match no key; its turns need not be used.
         """
         return _ByText(answers, default)
 
@@ -127,8 +126,8 @@ def echo(
 ) -> Answering:
     """A script that answers each request with ``answer(request)``, by default the user's last words.
 
-    *like* gives everything but the text: delays, chunks, usage. Since the answer depends on the request
-    alone, any number of parallel calls can each be checked for its own.
+    *like* gives everything but the text: delays, chunks, usage. The answer depends only on the request, so
+    each of many parallel calls can be checked.
     """
     model = like or Reply()
     return lambda request: replace(model, text=answer(request))

@@ -1,7 +1,6 @@
-"""A small support agent with the real ``anthropic`` SDK, if it is installed, and its model, scripted.
+"""The agent of the demo, with the real ``anthropic`` SDK if it is installed, and its scripted model.
 
-The demo records it, and it shows what an agent looks like that knows nothing of being recorded: only its
-tools are marked.
+It does not know that it is recorded: only its tools are marked.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ def track_parcel(parcel: str) -> dict[str, Any]:
 
 
 def find_order_carelessly(order_id: str) -> dict[str, JsonValue]:
-    """What somebody's edit made of it: the order's number in small letters."""
+    """A wrong edit of it: the order number in lower case."""
     return find_order(order_id.lower())
 
 
@@ -69,7 +68,7 @@ _SCHEMAS: Final = [
 
 
 def script() -> Script:
-    """What the model says: it looks up the order, then the parcel, then answers."""
+    """The answers of the model: look up the order, look up the parcel, answer."""
     return Script.of(
         [
             Reply(
@@ -86,13 +85,13 @@ def script() -> Script:
 
 
 def answer(question: str, base_url: str, tools: Tools = TOOLS) -> str:
-    """Ask the model, do what it asks for, and return what it tells the customer."""
+    """Ask the model, run its tool calls, and return its answer to the customer."""
     with _client(base_url) as client:
         return _conversation(client, question, tools)
 
 
 def has_sdk() -> bool:
-    """Whether the agent uses the real SDK; without it, it talks HTTP itself."""
+    """Whether the agent uses the real SDK; otherwise it sends HTTP requests itself."""
     return find_spec("anthropic") is not None
 
 
@@ -105,7 +104,7 @@ def _client(base_url: str) -> Any:
 
 
 class _PlainClient:
-    """As much of the SDK as the agent uses, for an installation without it."""
+    """The part of the SDK that the agent uses, for an installation without it."""
 
     def __init__(self, base_url: str) -> None:
         import httpx2

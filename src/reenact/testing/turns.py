@@ -1,4 +1,4 @@
-"""What the scripted model can do when it is asked: plain values, the same for every wire format."""
+"""The turns of the scripted model: plain values, the same for every wire format."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from reenact.errors import UsageError
 from reenact.testing.request import Request
 
 When: TypeAlias = str | int | Callable[[Request], bool]
-"""Text that the user's last words contain, a turn number (0 is the first), or a predicate."""
+"""A text in the user's last message, a turn number (0 is the first), or a predicate."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A call the model makes of one of the user's tools."""
+    """A tool call of the model."""
 
     name: str
     arguments: Mapping[str, Any] = field(default_factory=dict)
     id: str | None = None
-    """``None`` lets the provider mint one in the style of the wire format (``toolu_…``, ``call_…``)."""
+    """``None`` for an id in the style of the wire format (``toolu_…``, ``call_…``)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """One thing the scripted model does; use one of the kinds below."""
+    """One answer of the scripted model; use one of the classes below."""
 
     when: When | None = None
-    """Answers only requests this holds for; ``None`` answers any."""
+    """Which requests it answers; ``None`` for any."""
 
     def answers(self, request: Request) -> bool:
         """Whether this turn's ``when`` holds for *request*."""
@@ -53,8 +53,8 @@ class Reply(Turn):
     tool_calls: Sequence[ToolCall] = ()
     thinking: str = ""
     stop_reason: str | None = None
-    """``"end"``, ``"tool"``, ``"length"`` or ``"refusal"``, told in each format's own word; any other word is
-    sent as it is. ``None`` follows from the content."""
+    """``"end"``, ``"tool"``, ``"length"`` or ``"refusal"``, sent in the word of each format; any other word
+    is sent unchanged. ``None`` follows from the content."""
     usage: tuple[int, int] | None = None
     """Input and output tokens; ``None`` estimates both at four bytes a token."""
     delay_ms: float = 0
@@ -95,9 +95,9 @@ class Fail(Turn):
 
     status: int = 429
     body: Any = None
-    """Sent as JSON (``str`` and ``bytes`` as they are); ``None`` sends the provider's own error shape."""
+    """Sent as JSON (``str`` and ``bytes`` unchanged); ``None`` sends the error format of the provider."""
     headers: Mapping[str, str] = field(default_factory=lambda: {"retry-after": "0.01"})
-    """Beside the usual ones; the default makes SDKs that retry do so at once."""
+    """In addition to the usual ones; the default lets SDKs retry at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,14 +105,14 @@ class Disconnect(Turn):
     """The connection breaks in the middle of *reply*."""
 
     after_chunks: int = 0
-    """How many parts of the stream are sent first; 0 closes without a response. An answer that is not
-    streamed breaks in the middle of its body instead."""
+    """The number of parts of the stream that are sent; 0 closes without a response. An answer that is not
+    streamed breaks in the middle of its body."""
     reply: Reply = field(default_factory=lambda: Reply("The rest of this answer is never sent."))
 
 
 @dataclass(frozen=True, slots=True)
 class Timeout(Turn):
-    """The provider stays silent, then closes the connection without a response."""
+    """The provider sends nothing for a time, then closes the connection."""
 
     seconds: float = 3600
 
@@ -123,16 +123,16 @@ class Raw(Turn):
 
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
-    """A ``content-length`` or ``transfer-encoding`` given here is sent as it is, wrong or not, the body goes
-    out unframed and the connection is closed behind it."""
+    """A ``content-length`` or ``transfer-encoding`` is sent unchanged, also a wrong one; the body is sent
+    unframed, and the connection is closed after it."""
     body: bytes = b""
     chunks: Sequence[bytes] | None = None
-    """Sends a chunked response with these boundaries, in place of *body*."""
+    """Sends a chunked response with these chunks instead of *body*."""
     chunk_delay_ms: float = 0
 
 
 def cut(text: str, pieces: int | None) -> tuple[str, ...]:
-    """*text* in that many pieces of nearly equal length, fewer when it is short; ``None`` cuts into words."""
+    """Cut *text* into pieces of nearly equal length, fewer if it is short; ``None`` cuts into words."""
     if pieces is None:
         return tuple(re.findall(r"\s*\S+|\s+$", text))
     count = max(1, min(pieces, len(text)))

@@ -201,6 +201,7 @@ class _Projection:
         self._lose_present(data, "opened", "opening", "inline", "joined", "closed", "exact")
         self._lose("result", "a replay log has the hash of the output, and a preview of it")
         latency_ms = max(0, event.ts - self._open.pop(data.callId, event.ts))
+        latency_ms = latency_ms if data.latencyMs is ABSENT else data.latencyMs
         self._latency_ms += latency_ms
         error = self._error(data)
         message = None if error is None else error.message
@@ -305,8 +306,10 @@ def _step_utilities(reader: CaptureReader) -> dict[str, float]:
     for number, line in enumerate(reader.lines(), 1):
         if b'"type":"step_utility"' in line:
             event = reader.event(number)
-            if isinstance(event, capture.StateMutation) and isinstance(event.data.details, dict):
-                found[event.data.details["callId"]] = event.data.details["step_utility"]
+            rated = event.data.details if isinstance(event, capture.StateMutation) else None
+            match rated:
+                case {"callId": str(call_id), "step_utility": int() | float() as utility}:
+                    found[call_id] = utility
     return found
 
 

@@ -1,9 +1,9 @@
-"""Objects and exceptions taken apart into named fields and put together again, without their constructors.
+"""Splitting objects and exceptions into named fields, and rebuilding them without their constructors.
 
-Known are dataclasses, named tuples, msgspec structs, pydantic models and attrs classes; enum members go by
-name. What a built-in exception keeps beside ``args``, such as the file name of an ``OSError``, is found by
-the descriptors of its built-in base; the rest is in its ``__dict__``. Classes are looked up among the
-modules already loaded; nothing is imported.
+Supported are dataclasses, named tuples, msgspec structs, pydantic models and attrs classes, and enum members
+by name. State of a built-in exception outside ``args``, such as the file name of an ``OSError``, is read by
+the descriptors of its built-in base; the rest is in its ``__dict__``. Classes are looked up in the loaded
+modules; nothing is imported.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from reenact.errors import FormatError
 E = TypeVar("E", bound=Enum)
 
 _MODEL_STATE: Final = {"fields_set": "__pydantic_fields_set__", "private": "__pydantic_private__"}
-"""What a pydantic model is beside its members, by the name under which it is recorded."""
+"""The state of a pydantic model besides its fields, by recorded name."""
 
 
 def type_name(kind: type) -> str:
@@ -31,7 +31,7 @@ def type_name(kind: type) -> str:
 
 
 def loaded_class(name: str) -> type | None:
-    """The class of that :func:`type_name` if its module is loaded already."""
+    """The class with this :func:`type_name`, if its module is loaded."""
     module_name, _, path = name.partition(":")
     found: object = sys.modules.get(module_name)
     for part in path.split("."):
@@ -40,7 +40,7 @@ def loaded_class(name: str) -> type | None:
 
 
 def fields_of(value: object) -> dict[str, object] | None:
-    """The fields of a data object of a known kind; ``None`` for any other."""
+    """The fields of a supported data object; ``None`` for any other object."""
     kind = type(value)
     if _is_model(kind):
         return _model_fields(value)
@@ -49,7 +49,7 @@ def fields_of(value: object) -> dict[str, object] | None:
 
 
 def rebuild_object(name: str, fields: dict[str, object]) -> object:
-    """The object of class *name* with these fields."""
+    """Rebuild an object of class *name* from its fields."""
     kind = loaded_class(name)
     if kind is None:
         raise FormatError(f"the recorded value is a {name}, whose module is not loaded; import it first")
@@ -68,14 +68,14 @@ def rebuild_object(name: str, fields: dict[str, object]) -> object:
 
 
 def member_of(value: Enum) -> tuple[object, bool]:
-    """An enum member's name, and that it is one; a combination of flags has none, but a number."""
+    """The name of an enum member; a combination of flags has a number instead."""
     if value.name in type(value).__members__:
         return value.name, True
     return value.value, False
 
 
 def named_member(name: str, member: str) -> Enum:
-    """The member of that name of the enum class *name*."""
+    """The member of the enum class *name* with this name."""
     kind = _enum(name, Enum)
     if member not in kind.__members__:
         raise FormatError(f"the recorded value is {name}.{member}, which the loaded class does not have")
@@ -118,7 +118,7 @@ def _model_fields(value: Any) -> dict[str, object]:
 
 
 def _rebuilt_model(kind: Any, fields: dict[str, Any]) -> object:
-    """The way pickle does it: constructing a model would run its validators."""
+    """Rebuild a model like pickle does: the constructor would run its validators."""
     members = fields["members"]
     extra = {name: value for name, value in members.items() if name not in kind.model_fields}
     model = kind.__new__(kind)
@@ -137,7 +137,7 @@ _NOTES: Final = "__notes__"
 
 
 class RecordedError(Exception):
-    """Raised in replay for a recorded exception whose class is not at hand; *type_name* names it."""
+    """Raised in a replay for a recorded exception whose class is not loaded; *type_name* names it."""
 
     def __init__(self, type_name: str, message: str) -> None:
         self.type_name = type_name
@@ -145,7 +145,7 @@ class RecordedError(Exception):
 
 
 class ExceptionParts(msgspec.Struct, frozen=True):
-    """What makes an exception what it is."""
+    """The recorded parts of an exception."""
 
     type_name: str
     message: str
@@ -155,7 +155,7 @@ class ExceptionParts(msgspec.Struct, frozen=True):
 
 
 def exception_parts(error: BaseException) -> ExceptionParts:
-    """*error* taken apart."""
+    """Split *error* into its parts."""
     return ExceptionParts(
         type_name=type_name(type(error)),
         message=message_of(error),
@@ -166,12 +166,12 @@ def exception_parts(error: BaseException) -> ExceptionParts:
 
 
 def rebuild_exception(found: ExceptionParts) -> BaseException:
-    """The exception of these parts; a :class:`RecordedError` where its class is not at hand."""
+    """Rebuild an exception from its parts; a :class:`RecordedError` if its class is not loaded."""
     kind = loaded_class(found.type_name)
     if kind is None or not issubclass(kind, BaseException):
         return RecordedError(found.type_name, found.message)
     try:
-        # The built-in way: the class's own may ask for more than `args` holds, or do something.
+        # The built-in `__new__`: the class's own may need more than `args`, or have side effects.
         error: BaseException = _builtin_bases(kind)[0].__new__(kind, *found.arguments)
     except (TypeError, ValueError):
         return RecordedError(found.type_name, found.message)
@@ -181,13 +181,13 @@ def rebuild_exception(found: ExceptionParts) -> BaseException:
         try:
             setattr(error, name, value)
         except (AttributeError, TypeError):
-            continue  # a computed attribute; it follows from the others
+            continue  # a computed attribute, which follows from the others
     error.__cause__ = found.cause
     return error
 
 
 def message_of(error: BaseException) -> str:
-    """What *error* says, whatever it takes to ask: never fails, and is Unicode text of bounded length."""
+    """The message of *error* as Unicode text of limited length; never fails."""
     try:
         text = str(error)
     except Exception:
@@ -212,5 +212,5 @@ def _builtin_bases(kind: type) -> list[type]:
 
 
 def _is_common(name: str) -> bool:
-    """Whether every exception has it, as a part of its own."""
+    """Whether every exception has this attribute; it is recorded separately."""
     return name in vars(BaseException)

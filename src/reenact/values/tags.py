@@ -1,8 +1,8 @@
-"""Values that JSON does not know, tagged (``{"$py": "tuple", "value": [...]}``), and without their tags.
+"""Tagging values that JSON does not have (``{"$py": "tuple", "value": [...]}``), and removing the tags.
 
-Reading a tagged value never imports a module and runs no constructor of unknown code: classes are looked
-up among the modules already loaded, and only objects of known kinds are rebuilt. What cannot be recorded
-is kept as ``opaque``, with its type only.
+Reading a tagged value imports no module and runs no constructor of unknown code: classes are looked up in the
+loaded modules, and only objects of supported kinds are rebuilt. A value that cannot be recorded becomes
+``opaque``, with only its type.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _OPAQUE: Final = b'"$py":"opaque"'
 
 
 def tag(value: object) -> Any:
-    """*value* as JSON; a dict whose keys JSON does not know keeps its order."""
+    """Convert *value* to JSON; a dict with keys other than strings keeps its order."""
     kind = type(value)
     if value is None or kind is bool:
         return value
@@ -37,12 +37,12 @@ def tag(value: object) -> Any:
         return writer(value) if writer is not None else _tag_object(value)
     except RecursionError:
         raise
-    except Exception:  # looking at an object may run its own code
+    except Exception:  # reading an object may run its own code
         return opaque(value)
 
 
 def untag(value: object) -> Any:
-    """The value that a decoded tagged JSON value stands for."""
+    """Rebuild the value of tagged JSON."""
     try:
         return _untag(value)
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
@@ -50,12 +50,12 @@ def untag(value: object) -> Any:
 
 
 def opaque(value: object) -> dict[str, object]:
-    """What stands for a *value* that cannot be recorded."""
+    """The placeholder for a *value* that cannot be recorded."""
     return _tag_as("opaque", type=objects.type_name(type(value)))
 
 
 def without_order(tagged: object) -> Any:
-    """*tagged* with the items of what has no order sorted by their texts."""
+    """*tagged* with the items of unordered collections sorted by their texts."""
     if isinstance(tagged, list):
         return [without_order(child) for child in tagged]
     if not isinstance(tagged, dict):
@@ -83,7 +83,7 @@ def tag_error(error: BaseException) -> dict[str, JsonValue]:
 
 
 def untag_error(members: dict[str, Any]) -> BaseException:
-    """The exception that its recorded *members* stand for."""
+    """Rebuild the exception of the recorded *members*."""
     cause = members.get("cause")
     return objects.rebuild_exception(
         objects.ExceptionParts(
@@ -125,18 +125,18 @@ def _tag_dict(value: dict[Any, object]) -> object:
 
 
 def _tag_entry(key: Any, child: Any) -> object:
-    """A name stays the name of a member: redaction goes by names."""
+    """Keep strings as member names, because redaction uses names."""
     is_name = type(key) is str and is_unicode(key)
     return {_escape(key): tag(child)} if is_name else [tag(key), tag(child)]
 
 
 def _escape(name: str) -> str:
-    """A name that cannot be taken for one of ours."""
+    """Escape a name that looks like one of our tags."""
     return f"${name}" if name.startswith("$") else name
 
 
 def _unescape(name: str) -> str:
-    """A name that began with our sign was given a second one."""
+    """Remove the second ``$`` that :func:`_escape` added."""
     return name[1:] if name.startswith("$$") else name
 
 
@@ -149,7 +149,7 @@ def _tag_items(value: Any) -> object:
 
 
 def _tag_set(value: Any) -> object:
-    # Sets have no order; the texts of their items do.
+    # Sets have no order, so their items are sorted by text.
     return _tag_as(type(value).__name__, value=sorted((tag(child) for child in value), key=encode_clean))
 
 

@@ -1,4 +1,4 @@
-"""What the page asks: every answer is JSON, bounded, and read from the run at the moment it is asked for."""
+"""The requests of the page: every answer is JSON of limited size, read from the run on demand."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ from reenact.workspace.files import list_moments, read_moment
 
 _SEARCH_SECONDS: Final = 0.2
 _STRETCH: Final = 64
-"""So many steps are looked at between two looks at the clock."""
+"""Steps that are checked between two readings of the clock."""
 
 
 class Wanted(msgspec.Struct, frozen=True):
-    """What is looked for; empty texts admit all."""
+    """A search; empty fields match everything."""
 
     kind: str = ""
     state: str = ""
     words: str = ""
-    """Terms as ``reenact show --filter`` takes them; what is none is looked for as it stands."""
+    """Terms of ``reenact show --filter``; other words are searched as text."""
 
     @property
     def is_all(self) -> bool:
@@ -48,7 +48,7 @@ class Wanted(msgspec.Struct, frozen=True):
 
 
 class StepSearch:
-    """The places of the steps of *artifact* that are *wanted*, as far as it was searched."""
+    """The steps of *artifact* that match *wanted*, found so far."""
 
     def __init__(self, artifact: Artifact, wanted: Wanted) -> None:
         self._artifact = artifact
@@ -62,21 +62,21 @@ class StepSearch:
         return self._artifact.index(0) and self._next >= len(self._artifact)
 
     def advance(self, seconds: float) -> None:
-        """Search on, for about so long."""
+        """Continue the search for about *seconds*."""
         deadline = time.monotonic() + seconds
         with self._lock:
             while time.monotonic() < deadline and not self.is_complete:
                 self._stretch()
 
     def row_of(self, place: int) -> int | None:
-        """At which row the step at *place* stands; ``None`` where it is not wanted."""
+        """The row of the step at *place*; ``None`` if it does not match."""
         while self._next <= place and not self.is_complete:
             self.advance(_SEARCH_SECONDS)
         row = bisect_left(self.places, place)
         return row if row < len(self.places) and self.places[row] == place else None
 
     def seq_near(self, seq: int, *, is_back: bool) -> int | None:
-        """The event of the next wanted step behind event *seq*, or of the last one before it."""
+        """The event of the next matching step after event *seq*, or of the last one before it."""
         seqs = self._artifact.rows.seq
         while not self.is_complete and (is_back or not self.places or seqs[self.places[-1]] <= seq):
             self.advance(_SEARCH_SECONDS)
@@ -96,7 +96,7 @@ class StepSearch:
 def _words(text: str) -> list[str]:
     try:
         return shlex.split(text)
-    except ValueError:  # a quotation that is still being typed
+    except ValueError:  # an open quotation that is still being typed
         return text.split()
 
 
@@ -113,7 +113,7 @@ WHOLE_CHARACTERS: Final = 2_000_000
 
 
 class Bounded:
-    """Shortens values; ``is_short`` tells afterwards whether anything was left out."""
+    """Shortens values; ``is_short`` then says whether anything was left out."""
 
     def __init__(self, characters: int = WHOLE_CHARACTERS) -> None:
         self._left = characters
@@ -148,13 +148,13 @@ ApiAnswer: TypeAlias = dict[str, Any]
 
 _PAGE: Final = 500
 _SLICE_SECONDS: Final = 0.2
-"""How long one question may read on in a run that has not been read to its end."""
+"""How long one request may read in a run that is not completely read."""
 _SEARCHES: Final = 16
 _LONG_TEXT: Final = 40
 
 
 class Api:
-    """The questions by name; each takes the query's parameters."""
+    """The requests by name; each takes the parameters of the query."""
 
     def __init__(self, shelf: Shelf) -> None:
         self._shelf = shelf
@@ -181,7 +181,7 @@ class Api:
         }
 
     def ask(self, question: str, query: Query) -> ApiAnswer:
-        """The answer; :class:`UsageError` for a question or a run that there is not."""
+        """The answer; :class:`UsageError` for an unknown request or run."""
         if question == "runs":
             return self.runs(query)
         if question == "shadow":
@@ -194,7 +194,7 @@ class Api:
             return self._of_a_run[question](artifact, query)
 
     def runs(self, query: Query) -> ApiAnswer:
-        """A page of the list; asking for the first looks again what there is."""
+        """A page of the list of runs; the first page is read from disk again."""
         start, count = _page(query)
         if start == 0:
             self._shelf.refresh()
@@ -210,7 +210,7 @@ class Api:
         return answer
 
     def run(self, artifact: Artifact, query: Query) -> ApiAnswer:
-        """What a run says of itself, and what has been counted so far; asked with ``more``, it reads on."""
+        """The header of a run and the counts so far; with ``more`` it reads on."""
         artifact.index(_SLICE_SECONDS if "more" in query else 0)
         header = artifact.header()
         return {
@@ -226,12 +226,12 @@ class Api:
         }
 
     def steps(self, artifact: Artifact, query: Query) -> ApiAnswer:
-        """A page of the steps that are wanted, and how many there are as far as is known."""
+        """A page of the matching steps, and their known number."""
         start, count = _page(query)
         wanted = _read_filter(query)
         if wanted.is_all:
             rows = artifact.steps(start, count)
-            # Whoever wants rows gets them at once; whoever asks for none waits for the end.
+            # A request for rows is answered at once; one without rows waits for the end.
             is_complete = artifact.index(0 if count else _SLICE_SECONDS)
             total = len(artifact)
         else:
@@ -242,7 +242,7 @@ class Api:
         return {"total": total, "isComplete": is_complete, "rows": msgspec.to_builtins(rows)}
 
     def place(self, artifact: Artifact, query: Query) -> ApiAnswer:
-        """At which row of the wanted steps an event stands; null where it is not among them."""
+        """The row of an event among the matching steps; null if it is not one of them."""
         wanted = _read_filter(query)
         try:
             place = artifact.place_of(_number(query, "seq", 1))
@@ -253,13 +253,13 @@ class Api:
         return {"row": self._search(artifact, wanted).row_of(place)}
 
     def failure(self, artifact: Artifact, query: Query) -> ApiAnswer:
-        """The event of the nearest wanted step that failed, behind an event or, with ``back``, before it."""
+        """The event of the nearest failed matching step after an event, or with ``back`` before it."""
         wanted = msgspec.structs.replace(_read_filter(query), state="error")
         seq, is_back = _number(query, "seq", 0), "back" in query
         return {"seq": self._search(artifact, wanted).seq_near(seq, is_back=is_back)}
 
     def detail(self, artifact: Artifact, query: Query) -> ApiAnswer:
-        """The step of an event in full, or the event alone where it is about the run as a whole."""
+        """The step of an event in full, or the event alone if it belongs to no step."""
         seq = _number(query, "seq", 1)
         bounded = Bounded()
         try:
@@ -286,21 +286,21 @@ class Api:
         return {"nodes": Bounded()(tree_of(artifact, self._shelf.paths))}
 
     def files(self, artifact: Artifact, _: Query) -> ApiAnswer:
-        """The moments at which the files of a run are known, with how much changed before each."""
+        """The moments with known files, with the number of changes before each."""
         return {"moments": [msgspec.to_builtins(moment) for moment in list_moments(artifact.path)]}
 
     def files_at(self, artifact: Artifact, query: Query) -> ApiAnswer:
-        """The files at one of these, and what changed since the one before."""
+        """The files at one moment, and the changes since the one before."""
         bounded = Bounded()
         found = bounded(msgspec.to_builtins(read_moment(artifact.path, _number(query, "number", 0))))
         return {"files": found.get("files", []), "changes": found["changes"], "isShort": bounded.is_short}
 
     def check(self, artifact: Artifact, _: Query) -> ApiAnswer:
-        """How far the check of the run has come; asking begins it."""
+        """The progress of the check of the run; the first request starts it."""
         return self._verification.ask(Path(artifact.path), artifact.size_bytes).to_json()
 
     def diff(self, comparison: Comparison, _: Query) -> ApiAnswer:
-        """What two runs have in common and what not, counted."""
+        """The counts of equal and different steps of two runs."""
         return {
             "total": len(comparison),
             "counts": comparison.counts,
@@ -311,7 +311,7 @@ class Api:
         }
 
     def _fork_links(self, comparison: Comparison) -> list[str]:
-        """How the two are related, by the names that they have here."""
+        """How the two runs are related as forks, by their names here."""
         names = {str(path.resolve()): name for name, path in self._shelf.paths.items()}
         found = fork_links(comparison.left.path, comparison.right.path)
         named = ((link, Path(link.path).resolve(), Path(link.parent).resolve()) for link in found)
@@ -356,7 +356,7 @@ class Api:
 
 
 def _has_files(artifact: Artifact) -> bool:
-    """Whether the files of the run were recorded with it."""
+    """Whether the run has recorded files."""
     if artifact.header().kind != "capture":
         return False
     data = artifact.event(1).get("data")
@@ -379,7 +379,7 @@ def _number(query: Query, name: str, otherwise: int) -> int:
 
 
 def _needs_marks(change: JsonChange) -> bool:
-    """Whether the words that differ are to be marked: in texts of several words, and in long ones."""
+    """Whether to mark the words that differ: in texts of several words, and in long texts."""
     left, right = change.left, change.right
     if not (isinstance(left, str) and isinstance(right, str)):
         return False

@@ -1,4 +1,4 @@
-"""A run read as a conversation: what was newly said in each model call, and the answer."""
+"""A run as a conversation: the new messages of each model call, and the answer."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _TRAFFIC: Final = ("capture", "events")
 
 
 class ConversationTurn(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, kw_only=True):
-    """Something said, or handed over."""
+    """A message, or a tool result."""
 
     seq: int
-    """The event that says it."""
+    """The event that contains it."""
     lane: str
     role: str
-    """``system``, ``user``, ``assistant``, ``tool``, or the artifact's own word."""
+    """``system``, ``user``, ``assistant``, ``tool``, or another role of the artifact."""
     parts: list[dict[str, Any]]
     """As :mod:`reenact.providers.meaning` writes them."""
 
@@ -31,11 +31,11 @@ class ConversationTurn(msgspec.Struct, frozen=True, rename="camel", omit_default
 class ConversationTurns(msgspec.Struct, frozen=True, rename="camel"):
     rows: list[ConversationTurn]
     next: int | None
-    """The place of the step to go on with; ``None`` at the end."""
+    """The place of the next step; ``None`` at the end."""
 
 
 def read_turns(artifact: Artifact, start: int, count: int, seconds: float = 1.0) -> ConversationTurns:
-    """The turns of the steps from place *start*: about *count* of them, or what is found in so long."""
+    """The turns of the steps from place *start*: about *count*, or as many as are found in time."""
     deadline = time.monotonic() + seconds
     reading = _Reading(artifact)
     rows: list[ConversationTurn] = []
@@ -50,13 +50,13 @@ def read_turns(artifact: Artifact, start: int, count: int, seconds: float = 1.0)
 
 
 class _Reading:
-    """One pass over an artifact, which remembers what was said last in each lane."""
+    """One pass over an artifact, which keeps the last conversation of each lane."""
 
     def __init__(self, artifact: Artifact) -> None:
         self._artifact = artifact
         self._said: dict[int, ConversationView | None] = {}
         header = artifact.header()
-        # What tools were asked and gave is in the model traffic already, where that is recorded.
+        # Recorded model traffic already contains the tool calls and results.
         has_models = header.model not in (None, NO_MODEL.model)
         self._passed_over = ("tool",) if header.kind in _TRAFFIC and has_models else ()
 
@@ -75,7 +75,7 @@ class _Reading:
             yield _message_turn(detail)
 
     def _before(self, place: int) -> ConversationView | None:
-        """The conversation that the model call at *place* may go on with: the last one of its lane."""
+        """The conversation that the model call at *place* may continue: the last one of its lane."""
         rows = self._artifact.rows
         own = rows.kind[place], rows.lane[place]
         if own[1] in self._said:
@@ -98,19 +98,19 @@ def _model_turns(detail: Detail, before: ConversationView | None) -> Iterator[Co
 
 
 def _count_repeated(before: ConversationView | None, now: ConversationView) -> int:
-    """How many of the messages were in the conversation before, its answer included; 0 for a new one."""
+    """The number of messages that repeat the conversation and its answer; 0 for a new one."""
     if before is None:
         return 0
     known = len(before.messages)
     if now.messages[:known] != before.messages:
         return 0
-    # The answer comes back in the agent's words: another order of members, no signature.
+    # The agent sends the answer back in another form: other order of members, no signature.
     is_answered = len(now.messages) > known and now.messages[known]["role"] == "assistant"
     return known + is_answered
 
 
 def _role(message: dict[str, Any]) -> str:
-    """Results are sent in the user's name by some providers; they are the tools' all the same."""
+    """The role; some providers send tool results with the role of the user."""
     kinds = {part["kind"] for part in message["parts"]}
     return "tool" if kinds == {"tool_result"} else str(message["role"])
 

@@ -1,4 +1,4 @@
-"""Work that a page asks for and that takes long: comparing two runs, verifying one."""
+"""Long jobs of the page: comparing two runs, verifying one."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class ComparisonJob:
 
     @property
     def share(self) -> float:
-        """How much of the two runs has been read for it."""
+        """The share of the two runs that has been read."""
         return min(1.0, self._done / self._total) if self._total else 0.0
 
     def run(self) -> None:
@@ -58,7 +58,7 @@ class ComparisonJob:
 
 
 class Comparisons:
-    """The comparisons that somebody looks at."""
+    """The comparisons in use."""
 
     def __init__(self) -> None:
         self._asked: dict[tuple[Path, Path], ComparisonJob] = {}
@@ -66,7 +66,7 @@ class Comparisons:
 
     @contextmanager
     def open(self, left: Path, right: Path) -> Iterator[ComparisonJob]:
-        """The comparison of two runs, begun where there is none yet; :class:`FormatError` where it failed."""
+        """The comparison of two runs, started if needed; :class:`FormatError` if it failed."""
         with self._lock:
             asked = self._asked.pop((left, right), None) or self._start_comparison(left, right)
             self._asked[left, right] = asked
@@ -92,7 +92,7 @@ class Comparisons:
 
 
 def can_verify(kind: str) -> bool:
-    """Whether an artifact of this kind has anything it can be held against."""
+    """Whether an artifact of this kind can be verified."""
     return kind != "events"
 
 
@@ -115,7 +115,7 @@ class VerificationJob(msgspec.Struct, kw_only=True):
             self.problem = str(error)
 
     def to_json(self) -> dict[str, object]:
-        """``report`` once it is done, ``problem`` where it could not be, and the ``share`` that is done."""
+        """``report`` when it is done, ``problem`` if it failed, and the ``share`` that is done."""
         share = min(1.0, self.done_bytes / max(1, self.total_bytes))
         report = None if self.report is None else self.report.to_json()
         return {"share": share, "report": report, "problem": self.problem}
@@ -125,14 +125,14 @@ class VerificationJob(msgspec.Struct, kw_only=True):
 
 
 class VerificationJobs:
-    """At most one check per run at a time; asking for a finished one again begins a new one."""
+    """At most one check per run at a time; a request after its end starts a new one."""
 
     def __init__(self) -> None:
         self._checks: dict[Path, VerificationJob] = {}
         self._lock = Lock()
 
     def ask(self, path: Path, total_bytes: int) -> VerificationJob:
-        """The state of the check of *path*, which is begun where there is none."""
+        """The state of the check of *path*, which is started if needed."""
         with self._lock:
             check = self._checks.get(path)
             if check is None:

@@ -1,7 +1,7 @@
-"""A run as one page that needs no server: style, program and data in one file.
+"""A run as one self-contained page: style, program and data in one file.
 
-The policy of the page names the digests of its own style and program, so nothing else in it can run; the data
-is JSON in which no ``<`` stands, so nothing in it can end its element.
+The content security policy of the page has the digests of its style and program, so nothing else can run; the
+data is JSON without ``<``, so it cannot end its element.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ class PageReport(msgspec.Struct, frozen=True):
     page: str
     size_bytes: int
     full: bool
-    """Whether it holds all that was recorded."""
+    """Whether it contains everything that was recorded."""
 
 
 def write_page(*paths: str | Path, out: str | Path, full: bool = False) -> PageReport:
     """Put one run into the page *out*, which needs no server: to look at, or to send to others.
 
-    The run is published first, without what is private in it, unless the page is to hold it in *full*. With
-    *full*, the replay receipts in *paths* go into it too.
+    The page gets the published form of the run, without its private parts. With *full* it gets the whole run,
+    and the replay receipts in *paths*.
     """
     runs = tuple(map(Path, paths))
     if full:
@@ -58,7 +58,7 @@ def write_page(*paths: str | Path, out: str | Path, full: bool = False) -> PageR
 
 
 def _publish(path: Path, folder: Path) -> Path:
-    """The run in *path* as others may read it, in a log in *folder*; a published log stays what it is."""
+    """Publish the run in *path* as a log in *folder*; a log that is published already does not change."""
     from reenact.check.seals.runs import publish  # cryptography is slow to import
 
     with open_artifact(path) as artifact:
@@ -71,7 +71,7 @@ def _publish(path: Path, folder: Path) -> Path:
 
 
 def make_page(paths: tuple[Path, ...]) -> bytes:
-    """The page of the one run in *paths*, with the replay receipts that are there."""
+    """The page of the only run in *paths*, with its replay receipts."""
     shelf = Shelf(paths)
     try:
         if len(shelf.ids) != 1:
@@ -82,7 +82,7 @@ def make_page(paths: tuple[Path, ...]) -> bytes:
 
 
 def _collect_data(shelf: Shelf) -> ApiAnswer:
-    """Everything the page may ask for."""
+    """All data that the page may request."""
     [run_id] = shelf.ids
     api = Api(shelf)
     with shelf.open(run_id) as artifact:
@@ -103,14 +103,14 @@ def _collect_data(shelf: Shelf) -> ApiAnswer:
 
 
 def _run(api: Api, artifact: Artifact, query: dict[str, str]) -> ApiAnswer:
-    """What the run says of itself, without where it lay."""
+    """The header of the run, without its path."""
     run = api.run(artifact, query)
     header = {name: value for name, value in run["header"].items() if name not in ("path", "command")}
     return run | {"header": header}
 
 
 def _detail(api: Api, artifact: Artifact, query: dict[str, str]) -> ApiAnswer:
-    """A step without the command that forks it, which names where the run lay."""
+    """A step without the command that forks it, which contains the path of the run."""
     return api.detail(artifact, query) | {"fork": {}}
 
 
@@ -150,7 +150,7 @@ def _page(carried: ApiAnswer) -> bytes:
 
 
 class _OnePage(HTMLParser):
-    """Copies the viewer's page, with the run and all that the page refers to in it."""
+    """Copies the page of the viewer, and inserts the run and everything that the page refers to."""
 
     def __init__(self, carried: ApiAnswer) -> None:
         super().__init__(convert_charrefs=False)
@@ -169,7 +169,7 @@ class _OnePage(HTMLParser):
                 self._styles.append(static_files()[given["href"] or ""].decode())
         elif tag != "script":
             self.parts.append(self.get_starttag_text() or "")
-        if "charset" in given:  # it must stand near the beginning, but nothing else before the policy
+        if "charset" in given:  # it must be near the beginning; nothing else may come before the policy
             self._head_at = len(self.parts)
 
     def handle_endtag(self, tag: str) -> None:
@@ -208,5 +208,5 @@ def _digest(text: str) -> str:
 
 
 def _data(value: JsonValue) -> str:
-    """JSON that can stand inside an element: only texts have a ``<``, and there it can be escaped."""
+    """JSON for the inside of an element: ``<`` occurs only in texts, where it is escaped."""
     return msgspec.json.encode(value).decode().replace("<", "\\u003c")

@@ -1,8 +1,8 @@
-"""The viewer as an application, what every request to it passes, and serving it on loopback.
+"""The web application of the viewer, the guard of its requests, and serving it on loopback.
 
-A page of another site can make the browser send requests to loopback, by its own name that resolves there
-(DNS rebinding) or from its own scripts. The first shows in ``Host``, the second in ``Origin`` and
-``Sec-Fetch-Site``. Who else is logged in here can connect, too; the kernel knows whose program it was.
+A page of another site can make the browser send requests to loopback: by a name that resolves there (DNS
+rebinding), which ``Host`` shows, or from its scripts, which ``Origin`` and ``Sec-Fetch-Site`` show. Other
+users of this machine can connect too; the kernel knows the user of a connection.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ HEADERS: Final = {
 
 
 class RequestGuard:
-    """Refuses before the application is asked, and puts the security headers on every answer."""
+    """Refuses foreign requests before the application gets them, and adds security headers to answers."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -96,7 +96,7 @@ def _refusal(scope: Scope) -> Response | None:
 
 
 def _is_foreign(headers: Headers) -> bool:
-    """Whether another site's page asks; following a link from there is the reader's own doing."""
+    """Whether a page of another site sends the request; following a link from there is allowed."""
     if headers.get("sec-fetch-site", "none") in ("same-origin", "none"):
         return False
     return headers.get("sec-fetch-mode") != "navigate" or headers.get("sec-fetch-dest") != "document"
@@ -130,7 +130,7 @@ def _json(value: object, status: int = 200) -> Response:
 
 HOST: Final = "127.0.0.1"
 USUAL_PORT: Final = 7335
-"""Links to events stay good from one day to the next as long as it is free."""
+"""A fixed port, so that links to events stay valid."""
 
 
 def view(
@@ -139,9 +139,9 @@ def view(
     prices: Mapping[str, Price] | None = None,
     on_start: Callable[[str, int], None] | None = None,
 ) -> None:
-    """Show the runs in *paths* in the browser until Ctrl-C, on this machine alone.
+    """Serve the runs in *paths* to the browser until Ctrl-C, on this machine only.
 
-    *on_start* is told the address, and how many runs there are, once it answers.
+    *on_start* is called with the URL and the number of runs when the server is ready.
     """
     shelf = Shelf(tuple(map(Path, paths)), prices)
     with closing(shelf), suppress(KeyboardInterrupt):
@@ -153,7 +153,7 @@ def view(
 
 
 def bind(port: int | None) -> socket.socket:
-    """A listening socket on loopback; without *port* the usual one, or any where that is taken."""
+    """A listening socket on loopback; without *port* on the usual port, or a free one."""
     if port is not None:
         return _bound(port)
     try:
@@ -163,12 +163,12 @@ def bind(port: int | None) -> socket.socket:
 
 
 def address(listener: socket.socket) -> str:
-    """What to open."""
+    """The URL to open."""
     return f"http://{HOST}:{listener.getsockname()[1]}/"
 
 
 def serve(app: ASGIApp, listener: socket.socket, on_start: Callable[[], None] = lambda: None) -> None:
-    """Answer on *listener* until Ctrl-C; *on_start* is called once it does."""
+    """Serve on *listener* until Ctrl-C; *on_start* is called when the server is ready."""
     import uvicorn
 
     class Server(uvicorn.Server):

@@ -1,4 +1,4 @@
-"""The runs that may be looked at: those in the given paths, each under a name; nothing else has one."""
+"""The runs that the viewer may show: those in the given paths, each with a name."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ _LOOKED_AT_BYTES: Final = 64 * 1024 * 1024
 
 
 class Receipts:
-    """The receipts in *files*; those that cannot be read are passed over."""
+    """The receipts in *files*; unreadable ones are skipped."""
 
     def __init__(self, files: Iterable[Path]) -> None:
         self._found = [(file, receipt) for file in files if (receipt := _read(file)) is not None]
 
     def count(self, capture_id: str | None) -> int:
-        """How many differences and refused calls all receipts of one capture tell of."""
+        """The number of divergences and refused calls in all receipts of one capture."""
         own = self._own(capture_id)
         return sum(len(receipt.divergences) + len(receipt.liveCallsRefused) for _, receipt in own)
 
     def diverged_events(self, capture_id: str | None) -> list[int]:
-        """The recorded events from which replays differed."""
+        """The recorded events at which replays diverged."""
         found = (each.get("eventSeq") for _, one in self._own(capture_id) for each in one.divergences)
         return sorted({seq for seq in found if isinstance(seq, int)})
 
@@ -60,7 +60,7 @@ def receipts_in(folders: Iterable[Path]) -> list[Path]:
 
 
 def is_receipt(file: Path) -> bool:
-    """Whether *file* looks like a replay receipt, by its name's end and its bytes."""
+    """Whether *file* looks like a replay receipt, by its suffix and its bytes."""
     if file.suffix != ".json" or not file.is_file():
         return False
     try:
@@ -83,7 +83,7 @@ def _time(receipt: ReplayReceipt) -> int:
 
 
 _OPENED: Final = 8
-"""So many runs are kept open; the one that was not asked for the longest is closed."""
+"""The number of runs that are kept open; the least recently used one is closed."""
 
 
 class RunLine(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, kw_only=True):
@@ -93,7 +93,7 @@ class RunLine(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, k
     name: str
     kind: str
     status: str
-    """The run's own, else the state of its capture; ``unreadable`` where it cannot be opened."""
+    """The status of the run, else the state of its capture; ``unreadable`` if it cannot be opened."""
     model: str | None = None
     started_ms: int | float | None = None
     took_ms: int | float | None = None
@@ -102,7 +102,7 @@ class RunLine(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, k
 
 
 class _Loan:
-    """A run that is open, and by how many it is being read."""
+    """An open run, and the number of its readers."""
 
     def __init__(self, artifact: Artifact) -> None:
         self.artifact = artifact
@@ -112,19 +112,19 @@ class _Loan:
 class Shelf:
     """Finds the runs in *paths*, and replay receipts and shadow reports beside them.
 
-    *prices* turns tokens into money.
+    *prices* are for computing costs.
     """
 
     def __init__(self, paths: Sequence[Path], prices: Mapping[str, Price] | None = None) -> None:
         self._given = [Path(local_path(path)) for path in paths if not is_remote(path)]
         self._elsewhere = [path for path in paths if is_remote(path)]
         self._remote: dict[str, RemoteRun] = {}
-        """Runs at addresses and in packs, which are fetched when they are looked at."""
+        """Runs at addresses and in packs, which are fetched when they are opened."""
         self._copies = ExitStack()
         self._prices = prices
         self._paths: dict[str, Path] = {}
         self._indexed: dict[str, IndexedRun] = {}
-        """What a corpus says of its runs; they are opened only when they are looked at."""
+        """The runs of a corpus by its tables; they are read only when they are opened."""
         self._open: dict[tuple[str, int], _Loan] = {}
         self._lock = Lock()
         self.receipts = Receipts(())
@@ -132,11 +132,11 @@ class Shelf:
         self.refresh()
         for path in self._given:
             if path.is_file() and not any(known(path) for known in (is_run, is_receipt, is_report_file)):
-                with open_artifact(path):  # says that it is none
+                with open_artifact(path):  # raises if it is not one
                     pass
 
     def refresh(self) -> None:
-        """Look again what there is."""
+        """Search the paths again."""
         receipts = [path for path in self._given if is_receipt(path)]
         reports = [path for path in self._given if is_report_file(path)]
         corpora = [path for path in (*self._given, *self._elsewhere) if is_corpus(path)]
@@ -146,7 +146,7 @@ class Shelf:
         found = [*(Path(run.path) for run in indexed if not is_remote(run.path)), *find_runs(others)]
         places = [path.absolute() for path in self._given]
         each_once = dict.fromkeys(run.absolute() for run in found)
-        # A link may lead out of what was given.
+        # A symbolic link may lead out of the given paths.
         runs = [run for run in each_once if run in places or not run.is_symlink()]
         folders = {*places, *(run.parent for run in runs if run not in places)}.difference(runs)
         remote = [run for path in self._elsewhere if path not in corpora for run in list_remote(path)]
@@ -166,12 +166,12 @@ class Shelf:
 
     @property
     def paths(self) -> dict[str, Path]:
-        """Where the runs are that need not be fetched."""
+        """The paths of the local runs."""
         with self._lock:
             return dict(self._paths)
 
     def path(self, run_id: str) -> Path:
-        """Where the run is; :class:`UsageError` for a name that was not given out."""
+        """The path of the run; :class:`UsageError` for an unknown name."""
         if run_id in self._remote and run_id not in self._paths:
             copy = self._copies.enter_context(local_run(run_id))
             with self._lock:
@@ -182,7 +182,7 @@ class Shelf:
 
     @contextmanager
     def open(self, run_id: str) -> Iterator[Artifact]:
-        """The run, opened; it stays open for whoever asks next, as long as the file is the same."""
+        """Open the run; it stays open for later requests, as long as the file is the same."""
         path = self.path(run_id)
         key = run_id, _inode(path)
         with self._lock:
@@ -197,7 +197,7 @@ class Shelf:
                 self._close_old()
 
     def close(self) -> None:
-        """Close every run that nobody is reading."""
+        """Close every run without a reader."""
         with self._lock:
             self._close_old(kept=0)
         self._copies.close()
@@ -208,7 +208,7 @@ class Shelf:
             self._open.pop(key).artifact.close()
 
     def line(self, run_id: str) -> RunLine:
-        """The run on one line, whether or not it can be read."""
+        """The run on one line, also if it cannot be read."""
         indexed = self._indexed.get(run_id if run_id in self._remote else str(self.path(run_id)))
         if indexed is not None:
             return _indexed_line(run_id, indexed)
@@ -223,7 +223,7 @@ class Shelf:
 
 
 def _inode(path: Path) -> int:
-    """A run that was recorded again in the same place is another one."""
+    """Identifies the file: a run that was recorded again in the same place has another one."""
     events = path / EVENTS
     return (events if events.exists() else path).stat().st_ino
 
@@ -264,7 +264,7 @@ def _took_ms(header: Header) -> int | float | None:
 
 
 def _names(found: Sequence[Path], given: Sequence[Path]) -> list[str]:
-    """For each its place below what was given, longer where that is not enough to tell it from the others."""
+    """Unique names: the path below the given folder, longer if that is ambiguous."""
     lengths = [_length(path, given) for path in found]
     while True:
         names = ["/".join(path.parts[-length:]) for path, length in zip(found, lengths, strict=True)]

@@ -1,8 +1,8 @@
-"""The viewer's own files, read once, and the program of a page that carries its own.
+"""The static files of the viewer, read once, and the bundled program of a self-contained page.
 
-A request names a key of the table of files, never a path. The program is made of the modules in ``static/``
-by esbuild (``make viewer``) and kept beside them, so that a page can be written where there is no JavaScript
-tool; its first line says of which modules.
+A request names a key of the table of files, never a path. esbuild makes the program from the modules in
+``static/`` (``make viewer``); it is kept in the package, so that writing a page needs no JavaScript tool. Its
+first line identifies the modules.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ MEDIA_TYPES: Final = {
 
 @cache
 def static_files() -> dict[str, bytes]:
-    """Every file of ``static/`` by its name."""
+    """All files of ``static/``, by name."""
     folder = files("reenact.viewer") / "static"
     return {file.name: file.read_bytes() for file in folder.iterdir() if file.is_file()}
 
 
 def media_type(name: str) -> str:
-    """What a browser is told that the file *name* is."""
+    """The content type of the file *name*."""
     return MEDIA_TYPES[name[name.rindex(".") :]]
 
 
 def page_program() -> str:
-    """All modules as one."""
+    """The bundled program."""
     return (files("reenact.viewer") / PROGRAM).read_text("utf-8")
 
 
 def modules_mark() -> str:
-    """The first line of a program that was made of the modules as they are."""
+    """The first line of a program that was bundled from the current modules."""
     running = sha256()
     for name, content in sorted(static_files().items()):
         if name.endswith(".js"):

@@ -1,4 +1,4 @@
-"""What if, in the viewer: the tree of forks, the command that forks at a step, and shadow reports."""
+"""Forks in the viewer: the tree of forks, the command that forks at a step, and shadow reports."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ class ForkChoice(NamedTuple):
 
     label: str
     text: str
-    """What to type: a command, or a line of Python."""
+    """A command, or a line of Python, to copy."""
 
 
 def fork_choices(header: Header, detail: Detail) -> dict[str, object]:
-    """How to fork at a step: what to type for each kind of change, or why there is nothing to type."""
+    """The ways to fork at a step: a text to copy for each kind of change, or why it is impossible."""
     step = detail.step
     if header.kind != "capture" or header.state not in ("complete", "recovered"):
         return {}
@@ -64,7 +64,7 @@ def _changes(detail: Detail) -> Iterator[tuple[str, dict[str, object]]]:
 
 
 def _first_leaf(value: object, path: str = "$") -> tuple[str, object]:
-    """The first plain value in it, to be changed by whoever takes the command."""
+    """The first plain value in it, as the example of a change."""
     members: Iterable[tuple[str, object]] = ()
     if isinstance(value, dict):
         members = ((_member(path, name), child) for name, child in value.items())
@@ -115,7 +115,7 @@ def _short_path(path: str) -> str:
 
 
 def tree_of(artifact: Artifact, runs: Mapping[str, Path]) -> list[dict[str, JsonValue]]:
-    """The tree of forks that a run belongs to; those among *runs* by their names there."""
+    """The tree of forks of a run, with the names of those that are in *runs*."""
     names = {path.resolve(): name for name, path in runs.items()}
     own = Path(artifact.path).resolve()
     captures = [path for path in runs.values() if (path / MANIFEST).is_file()]
@@ -132,7 +132,7 @@ def tree_of(artifact: Artifact, runs: Mapping[str, Path]) -> list[dict[str, Json
 
 
 class ShadowReports:
-    """The shadow reports in *files*, each under the name of its file."""
+    """The shadow reports in *files*, by file name."""
 
     def __init__(self, files: Iterable[Path] = ()) -> None:
         self._files: dict[str, Path] = {}
@@ -140,7 +140,7 @@ class ShadowReports:
             self._files.setdefault(file.name, file)
 
     def lines(self) -> list[dict[str, str]]:
-        """The reports, each with what it came to; one that cannot be read says why."""
+        """The reports with their verdicts, or with the reason if one cannot be read."""
         return [{"name": name, "verdict": self._line(name)} for name in sorted(self._files)]
 
     def _line(self, name: str) -> str:
@@ -153,7 +153,7 @@ class ShadowReports:
         return report.verdict
 
     def report(self, name: str, runs: Mapping[str, Path]) -> dict[str, object]:
-        """A report, with the names under which its runs and candidates can be looked at, where they can."""
+        """A report, with the names of its runs and candidates in the viewer, if they are there."""
         report = self._read(name)
         view: dict[str, object] = msgspec.to_builtins(report)
         ids = _runs_by_capture(runs)
@@ -180,7 +180,7 @@ def shadow_reports_in(folders: Iterable[Path]) -> list[Path]:
 
 
 def is_report_file(file: Path) -> bool:
-    """Whether *file* looks like a shadow report, by its name's end and its bytes."""
+    """Whether *file* looks like a shadow report, by its suffix and its bytes."""
     if file.suffix != ".json" or not file.is_file():
         return False
     try:

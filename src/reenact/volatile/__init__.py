@@ -1,1 +1,1 @@
-"""Values that differ from run to run: left out of a comparison, and named by rules made from examples."""
+"""Values that differ from run to run: rules that name them, and comparison without them."""

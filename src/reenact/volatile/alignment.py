@@ -1,4 +1,4 @@
-"""Which call of one run is which of another, as the doctor asks it: all that a replay must find equal."""
+"""Aligns the calls of two runs for ``reenact doctor``, which compares all that a replay compares."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ _WORD: Final = re.compile(rb"\w+")
 
 
 def family(name: str) -> str:
-    """What is fixed of a call's name: an HTTP call's holds its address, which is in its request as well."""
+    """The fixed part of a call's name: that of an HTTP call also has the URL, which may differ."""
     return name.partition(" ")[0] if name.startswith("network/") and "://" in name else name
 
 
 class AlignedCall(NamedTuple):
-    """A call, as far as it must be equal in a replay."""
+    """The parts of a call that a replay compares."""
 
     seq: int
     lane: str
@@ -28,7 +28,7 @@ class AlignedCall(NamedTuple):
     parent_seq: int | None = None
     """The call inside which it was made."""
     has_own_clock: bool = False
-    """It was made by a program whose clock is not recorded."""
+    """Whether a program made the call whose clock is not recorded."""
 
     @property
     def kind(self) -> tuple[str, str]:
@@ -44,7 +44,7 @@ class Alignment(NamedTuple):
 
 
 def aligned(one: Sequence[AlignedCall], other: Sequence[AlignedCall]) -> Alignment:
-    """Each call of *one* beside its counterpart in *other*; every call stands in the result once."""
+    """Pair each call of *one* with its counterpart in *other*; every call is in the result once."""
     words, others_words = _words(one), _words(other)
     found = Alignment([], [], [])
     for left, right in align(

@@ -1,12 +1,12 @@
-"""Traffic beside the run: what libraries report or look up by themselves, whatever the agent is asked.
+"""Traffic beside the run: requests that libraries make by themselves, independent of the agent's task.
 
-Telemetry, traces, update checks and price lists go out when a timer fires, with ids and times of their own;
-no model is asked, and what comes back changes nothing that the run says. Such a request is recorded as what
-it is. A replay answers it from the recording or with nothing, and minds neither another one nor none.
+Telemetry, traces, update checks and price lists are often sent by a timer, with new ids and times. They ask
+no model, and their answers do not change the run. Such a request is recorded as beside the run. Replay
+answers it from the recording or with an empty answer; a missing or additional one is no divergence.
 
-A row holds for requests that only these libraries make: by address, path and, where the address serves other
-things too, by who asks. It never holds for a request that the agent's own code makes. Feature flags, prompts
-and datasets that the same services hand out are used by the run, so no row names their paths.
+A row matches requests that only these libraries make: by host, path and, where the host serves other things
+too, by the package that sends it. It never matches a request of the agent's own code. Feature flags, prompts
+and datasets from the same services are used by the run, so no row names their paths.
 """
 
 from __future__ import annotations
@@ -25,19 +25,18 @@ TABLE_NAME: Final = "beside"
 
 
 class BesideRequest(NamedTuple):
-    """What a row looks at."""
+    """The parts of a request that a row is matched against."""
 
     method: str
     host: str
     path: str
     headers: Mapping[str, str]
-    """By name in lower case."""
+    """Names are in lower case."""
     body: Any = None
-    """Its JSON, where it is JSON."""
+    """The decoded body, if it is JSON."""
 
     @classmethod
     def to(cls, method: str, url: str, headers: Mapping[str, str], body: object = None) -> BesideRequest:
-        """A request to *url*."""
         place = urlsplit(url)
         return cls(method, (place.hostname or "").lower(), place.path, headers, body)
 
@@ -46,18 +45,18 @@ class Row(NamedTuple):
     """One kind of traffic beside the run."""
 
     what: str
-    """As it is told: whose, and what for."""
+    """The description shown to the user: whose traffic, and what for."""
     path: LazyRegex[str]
-    """Of the whole path."""
+    """Must match the whole path."""
     hosts: tuple[str, ...] = ("*",)
     by: tuple[str, ...] = ()
-    """Top-level packages of which one must have asked; any library where none is named."""
+    """Top-level packages that may send it; empty for any library."""
     methods: tuple[str, ...] = ("POST",)
     test: Callable[[BesideRequest], bool] = lambda _: True
-    """What else must hold, where the path alone says too little."""
+    """A further condition, where the path alone is ambiguous."""
 
     def holds(self, request: BesideRequest, asker: str | None) -> bool:
-        """*asker* is the package that asks; ``None`` where another program does, and nobody can say which."""
+        """*asker* is the package that sends the request; ``None`` for a program that is not Python."""
         if request.method not in self.methods or (self.by and asker not in self.by):
             return False
         if self.path.fullmatch(request.path) is None:
@@ -205,14 +204,14 @@ TABLE: Final[tuple[Row, ...]] = (
 
 
 def reason(request: BesideRequest, asker: str | None) -> str | None:
-    """What *request* is, where the table knows it as traffic beside the run."""
+    """The description of the first row that matches *request*; ``None`` if it belongs to the run."""
     return next((row.what for row in TABLE if row.holds(request, asker)), None)
 
 
 def empty_answer(method: str) -> dict[str, Any]:
-    """What a request gets that no recorded answer fits, as answers of HTTP are recorded.
+    """The answer to a request without a recorded one, in the form of a recorded HTTP answer.
 
-    A report is taken and nobody tries again; what was to be looked up is not there.
+    A report is accepted, so that it is not retried; a lookup finds nothing.
     """
     status, reason = (404, "Not Found") if method in ("GET", "HEAD") else (200, "OK")
     head = {
@@ -225,7 +224,7 @@ def empty_answer(method: str) -> dict[str, Any]:
 
 
 def hosts_in(project: Mapping[str, object], *, file: str) -> tuple[str, ...]:
-    """The hosts of a ``reenact.toml`` to which nothing belongs to the run, ``*`` for any part of a name."""
+    """The hosts in a ``reenact.toml`` whose traffic is beside the run; ``*`` matches any part of a name."""
     table = project.get(TABLE_NAME, {})
     hosts = table.get("hosts", []) if isinstance(table, Mapping) else None
     if not isinstance(hosts, list) or not all(isinstance(host, str) and host for host in hosts):
@@ -237,7 +236,7 @@ def hosts_in(project: Mapping[str, object], *, file: str) -> tuple[str, ...]:
 
 
 def is_of_hosts(url: str, hosts: Iterable[str]) -> bool:
-    """Whether *url* leads to one of *hosts*; a host with a port holds for that port alone."""
+    """Whether *url* leads to one of *hosts*; a host with a port matches that port only."""
     place = urlsplit(url)
     name = (place.hostname or "").lower()
     return any(fnmatchcase(name, host) or fnmatchcase(place.netloc.lower(), host) for host in hosts)

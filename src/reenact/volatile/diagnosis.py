@@ -1,8 +1,8 @@
-"""What differs from run to run, and whether a replay minds.
+"""Finds what differs from run to run, and which of it makes a replay diverge.
 
-Two runs differ wherever chance or the outside comes in. A replay has most of that from the recording; what
-it minds shows when the recording is replayed leniently, and only that needs rules. What a program has from a
-clock of its own needs one all the same: that replay may have come too soon after the recording to show it.
+Two runs differ wherever random or outside values enter. A replay gets most of these from the recording, so
+only what diverges in a lenient replay needs rules. Times that a program reads from an unrecorded clock need
+rules in any case: the replay may follow the recording so soon that they do not differ yet.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ _NAMES: Final = ("$.data.tool", "$.data.source", "$.data.key")
 
 
 class Source(msgspec.Struct, rename="camel"):
-    """One place in calls of one kind at which runs differ."""
+    """One path in calls of one kind where runs differ."""
 
     call: str
     path: str
     examples: tuple[Any, Any]
-    """What stood there in two runs; ``None`` where nothing did."""
+    """The values in two runs; ``None`` for a missing one."""
     seqs: list[int] = []
-    """The calls it was seen in: their events in the run that was replayed, or in a run before that."""
+    """The events of the calls that differ, in the replayed run or in one before it."""
     of: int = 0
     """How many calls of that kind there were."""
     covered_by: Cover = "recording"
@@ -40,20 +40,20 @@ class Source(msgspec.Struct, rename="camel"):
 
 
 class Diagnosis:
-    """What two or more runs and a replay of the last have shown."""
+    """The differences between two or more runs, and in a replay of the last one."""
 
     def __init__(self, masking: Masking) -> None:
-        """*masking* holds the rules that are in force already."""
+        """*masking* holds the existing rules."""
         self._masking = masking
         self._sources: dict[tuple[str, str], Source] = {}
         self._compared: Counter[str] = Counter()
         self.reasons: list[str] = []
-        """What a replay minds and no rule can cover."""
+        """Divergences that no rule can cover."""
         self.strays: list[str] = []
-        """Calls that not every run made."""
+        """Calls that only one of the runs made."""
 
     def add_runs(self, alignment: Alignment) -> None:
-        """Two runs, the later one second."""
+        """Compare two runs, of which the second is the later one."""
         compared: Counter[str] = Counter()
         for one, other in alignment.pairs:
             call = about(describe_call(one.type, one.name))
@@ -64,13 +64,13 @@ class Diagnosis:
                 if place not in minded:
                     source.covered_by = "rule"
                 elif other.has_own_clock and _is_of_clock(place):
-                    self._mind(source, place)
+                    self._add_rules(source, place)
         self._compared = compared
-        self.strays += [_stray(call, "only the earlier run") for call in alignment.only_in_one]
-        self.strays += [_stray(call, "only the later run") for call in alignment.only_in_other]
+        self.strays += [_describe_stray(call, "only the earlier run") for call in alignment.only_in_one]
+        self.strays += [_describe_stray(call, "only the later run") for call in alignment.only_in_other]
 
     def add_replay(self, divergences: Iterable[ReplayDivergence]) -> None:
-        """What a lenient replay of the last run came to, under the rules made so far."""
+        """Add the *divergences* of a lenient replay of the last run under the rules made so far."""
         self.reasons = []
         for divergence in divergences:
             if divergence.expected is None or not _is_same_call(divergence):
@@ -78,16 +78,16 @@ class Diagnosis:
                 continue
             call = about(_call_of(divergence.expected))
             for place in divergence.differences:
-                self._mind(self._note(call, place, divergence.event_seq or 0), place)
+                self._add_rules(self._note(call, place, divergence.event_seq or 0), place)
 
     def sources(self) -> list[Source]:
-        """All places, what a replay minds first."""
+        """All sources; those that make a replay diverge come first."""
         for source in self._sources.values():
             source.of = max(self._compared[source.call], len(source.seqs))
         return sorted(self._sources.values(), key=lambda source: source.covered_by == "recording")
 
     def rules(self) -> list[VolatileRule]:
-        """The rules that cover what can be covered, each once."""
+        """The distinct rules of all sources."""
         return list({str(rule): rule for source in self.sources() for rule in source.rules}.values())
 
     def _note(self, call: str, place: Difference, seq: int) -> Source:
@@ -102,7 +102,7 @@ class Diagnosis:
             source.seqs.append(seq)
         return source
 
-    def _mind(self, source: Source, place: Difference) -> None:
+    def _add_rules(self, source: Source, place: Difference) -> None:
         rules = covering(source.call, place)
         if not rules:
             source.covered_by = "nothing"
@@ -113,7 +113,7 @@ class Diagnosis:
 
 
 def _is_same_call(divergence: ReplayDivergence) -> bool:
-    """Whether the same thing was asked otherwise, and not another thing, or none."""
+    """Whether the divergence is a changed request of the expected call, not another or a missing call."""
     is_request = divergence.code == "event_payload_mismatch" and bool(divergence.differences)
     expected = divergence.expected or {}
     if expected.get("type") == "run_end" or "type" not in expected:
@@ -135,5 +135,5 @@ def _call_of(event: dict[str, Any]) -> str:
     return describe_call(event["type"], data.get("tool", "") if event["type"] == "tool_call" else "")
 
 
-def _stray(call: AlignedCall, who: str) -> str:
+def _describe_stray(call: AlignedCall, who: str) -> str:
     return f"event {call.seq}: {describe_call(call.type, call.name)} was called by {who}"

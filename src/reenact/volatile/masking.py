@@ -1,4 +1,4 @@
-"""Requests without what rules name as volatile, so that two can be compared; and rules that always hold."""
+"""Masks the volatile parts of requests, so that two can be compared, and holds the default rules."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from reenact.formats.record import ABSENT
 from reenact.formats.volatile import VolatileRule, describe_call
 
 MASKED: Final = "\ufdd0"
-"""Stands for a masked part of a text; Unicode keeps it out of all text that is exchanged."""
+"""Replaces a masked part of a text; a Unicode noncharacter, which exchanged text does not contain."""
 LEFT_OUT: Final = {"$volatile": True}
-"""Stands for a value where something must stand: an item, or the whole. No recorded object has such a key."""
+"""Replaces a volatile value that cannot be dropped: an item, or the whole. No recorded object has it."""
 
 
-class _Compiled:
-    """A rule ready for use."""
+class _CompiledRule:
+    """A rule with its path and pattern compiled."""
 
     def __init__(self, rule: VolatileRule) -> None:
         self.call = rule.call
@@ -36,9 +36,9 @@ _Masks: TypeAlias = tuple[Pattern, ...]
 
 
 class _Place:
-    """How far the paths of some rules are met at a place of a request; alike places share one of these."""
+    """The state of matching the rules' paths at one place of a request; equal states are shared."""
 
-    def __init__(self, walk: list[tuple[_Compiled, Positions]]) -> None:
+    def __init__(self, walk: list[tuple[_CompiledRule, Positions]]) -> None:
         met = [rule for rule, reached in walk if rule.path.is_met(reached)]
         self.is_left_out = any(rule.is_whole for rule in met)
         self.is_indifferent = not walk
@@ -52,8 +52,8 @@ class _Place:
         return tuple(rule.mask for rule in self._met if not rule.is_whole)
 
     def onward(self, key: str | int) -> _Place:
-        """The place at the member or item *key* below this one."""
-        # What no path names is all the same to them.
+        """The state at the member or item *key*."""
+        # Keys that no path names lead to the same state.
         alike = key if key in self._names else type(key)
         found = self._onward.get(alike)
         if found is None:
@@ -66,10 +66,10 @@ class _Place:
 
 
 class Masking:
-    """The rules in force; what none of them is about costs nothing."""
+    """Applies rules; calls that no rule is about cost nothing."""
 
     def __init__(self, rules: Iterable[VolatileRule]) -> None:
-        self._rules = [_Compiled(rule) for rule in rules]
+        self._rules = [_CompiledRule(rule) for rule in rules]
         self._roots: dict[tuple[str, str], _Place] = {}
 
     def may_apply(self, event_type: str, name: str) -> bool:
@@ -77,12 +77,12 @@ class Masking:
         return not self._root(event_type, name).is_indifferent
 
     def masked(self, event_type: str, name: str, request: object) -> object:
-        """*request*, of a call of that type and name, without its volatile parts."""
+        """Return *request*, of a call of that type and name, without its volatile parts."""
         root = self._root(event_type, name)
         return LEFT_OUT if root.is_left_out else _mask_value(request, root, ())
 
     def differences(self, event_type: str, name: str, one: object, other: object) -> tuple[Difference, ...]:
-        """Where two requests of such calls differ, volatile parts aside."""
+        """Where two requests of such calls differ, apart from volatile parts."""
         places = differences(one, other)
         if not places or not self.may_apply(event_type, name):
             return places
@@ -122,23 +122,23 @@ def _mask_value(value: object, place: _Place, masks: _Masks) -> object:
 
 
 DEFAULTS: Final = (
-    # Chooses the machine that may still hold the prompt's beginning; agents put the session's id here.
+    # Routes to a machine that may have the prompt's prefix cached; agents put the session's id here.
     VolatileRule(call="llm", path="$.body.prompt_cache_key"),
-    # Who asks, for the provider's abuse detection; agents put installation, account and session ids here.
+    # Identifies the user for abuse detection; agents put installation, account and session ids here.
     VolatileRule(call="llm", path="$.body.user"),
     VolatileRule(call="llm", path="$.body.safety_identifier"),
     VolatileRule(call="llm", path="$.body.metadata.user_id"),
-    # What a client says of itself: its installation, its version.
+    # The client's installation and version.
     VolatileRule(call="llm", path="$.body.client_metadata"),
-    # What a client that keeps the conversation itself calls its parts, as Codex does. Ids that the provider
-    # gave, and by which it may find a part again, are no UUIDs.
+    # Ids that a client such as Codex gives the items of a conversation that it stores itself. Ids from the
+    # provider, by which it may look an item up, are no UUIDs.
     VolatileRule(
         call="llm",
         path="$.body.input[*].id",
         mask=r"^[a-z]+_[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$",
     ),
-    # How long an earlier command took by the client's clock, and the number it drew for its output, as
-    # Codex writes them above the output, which itself is compared.
+    # The duration of an earlier command and a random id of its output: Codex writes both above the output,
+    # which is compared.
     VolatileRule(
         call="llm",
         path="$.body.input[*].output",
@@ -146,9 +146,9 @@ DEFAULTS: Final = (
     ),
     VolatileRule(call="llm", path="$.body.input[*].output", mask=r'"duration_seconds":[0-9.]+'),
 )
-"""Parts of a model request that by its provider's contract do not reach the model.
+"""Parts of a model request that, by the provider's documentation, do not reach the model.
 
-Each names bookkeeping, never words of the conversation: two requests that differ there alone have the same
-answer. Dates, working directories and identifiers inside prompts are not here, because a question may be
-about them; ``reenact doctor`` finds the ones that are noise.
+They are bookkeeping, never part of the conversation: two requests that differ only there have the same
+answer. Dates, working directories and identifiers in prompts are not listed, because a question may be about
+them; ``reenact doctor`` finds those that are noise.
 """

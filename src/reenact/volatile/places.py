@@ -1,7 +1,7 @@
-"""The folders that a run has of its own: a path below one of them means the same below another run's.
+"""A run's own folders: a path below one of them matches the same path below another run's folder.
 
-A capture does not tell where it was made. It has a salted digest of each such folder, by which a replay
-elsewhere recognises the folder where the recording names it.
+A capture does not contain these folders in the clear. It has a salted digest of each, by which a replay in
+another folder recognises their names in recorded texts.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from typing import Final, NamedTuple
 from urllib.parse import quote, unquote
 
 _MIN_CHARACTERS: Final = 2
-"""The root of all folders is nobody's own."""
+"""``/`` is no folder of a run."""
 _MAX_CHARACTERS: Final = 400
-_MOST_TRIED: Final = 20_000
-_BEGINS: Final = re.compile(r"(?:(?<![\w.~/-])|(?<=file://)|(?<=\\[nrt]))~?/(?=[^/\s])")
+_MAX_TRIED: Final = 20_000
+_PATH_START: Final = re.compile(r"(?:(?<![\w.~/-])|(?<=file://)|(?<=\\[nrt]))~?/(?=[^/\s])")
 _MAY_END: Final = re.compile(r"[^\w-]|$")
 _MAY_NAME: Final = re.compile("/|%2[Ff]")
 _STAND_IN: Final = "\ue000"
 
 
 _getcwd: Final = os.getcwd
-"""The real one: a test may put its fake in the place of it."""
+"""The original function: a test may patch ``os.getcwd``."""
 
 
 def working_folder(gone: str = os.devnull) -> str:
-    """Where this process works, or *gone* if that folder was removed; nothing is below the default."""
+    """The working directory, or *gone* if it was removed; no path is below the default."""
     try:
         return _getcwd()
     except OSError:
@@ -38,10 +38,10 @@ def working_folder(gone: str = os.devnull) -> str:
 
 
 def own_places(workspace: str | None = None, given: str = "") -> dict[str, str]:
-    """The folders of a run that begins now, by what they are; those of its *workspace*, which was *given* so.
+    """The folders of a run that begins now, by kind; *given* is the user's spelling of *workspace*.
 
-    A folder may be called otherwise too: by a link that leads there, and below the home by ``~``. Such a name
-    has what the folder is, and which name it is, as ``workspace/given``.
+    A folder can have other names: a symbolic link, or ``~`` below the home. Their keys have the kind and the
+    sort of name, such as ``workspace/given``.
     """
     home = os.path.expanduser("~").rstrip(os.sep)
     found = {
@@ -61,13 +61,13 @@ def own_places(workspace: str | None = None, given: str = "") -> dict[str, str]:
 
 
 def _same_folder(given: str, real: str) -> str:
-    """*given*, if that is another name of the folder *real*."""
+    """Return *given* if it is another name of the folder *real*, else an empty text."""
     name = os.path.normpath(given) if os.path.isabs(given) else ""
     return name if name and name != real and os.path.realpath(name) == os.path.realpath(real) else ""
 
 
 def mark_places(places: Mapping[str, str], salt: bytes) -> dict[str, str]:
-    """What a capture says of *places*."""
+    """The salted digests of *places* for a capture."""
     return {name: _mark(place, salt) for name, place in places.items()}
 
 
@@ -76,7 +76,7 @@ def _mark(place: str, salt: bytes) -> str:
 
 
 def bounded(spelling: str) -> str:
-    """A pattern that finds a place in one of its spellings, as a whole path or as the beginning of one."""
+    """A pattern that finds *spelling* as a whole path or as the first folders of one."""
     before = r"(?:(?<![\w.~-])|(?<=\\[nrt]))"
     if spelling.startswith("%"):
         before = r"(?:(?<![\w.~-])|(?<=%(?:2F|2f|3A|3a|3D|3d|20|22)))"
@@ -84,16 +84,16 @@ def bounded(spelling: str) -> str:
 
 
 _ENDS: Final = r"(?![\w+@~-])(?!\.\w)(?!%(?!2[Ff29Cc]|3[AaBbEe]|0[AaDd]))"
-"""A name goes on with these; an escaped slash, quote or line end is none of it."""
+"""Not followed by characters that continue a name; an escaped slash, quote or line end does not."""
 
 
 def spellings(place: str) -> tuple[str, ...]:
-    """How texts name *place*: as it is, in JSON with its slashes escaped, as an address, and within one."""
+    """How texts write *place*: plain, with escaped slashes, as a ``file:`` URL, percent-encoded."""
     return place, place.replace("/", "\\/"), f"file://{quote(place)}", quote(place, safe="")
 
 
 def _unescape(text: str) -> Iterator[str]:
-    """*text*, and what it says where slashes are escaped in it."""
+    """Yield *text*, and its unescaped forms if it has escaped slashes."""
     yield text
     if "\\/" in text:
         yield text.replace("\\/", "/")
@@ -102,14 +102,14 @@ def _unescape(text: str) -> Iterator[str]:
 
 
 class Neutral(NamedTuple):
-    """Two texts with a stand-in for the folders that both name at the same places."""
+    """Two texts in which a placeholder replaces the folders that correspond to each other."""
 
     recorded: str
     live: str
     pairs: list[tuple[str, str]]
 
     def restore(self, text: object, *, is_live: bool) -> object:
-        """*text*, a part of one of the two, with the folders it had; as it is where that is not known."""
+        """Put the folders back into *text*, a part of one of the two texts."""
         if not isinstance(text, str) or _STAND_IN not in text:
             return text
         whole = self.live if is_live else self.recorded
@@ -119,7 +119,7 @@ class Neutral(NamedTuple):
 
 
 class Places:
-    """The recorded run's folders and those of this one."""
+    """Translates between the folders of the recorded run and those of this one."""
 
     def __init__(self, marks: Mapping[str, str], live: Mapping[str, str], salt: bytes) -> None:
         self._salt = salt
@@ -143,19 +143,19 @@ class Places:
                 self._live[place] = self._live.get(place, frozenset()) | {kind}
         self._preferred = {kind: live[kind] for kind in _BY_PREFERENCE if kind in map(_kind, moved)}
         self._spelled: dict[str, tuple[str, int]] = {}
-        """All spellings of all places, with the place and which spelling it is."""
+        """By spelling: the folder, and the number of the spelling."""
         self.recorded: dict[str, frozenset[str]] = {}
-        """Those of the recorded run that were found, with what they were."""
+        """The folders of the recorded run that were found so far, with their kinds."""
         self._tried: set[str] = set()
         self._find_recorded = self._find_either = _NOTHING
 
     def here(self, recorded: str) -> str:
-        """The folder of this run for one of the recorded run's."""
+        """The folder of this run that corresponds to *recorded*."""
         names = self.recorded[recorded]
         return next(place for name, place in self._preferred.items() if name in names)
 
     def look_through(self, text: str) -> bool:
-        """Learn the recorded run's folders where *text* names them; whether there was a new one."""
+        """Look in *text* for folders of the recorded run; returns whether a new one was found."""
         if not self._unfound or not _MAY_NAME.search(text):
             return False
         known = len(self.recorded)
@@ -171,9 +171,9 @@ class Places:
         return True
 
     def _learn_from(self, text: str) -> None:
-        for beginning in _BEGINS.finditer(text):
+        for beginning in _PATH_START.finditer(text):
             for path in _prefixes(text[beginning.start() : beginning.start() + _MAX_CHARACTERS]):
-                if path not in self._tried and len(self._tried) < _MOST_TRIED:
+                if path not in self._tried and len(self._tried) < _MAX_TRIED:
                     self._tried.add(path)
                     mark = _mark(path, self._salt)
                     if mark in self._unfound:
@@ -181,7 +181,7 @@ class Places:
                         self.recorded[path] = self._names_by_mark[mark]
 
     def neutral(self, recorded: str, live: str) -> Neutral | None:
-        """Both texts without the folders they name alike; ``None`` where they do not."""
+        """Replace corresponding folders in both texts; ``None`` if the texts do not name the same folders."""
         self.look_through(recorded)
         if not self.recorded:
             return None
@@ -217,5 +217,5 @@ def _pattern(places: Iterable[str]) -> re.Pattern[str]:
 
 
 def _kind(name: str) -> str:
-    """What a folder is that has *name* among those of its run."""
+    """The kind in a key of :func:`own_places`."""
     return name.partition("/")[0]

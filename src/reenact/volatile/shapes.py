@@ -1,4 +1,4 @@
-"""What parts of texts look like that differ from run to run, masks for them, and the rules made of these."""
+"""The shapes of values that differ from run to run, masks for them, and rules with these masks."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ _PREFIX: Final = r"(?<!\w)(?:[A-Za-z]{1,20}[_-]){0,4}"
 
 
 class Shape(NamedTuple):
-    """A form that volatile values have."""
+    """A known form of volatile values."""
 
     name: str
     mask: str
     """In RE2's syntax."""
     found_as: str = ""
-    """In Python's, where finding it in a text takes more than the mask says."""
+    """In Python's syntax, where finding it in a text needs more than the mask."""
     is_strong: bool = True
-    """Hardly anything else has this form; a plain number may be anything."""
+    """Whether hardly anything else has this form; a plain number may be anything."""
     tells_time: bool = False
 
 
@@ -62,23 +62,23 @@ _SPECIAL: Final = LazyRegex(r"[.^$*+?()\[\]{}|\\]")
 _WORDS: Final = LazyRegex(r".*\W")
 _CONTEXT_CHARACTERS: Final = 24
 _LONG_CHARACTERS: Final = 100_000
-"""Shapes are looked for in no more than this: it takes a second per million characters."""
+"""Shapes are not searched in longer texts: a million characters take a second."""
 _MARGIN_CHARACTERS: Final = 500
-"""What of a long text is looked at around the part that differs: more than any shape, or its context, has."""
+"""How much of a long text is kept around the part that differs: longer than any shape and its context."""
 _LINE_CHARACTERS: Final = 4
-"""What the lines of two texts must at least begin with together for the rest to be masked."""
+"""The shortest common prefix of two lines whose rest is masked."""
 
 
 class Masks(NamedTuple):
-    """How the parts in which two texts differ are named."""
+    """Patterns for the parts in which two texts differ."""
 
     patterns: tuple[str, ...]
-    """None where the whole text is one such part."""
+    """Empty if the whole text is one such part."""
     is_strong: bool
 
 
 def masks_for(one: str, other: str) -> Masks | None:
-    """Masks of known shapes under which two texts are equal; ``None`` where they differ otherwise."""
+    """Masks of known shapes that make two texts equal; ``None`` if there are none."""
     stretch, other_stretch = _differing_stretch(one, other)
     shapes = _differing_shapes(stretch, other_stretch)
     if shapes is None:
@@ -86,17 +86,17 @@ def masks_for(one: str, other: str) -> Masks | None:
     between = _split(stretch)[0]
     is_strong = all(shape.is_strong for shape in shapes.values())
     if between == ["", ""]:
-        # A path that is all of a value names what is asked for, and not just where.
+        # A value that is only a path may be what the call is about.
         return Masks((), is_strong and all(shape.name != "path" for shape in shapes.values()))
     patterns = [
-        _in_context(shape, between, number, is_next_masked=number + 1 in shapes)
+        _add_context(shape, between, number, is_next_masked=number + 1 in shapes)
         for number, shape in shapes.items()
     ]
-    return _prove(one, other, [*dict.fromkeys(patterns)], is_strong=is_strong)
+    return _check_masks(one, other, [*dict.fromkeys(patterns)], is_strong=is_strong)
 
 
 def line_masks_for(one: str, other: str) -> Masks | None:
-    """Masks of what lines end with, where texts of several lines differ; ``None`` where no line does."""
+    """Masks for the ends of the lines that differ; ``None`` if such masks do not make the texts equal."""
     lines, others = one.split("\n"), other.split("\n")
     if len(lines) != len(others) or len(lines) == 1:
         return None
@@ -104,17 +104,17 @@ def line_masks_for(one: str, other: str) -> Masks | None:
     if any(len(beginning) < _LINE_CHARACTERS for beginning in beginnings):
         return None
     patterns = [rf"(?m)^{_escape(beginning)}.*$" for beginning in dict.fromkeys(beginnings)]
-    return _prove(one, other, patterns, is_strong=False)
+    return _check_masks(one, other, patterns, is_strong=False)
 
 
 def differ_in_time(one: str, other: str) -> bool:
-    """Whether two texts differ in dates and times alone."""
+    """Whether two texts differ only in dates and times."""
     shapes = _differing_shapes(*_differing_stretch(one, other)) or {}
     return bool(shapes) and all(shape.tells_time for shape in shapes.values())
 
 
 def _differing_shapes(one: str, other: str) -> dict[int, Shape] | None:
-    """The shapes that both have where their parts differ, by the number of the part."""
+    """The common shape of each part that differs, by the part's number; ``None`` if one has none."""
     if max(len(one), len(other)) > _LONG_CHARACTERS:
         return None
     (between, parts), (between_others, others) = _split(one), _split(other)
@@ -131,7 +131,7 @@ def _differing_shapes(one: str, other: str) -> dict[int, Shape] | None:
 
 
 def _differing_stretch(one: str, other: str) -> tuple[str, str]:
-    """Two long texts from a little before they part to a little behind where they meet again."""
+    """Cut the common prefix and suffix of two long texts, except for a margin."""
     if max(len(one), len(other)) <= _LONG_CHARACTERS:
         return one, other
     start = max(0, common_prefix_length(one, other) - _MARGIN_CHARACTERS)
@@ -141,7 +141,7 @@ def _differing_stretch(one: str, other: str) -> tuple[str, str]:
 
 
 def _split(text: str) -> tuple[list[str], list[str]]:
-    """What stands between the parts that have a known shape, and those parts."""
+    """Split *text* into the parts that have a known shape; returns the texts between them, and the parts."""
     spans = [(0, 0), *(found.span() for found in _FOUND.finditer(text)), (len(text), len(text))]
     between = [text[before[1] : behind[0]] for before, behind in pairwise(spans)]
     return between, [text[start:end] for start, end in spans[1:-1]]
@@ -152,8 +152,8 @@ def _common_shape(one: str, other: str) -> Shape | None:
     return next(fitting, None)
 
 
-def _in_context(shape: Shape, between: list[str], number: int, *, is_next_masked: bool) -> str:
-    """The shape's mask beside the words around it, so that it masks nothing else of this shape."""
+def _add_context(shape: Shape, between: list[str], number: int, *, is_next_masked: bool) -> str:
+    """The shape's mask with the words around it, so that it masks no other part of this shape."""
     _, has_begun, before = between[number].rpartition("\n")
     masked = _escape(_last_words(before).lstrip()) + shape.mask
     if before.strip():
@@ -161,7 +161,7 @@ def _in_context(shape: Shape, between: list[str], number: int, *, is_next_masked
     behind, has_ended, _ = between[number + 1].partition("\n")
     begin = "(?m)^" if has_begun or number == 0 else ""
     if is_next_masked and not has_ended:
-        return begin + masked  # the words between the two are the next one's
+        return begin + masked  # the words between the two are context of the next mask
     is_whole = len(behind) <= _CONTEXT_CHARACTERS and (has_ended or number + 2 == len(between))
     return f"{begin}{masked}{_escape(behind[:_CONTEXT_CHARACTERS])}{'$' if is_whole and begin else ''}"
 
@@ -172,12 +172,12 @@ def _last_words(line: str) -> str:
 
 
 def _common_words(one: str, other: str) -> str:
-    """What two lines begin with together, up to the end of a word."""
+    """The common prefix of two lines, up to the end of a word."""
     found = _WORDS.match(one[: common_prefix_length(one, other)])
     return found[0] if found else ""
 
 
-def _prove(one: str, other: str, patterns: list[str], *, is_strong: bool) -> Masks | None:
+def _check_masks(one: str, other: str, patterns: list[str], *, is_strong: bool) -> Masks | None:
     for pattern in map(Pattern, patterns):
         one, other = pattern.replace(one, MASKED), pattern.replace(other, MASKED)
     return Masks(tuple(patterns), is_strong) if one == other else None
@@ -188,37 +188,37 @@ def _escape(text: str) -> str:
 
 
 def suggested(call: str, places: Iterable[Difference]) -> tuple[VolatileRule, ...]:
-    """The rules for *places* if all of them look volatile; none where one may well be a real difference."""
+    """The rules for *places* if all of them look volatile; none if one may be a real difference."""
     rules: list[VolatileRule] = []
     for place in places:
         masks = _masks_of_texts(place)
         if masks is None or not masks.is_strong:
             return ()
-        rules += _mask(call, place, masks)
+        rules += _make_rules(call, place, masks)
     return _distinct(rules)
 
 
 def covering(call: str, place: Difference) -> tuple[VolatileRule, ...]:
-    """The rules for a place known to be volatile; none where no rule can cover it: an item more or less."""
+    """The rules for a place known to be volatile; none if a list has an item more or less."""
     if _is_item(place) and msgspec.UNSET in (place.expected, place.observed):
         return ()
     masks = _masks_of_texts(place)
     if masks is None and isinstance(place.expected, str) and isinstance(place.observed, str):
         masks = line_masks_for(place.expected, place.observed)
     if masks is not None:
-        return _distinct(_mask(call, place, masks))
+        return _distinct(_make_rules(call, place, masks))
     is_number = _is_number(place.expected) and _is_number(place.observed)
     return (VolatileRule(call=about(call), path=any_item(place.path) if is_number else place.path),)
 
 
 def any_item(path: str) -> str:
-    """*path* with ``[*]`` for every index: the same thing may stand elsewhere in another request."""
+    """*path* with ``[*]`` for every index, since the item may have another index in another request."""
     steps = PathPattern.parse(path).steps
     return str(PathPattern([Wild.ANY if isinstance(step, int) else step for step in steps]))
 
 
 def about(call: str) -> str:
-    """What a rule for *call* names: not the address in a network call's name, which may differ as well."""
+    """The call that a rule names: without the address of a network call, which may differ too."""
     return "network" if call.startswith("network ") else call
 
 
@@ -228,7 +228,7 @@ def _masks_of_texts(place: Difference) -> Masks | None:
     return masks_for(place.expected, place.observed)
 
 
-def _mask(call: str, place: Difference, masks: Masks) -> list[VolatileRule]:
+def _make_rules(call: str, place: Difference, masks: Masks) -> list[VolatileRule]:
     patterns = masks.patterns or (ABSENT,)
     return [VolatileRule(call=about(call), path=any_item(place.path), mask=mask) for mask in patterns]
 

@@ -1,7 +1,7 @@
-"""Times as texts and numbers tell them, and whether one was *now* for a run.
+"""Parses times in texts and numbers, and decides whether one was *now* for a run.
 
-A text may tell a second or a day, with or without its zone: it stands for every instant that it may mean. It
-was now where one of these lies within the run's own time.
+A text may name a second or a day, with or without a time zone, so it can mean several instants. It was now
+if one of them lies within the time of the run.
 """
 
 from __future__ import annotations
@@ -62,18 +62,18 @@ _FORMS: Final = {
         "clock": _CLOCK_ALONE,
     }.items()
 }
-_UNNAMED: Final = LazyRegex(r"\(\?P<\w+>")
+_NAMED_GROUP: Final = LazyRegex(r"\(\?P<\w+>")
 _REFERENCE: Final = {"(?P=dash)": r"[-/.]", "(?P=dot)": r"[-.]"}
 
 
 def _without_names(pattern: str) -> str:
     for reference, plain in _REFERENCE.items():
         pattern = pattern.replace(reference, plain)
-    return _UNNAMED.sub("(?:", pattern)
+    return _NAMED_GROUP.sub("(?:", pattern)
 
 
 FOUND: Final = "|".join(f"{_ALONE}(?:{_without_names(form.pattern)}){_END}" for form in _FORMS.values())
-"""Finds what may be a time; whether it is one shows when it is read."""
+"""Finds candidates; :func:`was_now` decides whether one is a time."""
 _DIGITS: Final = LazyRegex(r"\d+")
 _SPELLING: Final = LazyRegex(
     r"(?P<fraction>(?<=0:0:0)[.,]0)|(?P<ordinal>(?<=0)(?:st|nd|rd|th)\b)|(?P<half>[AP](?=\.?M\b))"
@@ -81,30 +81,30 @@ _SPELLING: Final = LazyRegex(
     re.IGNORECASE,
 )
 _SPELLED: Final = {"fraction": "", "ordinal": "th", "half": "A", "sign": "+"}
-"""A full second is often written without a fraction; the others follow from the numbers beside them."""
+"""Spelling that depends on the numbers: a full second is often written without a fraction."""
 _NAMES: Final = LazyRegex(rf"\b(?:{_MONTH}|{_WEEKDAY})\b")
 _UNITS: Final = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
 
 class Window(NamedTuple):
-    """The time of a run up to some moment."""
+    """The time from the start of a run to some moment of it."""
 
     start_s: float
     end_s: float
     zones: tuple[tzinfo, ...] = (UTC,)
-    """Those in which the run may have told a time without naming its zone."""
+    """The zones that a time without a zone may be in."""
 
     def meets(self, start_s: float, length_s: float) -> bool:
         return start_s <= self.end_s and start_s + length_s > self.start_s
 
 
 def are_both_now(one: str, other: str, there: Window, here: Window) -> bool:
-    """Whether two texts tell, in the same form, times that were now: *there* the one, *here* the other."""
+    """Whether both texts are times in the same form, *one* within *there* and *other* within *here*."""
     return form_of(one) == form_of(other) and was_now(one, there) and was_now(other, here)
 
 
 def form_of(text: str) -> str:
-    """What is left of a time's text without its digits and names."""
+    """The format of a time: its text with digits, months and weekdays replaced."""
     if text.isdigit():
         return f"{len(text)} digits"
     plain = _DIGITS.sub("0", _NAMES.sub("Mmm", text))
@@ -112,13 +112,13 @@ def form_of(text: str) -> str:
 
 
 def was_now(text: str, window: Window) -> bool:
-    """Whether *text* is the text of a time that lay within *window*."""
+    """Whether *text* is a time within *window*."""
     readings = (span for found in _readings(text) for span in _spans(*found, window))
     return any(window.meets(start_s, length_s) for start_s, length_s in readings)
 
 
 def was_now_number(value: float, window: Window) -> bool:
-    """The same of a number: seconds, or thousandths, millionths, billionths of one since 1970."""
+    """The same for a number of s, ms, µs or ns since 1970."""
     return any(window.meets(value / unit, 1.0 / unit) for unit in _UNITS.values())
 
 
@@ -129,16 +129,16 @@ def _readings(text: str) -> Iterator[tuple[str, dict[str, str]]]:
             yield name, {key: value for key, value in found.groupdict().items() if value is not None}
 
 
-def _spans(form: str, told: dict[str, str], window: Window) -> Iterator[tuple[float, float]]:
-    """Beginnings and lengths in seconds of what *told* may mean."""
+def _spans(form: str, fields: dict[str, str], window: Window) -> Iterator[tuple[float, float]]:
+    """The start and length in seconds of each time span that *fields* may mean."""
     if form == "epoch":
-        unit, number = next(iter(told.items()))
+        unit, number = next(iter(fields.items()))
         length_s = 10.0 ** -len(number.partition(".")[2]) / _UNITS[unit]
         yield float(number) / _UNITS[unit], length_s
         return
-    clock = _clock(told)
-    for zone in _zones(told, window):
-        for day in _days(form, told, window, zone):
+    clock = _read_clock(fields)
+    for zone in _zones(fields, window):
+        for day in _days(form, fields, window, zone):
             if clock is None:
                 start = datetime(day.year, day.month, day.day, tzinfo=zone)
                 yield start.timestamp(), 86400.0
@@ -147,22 +147,22 @@ def _spans(form: str, told: dict[str, str], window: Window) -> Iterator[tuple[fl
                 yield start.timestamp() + clock[2] % 1, clock[3]
 
 
-def _clock(told: dict[str, str]) -> tuple[int, int, float, float] | None:
-    """Hour, minute, second, and how many seconds it may be later than that."""
-    number = "1" if "hour1" in told else "2"
-    if f"hour{number}" not in told:
+def _read_clock(fields: dict[str, str]) -> tuple[int, int, float, float] | None:
+    """Hour, minute, second, and the precision in seconds."""
+    number = "1" if "hour1" in fields else "2"
+    if f"hour{number}" not in fields:
         return None
-    hour = int(told[f"hour{number}"])
-    half = told.get(f"half{number}", "").lower()
+    hour = int(fields[f"hour{number}"])
+    half = fields.get(f"half{number}", "").lower()
     if half:
         hour = hour % 12 + (12 if half == "p" else 0)
-    second, fraction = told.get(f"second{number}"), told.get(f"fraction{number}", "")
+    second, fraction = fields.get(f"second{number}"), fields.get(f"fraction{number}", "")
     length_s = 60.0 if second is None else 10.0 ** -len(fraction)
-    return hour, int(told[f"minute{number}"]), float(f"{second or 0}.{fraction or 0}"), length_s
+    return hour, int(fields[f"minute{number}"]), float(f"{second or 0}.{fraction or 0}"), length_s
 
 
-def _zones(told: dict[str, str], window: Window) -> tuple[tzinfo, ...]:
-    named = told.get("zone1") or told.get("zone2")
+def _zones(fields: dict[str, str], window: Window) -> tuple[tzinfo, ...]:
+    named = fields.get("zone1") or fields.get("zone2")
     if named is None:
         return window.zones
     if named[0] not in "+-":
@@ -171,27 +171,27 @@ def _zones(told: dict[str, str], window: Window) -> tuple[tzinfo, ...]:
     return (timezone(timedelta(minutes=-minutes if named[0] == "-" else minutes)),) if minutes < 1440 else ()
 
 
-def _days(form: str, told: dict[str, str], window: Window, zone: tzinfo) -> Iterator[date]:
+def _days(form: str, fields: dict[str, str], window: Window, zone: tzinfo) -> Iterator[date]:
     first, last = (datetime.fromtimestamp(at_s, zone).date() for at_s in (window.start_s, window.end_s))
     if form == "clock":
         yield from {first, last}
         return
-    years = [int(told["year"])] if "year" in told else sorted({first.year, last.year})
+    years = [int(fields["year"])] if "year" in fields else sorted({first.year, last.year})
     for year in years:
-        for month, day in _months_and_days(form, told):
+        for month, day in _months_and_days(form, fields):
             try:
                 found = date(year, month, day)
             except ValueError:
                 continue
-            weekday = told.get("weekday", "")[:3].lower()
+            weekday = fields.get("weekday", "")[:3].lower()
             if not weekday or _DAYS[found.weekday()] == weekday:
                 yield found
 
 
-def _months_and_days(form: str, told: dict[str, str]) -> list[tuple[int, int]]:
+def _months_and_days(form: str, fields: dict[str, str]) -> list[tuple[int, int]]:
     if form == "turned":
-        first, second = int(told["first"]), int(told["second_number"])
+        first, second = int(fields["first"]), int(fields["second_number"])
         return [(first, second), (second, first)]
-    day = int(told.get("day") or told["day2"])
-    month = told.get("month") or told["month2"]
+    day = int(fields.get("day") or fields["day2"])
+    month = fields.get("month") or fields["month2"]
     return [(int(month) if month.isdigit() else _MONTHS.index(month[:3].lower()) + 1, day)]

@@ -1,1 +1,1 @@
-"""The files among which a run works: looked at, restored and compared."""
+"""The files of a run's workspace: scanned, restored and compared."""

@@ -1,4 +1,4 @@
-"""What differs between two trees, and how that reads."""
+"""Compares two trees of files, and describes the changes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ReadContent: TypeAlias = Callable[[TreeEntry], bytes]
 How: TypeAlias = Literal["added", "removed", "changed", "mode", "renamed"]
 
 MAX_ENTRIES: Final = 4_000_000
-"""More are in no tree that was recorded; one that was made up may hold one folder any number of times."""
+"""No recorded tree has more; a forged one may contain the same folder many times."""
 MAX_DEPTH: Final = 220
 _MAX_DIFF_BYTES: Final = 1 << 20
 _MAX_DIFF_LINES: Final = 400
@@ -24,22 +24,22 @@ _EMPTY: Final[Tree] = ()
 
 
 class NotInGit(StoreError):
-    """A file is kept by git alone, and no repository that was asked has it."""
+    """The capture does not store a file, and no git repository that was searched has it."""
 
 
 class FileChange(msgspec.Struct, frozen=True):
-    """One path that is not the same in both trees."""
+    """One path that differs between two trees."""
 
     path: bytes
     how: How
     before: TreeEntry | None = None
     after: TreeEntry | None = None
     came_from: bytes = b""
-    """The path that a renamed file had."""
+    """The old path of a renamed file."""
 
     @property
     def text(self) -> str:
-        """The path for people, and with a slash behind it for a folder."""
+        """The path for display; a folder's ends with a slash."""
         entry = self.after or self.before
         is_folder = entry is not None and entry.kind == "folder"
         return printable_path(self.path) + ("/" if is_folder else "")
@@ -50,12 +50,12 @@ class FileChange(msgspec.Struct, frozen=True):
 
 
 def printable_path(path: bytes) -> str:
-    """*path* as text, with what is not UTF-8 escaped."""
+    """*path* as text; bytes that are not UTF-8 are escaped."""
     return path.decode("utf-8", "backslashreplace")
 
 
 def walk(read: ReadTree, digest: str) -> Iterator[tuple[bytes, TreeEntry]]:
-    """Everything below the tree *digest* with its path, folders before what is in them."""
+    """Yield all entries below the tree *digest* with their paths, each folder before its content."""
     count = 0
     waiting = [(b"", digest, 0)]
     while waiting:
@@ -73,7 +73,7 @@ def walk(read: ReadTree, digest: str) -> Iterator[tuple[bytes, TreeEntry]]:
 
 
 def refuse_endless(digest: str, count: int, depth: int) -> None:
-    """Raise for a tree of so many entries, or so deep."""
+    """Raise :class:`FormatError` for a tree that is too large or too deep."""
     if depth > MAX_DEPTH:
         raise FormatError(
             f"{digest}: the folders are more than {MAX_DEPTH} deep; reenact does not record such a tree"
@@ -83,7 +83,7 @@ def refuse_endless(digest: str, count: int, depth: int) -> None:
 
 
 def find_entry(read: ReadTree, digest: str, path: bytes) -> TreeEntry | None:
-    """What the tree *digest* has at *path*."""
+    """The entry of the tree *digest* at *path*."""
     found: TreeEntry | None = None
     for part in path.strip(b"/").split(b"/"):
         if found is not None and found.kind != "folder":
@@ -96,7 +96,7 @@ def find_entry(read: ReadTree, digest: str, path: bytes) -> TreeEntry | None:
 
 
 def compare_trees(read: ReadTree, before: str | None, after: str | None) -> list[FileChange]:
-    """The paths that differ, in order; what either tree leaves out is not compared."""
+    """The paths that differ, sorted; paths that either tree leaves out are not compared."""
     changes = list(_compare(read, before, after, b"", 0)) if before != after else []
     return sorted(_with_renames(changes), key=lambda change: change.path)
 
@@ -124,7 +124,7 @@ def _compare_entries(
     new_folder = other.digest if other is not None and other.kind == "folder" else None
     if one is None or other is None:
         yield FileChange(path, "added" if one is None else "removed", one, other)
-    elif one.kind != other.kind or _content(one) != _content(other):
+    elif one.kind != other.kind or _content_key(one) != _content_key(other):
         if not (old_folder and new_folder):
             yield FileChange(path, "changed", one, other)
         elif one.mode != other.mode:
@@ -136,7 +136,7 @@ def _compare_entries(
 
 
 def is_restored(read: ReadTree, recorded: str, live: str, depth: int = 0) -> bool:
-    """Whether *live* is *recorded* as it is restored: without what is left out there."""
+    """Whether *live* equals *recorded* after a restore, which cannot bring back left-out files."""
     if recorded == live:
         return True
     refuse_endless(recorded, 0, depth)
@@ -153,17 +153,17 @@ def is_restored(read: ReadTree, recorded: str, live: str, depth: int = 0) -> boo
         elif one.kind == "folder":
             if not is_restored(read, one.digest, other.digest, depth + 1):
                 return False
-        elif _content(one) != _content(other):
+        elif _content_key(one) != _content_key(other):
             return False
     return True
 
 
-def _content(entry: TreeEntry) -> tuple[str, bytes, bool]:
+def _content_key(entry: TreeEntry) -> tuple[str, bytes, bool]:
     return entry.digest, entry.target, entry.is_inside
 
 
 def _with_renames(changes: list[FileChange]) -> Iterator[FileChange]:
-    """A file that went from one path and came at another with the same content was renamed."""
+    """Replace each pair of a removed and an added file with the same content by a rename."""
     gone: dict[str, list[FileChange]] = {}
     for change in changes:
         if change.how == "removed" and change.before is not None and change.before.kind == "file":
@@ -181,7 +181,7 @@ def _with_renames(changes: list[FileChange]) -> Iterator[FileChange]:
 
 
 def describe_change(change: FileChange, content: ReadContent) -> list[str]:
-    """The change as the lines of a unified diff, or in words where there is no text to show."""
+    """The change as lines: a heading, then a unified diff, or a note if there is no text to show."""
     before, after = change.before, change.after
     heads = [str(change)]
     if before is not None and after is not None and before.mode != after.mode and before.kind == after.kind:
@@ -216,7 +216,7 @@ def _link_lines(before: TreeEntry | None, after: TreeEntry | None) -> Iterable[s
 
 
 def diff_lines(old: bytes, new: bytes) -> list[str]:
-    """The lines of a unified diff, as many as are shown."""
+    """The lines of a unified diff, up to a limit."""
     before, after = (data.decode("utf-8", "backslashreplace").splitlines() for data in (old, new))
     lines = list(unified_diff(before, after))
     if not lines:

@@ -1,4 +1,4 @@
-"""The files of a recorded run, for people: listed, compared, given back."""
+"""The functions behind the verbs that list, compare and check out the files of a recorded run."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class RecordedFile(msgspec.Struct, frozen=True, rename="camel", omit_defaults=Tr
     """One entry of the tree of a run's files."""
 
     path: str
-    """With what is not UTF-8 escaped."""
+    """Bytes that are not UTF-8 are escaped."""
     kind: EntryKind
     mode: str = ""
     size_bytes: int = 0
@@ -52,7 +52,7 @@ class ChangedFile(msgspec.Struct, frozen=True, rename="camel", omit_defaults=Tru
     path: str
     how: How
     diff: list[str]
-    """The lines of a unified diff, or words where there is no text."""
+    """The lines of a unified diff, or a note if there is no text to show."""
     came_from: str = ""
 
 
@@ -65,19 +65,19 @@ class FilesReport(msgspec.Struct, frozen=True, rename="camel", omit_defaults=Tru
     """The event; ``None`` for the end."""
     files: list[RecordedFile] = []
     since: int | None = None
-    """Where changes are told: the event from which on."""
+    """The event from which on *changes* are listed."""
     changes: list[ChangedFile] | None = None
 
 
 class CheckoutReport(msgspec.Struct, frozen=True, rename="camel"):
-    """What was put into a folder."""
+    """The result of :func:`checkout`."""
 
     path: str
     folder: str
     tree: str
     files: int
     hidden: list[str]
-    """Files that hold placeholders in the place of secrets."""
+    """Files in which placeholders replace secrets."""
 
 
 @takes_addresses("path")
@@ -88,14 +88,14 @@ def files(
     diff: str | None = None,
     repository: str | Path | None = None,
 ) -> FilesReport:
-    """The files of the run in *path* as they were when the event *at* had happened, or at the end.
+    """List the files of the run in *path* after the event *at*, or at the end.
 
-    With *diff*, as ``"4..9"``, what changed from one event to the other; a number that is left out is the
-    start or the end. *repository* is where git keeps what a capture of ``--workspace-base git`` names.
+    With *diff*, such as ``"4..9"``, list the changes between two events; a missing number is the start or the
+    end. *repository* is the git repository of a capture that was recorded with ``--workspace-base git``.
     """
     history = _open(path, repository)
     if diff is None:
-        return FilesReport(str(path), tree := history.tree_at(at), at, _list(history, tree))
+        return FilesReport(str(path), tree := history.tree_at(at), at, _list_files(history, tree))
     if at is not None:
         raise UsageError("--at lists one moment, --diff compares two; give one of them")
     found = _RANGE.fullmatch(diff)
@@ -108,37 +108,37 @@ def files(
 
 
 class FilesMoment(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """A moment of a run at which its files were others than before; the first is its start."""
+    """A moment of a run at which its files had changed; the first is its start."""
 
     seq: int
-    """The event after which they were so; for the end, the last one."""
+    """The event after which the files were in this state; the last event for the end."""
     changes: int
     is_end: bool = False
 
 
 def list_moments(path: str | Path) -> list[FilesMoment]:
-    """The moments of the run in *path*, with how many paths changed before each."""
+    """The moments of the run in *path*, each with the number of paths that changed before it."""
     history = _open_any(path)
     return [
         FilesMoment(seq, len(compare_trees(history.read_tree, before, tree)) if before else 0, is_end)
-        for seq, before, tree, is_end in _trees_in_turn(history)
+        for seq, before, tree, is_end in _list_trees(history)
     ]
 
 
 def read_moment(path: str | Path, number: int) -> FilesReport:
-    """The files at the moment *number*, counted from 0, and what changed since the one before."""
+    """The files at the moment *number*, counted from 0, and the changes since the one before."""
     history = _open_any(path)
-    trees = _trees_in_turn(history)
+    trees = _list_trees(history)
     if number >= len(trees):
         raise UsageError(f"{path}: has its files at {len(trees)} moments; there is no moment {number}")
     seq, before, tree, _ = trees[number]
     changes = compare_trees(history.read_tree, before, tree) if before else []
     described = _describe(changes, history.content)
-    return FilesReport(str(path), tree, seq, _list(history, tree), changes=described)
+    return FilesReport(str(path), tree, seq, _list_files(history, tree), changes=described)
 
 
-def _trees_in_turn(history: WorkspaceHistory) -> list[tuple[int, str, str, bool]]:
-    """For each moment its event, the tree before, its own, and whether it is the end."""
+def _list_trees(history: WorkspaceHistory) -> list[tuple[int, str, str, bool]]:
+    """For each moment its event, the tree before it, its tree, and whether it is the end."""
     trees = [(state.seq, state.tree, False) for state in history.states]
     if history.end_tree != history.states[-1].tree:
         trees.append((len(history.reader), history.end_tree, True))
@@ -147,12 +147,12 @@ def _trees_in_turn(history: WorkspaceHistory) -> list[tuple[int, str, str, bool]
 
 
 def _open_any(path: str | Path) -> WorkspaceHistory:
-    """The history of a run in any state, also of one that is still being recorded."""
+    """Open the history of a run in any state, even while it is being recorded."""
     return WorkspaceHistory(EventReader(RunDir(Path(path))))
 
 
 def compare_ends(left: str | Path, right: str | Path) -> list[ChangedFile]:
-    """How the files at the end of two runs differ; nothing where one of them was recorded without."""
+    """How the files at the end of two runs differ; empty if one was recorded without files."""
     histories = [_find_history(path) for path in (left, right)]
     ours, theirs = histories
     if ours is None or theirs is None:
@@ -175,7 +175,7 @@ def _find_history(path: str | Path) -> WorkspaceHistory | None:
     try:
         reader = CaptureReader(path)
     except StoreError:
-        return None  # a folder of another kind, or a run that is not over
+        return None  # no capture, or a run that is not finished
     return WorkspaceHistory(reader) if WorkspaceHistory.has_one(reader) else None
 
 
@@ -196,10 +196,10 @@ def checkout(
     at: int | None = None,
     repository: str | Path | None = None,
 ) -> CheckoutReport:
-    """Put the files of the run in *path* into *folder*, as they were at the event *at*, or at the end.
+    """Write the files of the run in *path* to *folder*, as they were after the event *at*, or at the end.
 
-    *folder* must be new or empty; it is made whole or not at all. *repository* is where git keeps what a
-    capture of ``--workspace-base git`` names.
+    *folder* must be new or empty; on failure it is unchanged. *repository* is the git repository of a capture
+    that was recorded with ``--workspace-base git``.
     """
     history = _open(path, repository)
     tree = history.tree_at(at)
@@ -214,7 +214,7 @@ def _open(path: str | Path, repository: str | Path | None) -> WorkspaceHistory:
     return WorkspaceHistory(reader, repository=Path(repository) if repository else None)
 
 
-def _list(history: WorkspaceHistory, tree: str) -> list[RecordedFile]:
+def _list_files(history: WorkspaceHistory, tree: str) -> list[RecordedFile]:
     return [
         RecordedFile(
             printable_path(path) + ("/" if entry.kind == "folder" else ""),

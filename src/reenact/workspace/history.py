@@ -1,4 +1,4 @@
-"""The trees of a capture: which one the files were at which event."""
+"""The trees in a capture: the state of the run's files at each event."""
 
 from __future__ import annotations
 
@@ -24,41 +24,41 @@ from reenact.workspace.restore import Restored, restore_tree
 
 _MARK: Final = b'"workspace"'
 _CACHED_TREES: Final = 4096
-_STAYS_HERE: Final = {"GIT_NO_LAZY_FETCH": "1", "GIT_ALLOW_PROTOCOL": "none"}
-"""Git fetches nothing for us, not even from where a partial clone has the rest."""
+_OFFLINE: Final = {"GIT_NO_LAZY_FETCH": "1", "GIT_ALLOW_PROTOCOL": "none"}
+"""Git must not fetch, not even the missing objects of a partial clone."""
 
 
 class WorkspaceStart(msgspec.Struct, frozen=True):
-    """What ``run_start`` says of the workspace."""
+    """The workspace as ``run_start`` describes it."""
 
     tree: str
     cwd: str | None = None
-    """Where the run began, from the workspace's root; ``None`` where that was outside."""
+    """The working directory relative to the workspace's root; ``None`` if it was outside."""
     commit: str | None = None
-    """The commit of which the capture holds no files but those that differ."""
+    """The git commit whose unchanged files are not stored in the capture."""
     limit_bytes: int | None = msgspec.field(default=None, name="limitBytes")
     above: tuple[tuple[str, ...], ...] = ()
-    """What ignore files above the workspace say, as :func:`rules_above` has it."""
+    """The ignore rules above the workspace, as :func:`rules_above` returns them."""
     path_bytes: int | None = msgspec.field(default=None, name="pathBytes")
-    """How long the path of its root was."""
+    """The length of the root's path."""
 
 
 class TreeState(msgspec.Struct, frozen=True):
-    """The tree from one event on."""
+    """The tree of the files from one event on."""
 
     seq: int
-    """The first event at which the files are so: the outcome of the call that made them."""
+    """The first event with this tree: the outcome of the call that changed the files."""
     told_at: int
-    """The event that says so."""
+    """The event that records the tree."""
     tree: str
     before: tuple[str, ...] = ()
     """Ids of the calls that were about to be made."""
     after: tuple[str, ...] = ()
-    """Ids of the calls that had just come back."""
+    """Ids of the calls that had just returned."""
     is_shared: bool = False
-    """Whether other calls were under way, so that the moment is nobody's own."""
+    """Whether other calls were open, so that any of them may have changed the files."""
     unreadable: str = ""
-    """Why nobody knows the files from here on; the tree is the last one that was known."""
+    """Why the files could not be read from here on; the tree is then the last known one."""
 
 
 class _Details(msgspec.Struct):
@@ -87,7 +87,7 @@ _OUTCOMES: Final = frozenset({"tool_result", "llm_response", "nondeterministic"}
 
 
 class WorkspaceHistory:
-    """The states of the files in one capture; :class:`UsageError` where it has none."""
+    """The states of the files in one capture; raises :class:`UsageError` if files were not recorded."""
 
     def __init__(
         self,
@@ -96,7 +96,7 @@ class WorkspaceHistory:
         repository: Path | None = None,
         aside: Callable[[], AbstractContextManager[object]] | None = None,
     ) -> None:
-        """*repository* and *aside* are as :class:`GitObjects` has them."""
+        """*repository* and *aside* are those of :class:`GitObjects`."""
         self.reader = reader
         self._git = GitObjects(reader.path, repository, aside)
         self.start, self.states, self._by_outcome = _read_states(reader)
@@ -104,41 +104,41 @@ class WorkspaceHistory:
         end = reader.manifest.workspaceEnd if isinstance(reader, CaptureReader) else None
         self.knows_end = isinstance(end, str)
         self.end_tree: str = end if isinstance(end, str) else self.states[-1].tree
-        """The last tree that is known."""
+        """The last known tree."""
         self._told_at = [state.told_at for state in self.states]
 
     @staticmethod
     def has_one(reader: EventReader) -> bool:
-        """Whether the files were recorded too."""
-        return len(reader) > 0 and _begin(reader) is not None
+        """Whether the capture records files."""
+        return len(reader) > 0 and _read_start(reader) is not None
 
     @property
     def commit(self) -> str | None:
         return self.start.commit
 
     def state_at(self, seq: int) -> TreeState:
-        """The files as they were when the event *seq* had happened."""
+        """The state of the files after the event *seq*."""
         if not 1 <= seq <= len(self.reader):
             raise UsageError(f"{self.reader.given}: there is no event {seq}; choose 1 to {len(self.reader)}")
         return self._by_outcome.get(seq) or self.states[max(0, bisect_right(self._told_at, seq) - 1)]
 
     def tree_before(self, seq: int) -> str:
-        """The tree when the event *seq* was about to happen."""
+        """The tree just before the event *seq*."""
         return self._state_before(seq).tree
 
     def is_known_before(self, seq: int) -> bool:
-        """Whether the files could be read then."""
+        """Whether the files could be read just before the event *seq*."""
         return not self._state_before(seq).unreadable
 
     def _state_before(self, seq: int) -> TreeState:
         return self.states[max(0, bisect_right(self._told_at, seq - 1) - 1)]
 
     def has_blob(self, digest: str) -> bool:
-        """Whether the capture holds the blob."""
+        """Whether the capture stores the blob."""
         return self.reader.has_blob(digest)
 
     def tree_at(self, seq: int | None) -> str:
-        """The tree at the event *seq*, or the last one; :class:`UsageError` where it could not be read."""
+        """The tree at the event *seq*, or at the end; raises :class:`UsageError` if it could not be read."""
         is_end = seq is None or seq == len(self.reader)
         if is_end and self.knows_end:
             return self.end_tree
@@ -152,12 +152,12 @@ class WorkspaceHistory:
         return state.tree
 
     def content(self, entry: TreeEntry) -> bytes:
-        """What the file of *entry* holds."""
+        """The content of the file *entry*."""
         is_in_git = entry.git and not self.has_blob(entry.digest)
         return self._git.content(entry) if is_in_git else self.reader.blob(entry.digest)
 
     def restore(self, digest: str, folder: Path, *, refuse_links_out: bool = False) -> Restored:
-        """Put the tree *digest* into *folder*, which must be new or empty."""
+        """Write the files of the tree *digest* to *folder*, which must be new or empty."""
         with self.reader.open_blobs() as blob:
 
             def content(entry: TreeEntry) -> bytes:
@@ -171,7 +171,7 @@ class WorkspaceHistory:
 
 
 class GitObjects:
-    """What git has of a capture's files, asked for one by one of one process at a time."""
+    """Reads files of a capture from git, through one ``git cat-file`` process per repository."""
 
     def __init__(
         self,
@@ -179,46 +179,46 @@ class GitObjects:
         repository: Path | None = None,
         aside: Callable[[], AbstractContextManager[object]] | None = None,
     ) -> None:
-        """Git is asked in *repository*, by default where this process works, then where the *capture* lies.
+        """Git looks in *repository*, by default the working directory, then in the folder of *capture*.
 
-        In the midst of a run it is asked within *aside*, as what is no part of that run, and left at once.
+        During a run, *aside* is entered for each lookup, so that git is not recorded, and git ends after it.
         """
         self._places = dict.fromkeys(map(os.path.abspath, (repository or Path.cwd(), capture)))
         self._aside = aside
-        self._asking: dict[str, subprocess.Popen[bytes]] = {}
+        self._processes: dict[str, subprocess.Popen[bytes]] = {}
         self._lock = Lock()
 
     def content(self, entry: TreeEntry) -> bytes:
-        """What the file of *entry* holds; :class:`NotInGit` where no repository has that."""
+        """The content of the file *entry*; raises :class:`NotInGit` if no repository has it."""
         with self._lock, (self._aside or nullcontext)():
             try:
                 for place in self._places:
-                    data = self._ask(place, entry)
+                    data = self._read_object(place, entry)
                     if data is not None and digest_of_bytes(data) == entry.digest:
                         return data
             finally:
                 if self._aside is not None:
-                    self._leave()
+                    self._end_processes()
         name, places = os.fsdecode(entry.name), " and ".join(self._places)
         raise NotInGit(
             f"{name}: is only kept by git, and there is no object {entry.git} in {places}; "
             "name the repository with --repository DIR, or run this inside it"
         )
 
-    def _ask(self, place: str, entry: TreeEntry) -> bytes | None:
-        git = self._asking.get(place) or self._start(place)
+    def _read_object(self, place: str, entry: TreeEntry) -> bytes | None:
+        git = self._processes.get(place) or self._start(place)
         if git is None or git.stdin is None or git.stdout is None:
             return None
         try:
             git.stdin.write(f"{entry.git}\n".encode())
             git.stdin.flush()
-        except OSError:  # this is no repository
+        except OSError:  # git has ended: this is no repository
             return None
         head = git.stdout.readline().split()
         if len(head) != 3 or head[1] != b"blob":
             return None
-        if int(head[2]) != entry.size_bytes:  # not what was recorded; and nobody asked for so much
-            self._leave()
+        if int(head[2]) != entry.size_bytes:  # another content, perhaps a huge one: do not read it
+            self._end_processes()
             return None
         return git.stdout.read(entry.size_bytes + 1)[:-1]
 
@@ -229,17 +229,17 @@ class GitObjects:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
-                env=os.environ | _STAYS_HERE,
+                env=os.environ | _OFFLINE,
             )
         except OSError as error:
             raise NotInGit(f"git cannot be asked for a file: {error.strerror}; install git") from error
-        self._asking[place] = git
+        self._processes[place] = git
         finalize(self, _end_process, git)
         return git
 
-    def _leave(self) -> None:
-        while self._asking:
-            _end_process(self._asking.popitem()[1])
+    def _end_processes(self) -> None:
+        while self._processes:
+            _end_process(self._processes.popitem()[1])
 
 
 def _end_process(process: subprocess.Popen[bytes]) -> None:
@@ -250,7 +250,7 @@ def _end_process(process: subprocess.Popen[bytes]) -> None:
     process.wait()
 
 
-def _begin(reader: EventReader) -> WorkspaceStart | None:
+def _read_start(reader: EventReader) -> WorkspaceStart | None:
     if _MARK not in reader.line(1):
         return None
     start = _read_head(reader, 1).data.workspace
@@ -268,8 +268,8 @@ def _read_head(reader: EventReader, seq: int) -> _Head:
 
 
 def _read_states(reader: EventReader) -> tuple[WorkspaceStart, list[TreeState], dict[int, TreeState]]:
-    """The start, all states as they were told, and those that calls left behind by the events of these."""
-    start = _begin(reader) if len(reader) else None
+    """Read the start, all states in order, and the states that calls left behind, by the outcome's event."""
+    start = _read_start(reader) if len(reader) else None
     if start is None:
         raise UsageError(f"{reader.given}: has no files; record with --workspace")
     states = [TreeState(1, 1, start.tree)]
@@ -284,7 +284,7 @@ def _read_states(reader: EventReader) -> tuple[WorkspaceStart, list[TreeState], 
             states.append(state := _read_state(reader, seq, bytes(head.data.details), outcomes))
             by_outcome |= {outcomes[call]: state for call in state.after if call in outcomes}
         elif head.data.call_id is not None and head.type in _OUTCOMES:
-            outcomes[head.data.call_id] = seq  # of two events with this id the second is the outcome
+            outcomes[head.data.call_id] = seq  # the second of two events with this id is the outcome
     return start, states, by_outcome
 
 
@@ -301,7 +301,7 @@ def _read_state(reader: EventReader, seq: int, details: bytes, outcomes: dict[st
 
 
 def tree_in_event(event: object) -> str | None:
-    """The tree that an event says there is, decoded from its line."""
+    """The tree in a decoded event, if it has one."""
     data = event.get("data") if isinstance(event, dict) else None
     if not isinstance(data, dict):
         return None
@@ -316,14 +316,14 @@ def blobs_below(
     seen: set[str],
     is_wanted: Callable[[str], bool] = lambda digest: True,  # noqa: ARG005
 ) -> Iterator[str]:
-    """All blobs that *tree* needs, itself among them, but for those in *seen*, which they enter.
+    """Yield all blobs of *tree*, including its own, that are not in *seen*, and add them to it.
 
-    Nor is a tree followed that is not wanted.
+    Trees for which *is_wanted* is false are skipped with all their blobs.
     """
     waiting = [tree]
     while waiting:
         digest = waiting.pop()
-        followed = f"{digest}/"  # a file may hold what a tree does, and is not followed
+        followed = f"{digest}/"  # a file may have the same content as a tree, and is not followed
         if followed in seen or not is_wanted(digest):
             continue
         seen |= {digest, followed}

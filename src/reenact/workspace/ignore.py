@@ -1,4 +1,4 @@
-"""What is not looked at in a folder: as ``.gitignore`` files say, and secrets and captures by their names."""
+"""Which files of a folder are left out: those that ``.gitignore`` files name, and secrets by their names."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _SECRET_FOLDERS: Final = frozenset({".ssh", ".gnupg", ".aws", ".kube"})
 
 
 def is_secret_name(name: str, *, is_folder: bool) -> bool:
-    """Whether what has this *name* is left out because keys and passwords are kept in such."""
+    """Whether files or folders of this *name* usually hold keys and passwords, and are left out."""
     return name in _SECRET_FOLDERS if is_folder else _SECRET_FILE.fullmatch(name) is not None
 
 
@@ -36,20 +36,20 @@ class _Pattern(NamedTuple):
     is_negated: bool
     is_for_folders: bool
     is_of_names: bool
-    """Whether it is compared with the name alone, at any depth."""
+    """Whether it matches the file name alone, at any depth."""
 
 
 class IgnoreRules:
-    """The patterns of one ignore file, which hold below its folder, and those of the folders *above*."""
+    """The patterns of one ignore file, which apply below its folder, and the rules of the folders *above*."""
 
     def __init__(self, text: str, above: IgnoreRules | None = None, prefix: str = "") -> None:
-        """*prefix* is the path to where a caller's paths begin, from this file's folder."""
+        """*prefix* is the path from this file's folder to the one that callers' paths are relative to."""
         self._patterns = _read_patterns(text)[::-1]
         self._above = above
         self._prefix = prefix
 
     def ignores(self, path: str, *, is_folder: bool) -> bool:
-        """Whether *path*, from the file's own folder, is left out; the last pattern that matches decides."""
+        """Whether *path*, relative to the file's folder, is ignored; the last matching pattern decides."""
         own = _in_bytes(self._prefix + path)
         name = own.rpartition("/")[2]
         for pattern in self._patterns:
@@ -65,7 +65,7 @@ class IgnoreRules:
 
 
 class _Below(IgnoreRules):
-    """Rules of the folder above."""
+    """The rules of the folder above, for paths in a subfolder."""
 
     def __init__(self, above: IgnoreRules, prefix: str) -> None:
         super().__init__("", above, prefix)
@@ -76,15 +76,15 @@ class _Below(IgnoreRules):
 
 
 def find_repository(root: Path) -> Path | None:
-    """The folder of the repository around *root*, or the working tree, if there is one."""
+    """The top folder of the git working tree around *root*, if there is one."""
     return next((place for place in (root, *root.parents) if (place / ".git").exists()), None)
 
 
 def rules_above(root: Path, excludes: Iterable[Path] = ()) -> list[tuple[str, ...]]:
-    """What the repository around *root* says of it, if there is one: its *excludes*, and the files above.
+    """The ignore rules from outside *root* in its git repository: *excludes*, and ignore files above.
 
-    Each text comes behind the path of *root* from its folder; the last one is the nearest. Where these are no
-    UTF-8, both are in hex, and a third member says so.
+    Each item is the path from the rule's folder to *root*, and the text of the rules; the nearest comes last.
+    If they are not UTF-8, both are in hex, and a third member says so.
     """
     top = find_repository(root)
     if top is None:
@@ -109,7 +109,7 @@ def _path_from(folder: Path, root: Path) -> str:
 
 
 def make_rules(above: Iterable[tuple[str, ...]]) -> IgnoreRules:
-    """The rules that :func:`rules_above` found; :class:`FormatError` for what it does not write."""
+    """Parse the result of :func:`rules_above`; raises :class:`FormatError` for anything else."""
     rules: IgnoreRules | None = None
     for texts in above:
         try:
@@ -122,7 +122,7 @@ def make_rules(above: Iterable[tuple[str, ...]]) -> IgnoreRules:
 
 
 def read_ignore_file(file: Path) -> str:
-    """What *file* says; nothing where it cannot be read, as git takes it."""
+    """The text of *file*; empty if it cannot be read, as for git."""
     try:
         fd = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         with os.fdopen(fd, "rb") as stream:
@@ -157,7 +157,7 @@ def _read_pattern(line: str) -> _Pattern | None:
 
 
 def _in_bytes(text: str) -> str:
-    """*text* with one character for each byte, as git compares names."""
+    """*text* with one character per byte, since git compares bytes."""
     return text if text.isascii() else os.fsencode(text).decode("latin-1")
 
 
@@ -171,11 +171,11 @@ def _without_trailing_spaces(line: str) -> str:
 
 
 class _NeverMatches(Exception):
-    """A pattern that git takes for a broken one."""
+    """The pattern is invalid, so it matches nothing in git."""
 
 
 def _translate(pattern: str) -> str:
-    """The regular expression of git's *pattern*."""
+    """Translate a pattern of git to a regular expression."""
     words, place = [], 0
     while place < len(pattern):
         rest = pattern[place:]
@@ -220,7 +220,7 @@ _NAMED: Final = {
 
 
 def _translate_class(text: str) -> tuple[str, int]:
-    """The class that *text* begins with, and its length; what it may hold, and in which order, is git's."""
+    """Translate the character class at the start of *text* by git's rules; also returns its length."""
     place = 1
     is_negated = text[1:2] in ("!", "^")
     place += is_negated

@@ -1,4 +1,4 @@
-"""The files of a run that is being recorded: looked at before and after its calls, told when they changed."""
+"""Records the files of a run: scans them before and after calls, and writes an event when they changed."""
 
 from __future__ import annotations
 
@@ -24,12 +24,14 @@ from reenact.workspace.scan import LIMIT_BYTES, Index, Scanner
 
 Base: TypeAlias = Literal["git"]
 _GIT_S: Final = 60.0
-_TOLD_BYTES: Final = 256
+_STATE_BYTES: Final = 256
 _PATIENCE_S: Final = 5.0
-"""A process that looks for longer was stopped, and nobody waits for it again."""
-# Bound here because a capture may replace the names in `os` and `time` while it records what the agent does.
+"""A process that holds the lock for longer is taken for a stopped one; nothing waits for the lock again."""
+_SEVERAL: Final = -1
+"""In place of a process's number: more than one process has scanned."""
+# Bound here because seams replace the functions of `os` and `time` while the agent is recorded.
 _sleep, _monotonic, _time_ns = time.sleep, time.monotonic, time.time_ns
-_open, _close, _pread, _pwrite = os.open, os.close, os.pread, os.pwrite
+_open, _close, _pread, _pwrite, _getpid = os.open, os.close, os.pread, os.pwrite, os.getpid
 
 
 class WorkspaceOrder(msgspec.Struct, frozen=True):
@@ -38,16 +40,16 @@ class WorkspaceOrder(msgspec.Struct, frozen=True):
     root: str
     limit_bytes: int = LIMIT_BYTES
     base: Base | None = None
-    """Where ``git``, files that are as in the commit are named by their objects and not stored."""
+    """With ``git``, unchanged files of the commit are referred to by their git objects and not stored."""
     leave_out: tuple[str, ...] = ()
     above: tuple[tuple[str, ...], ...] = ()
-    """What ignore files above the folder say, as :func:`rules_above` has it."""
+    """The ignore rules above the folder, as :func:`rules_above` returns them."""
     start: WorkspaceStart | None = None
-    """The tree at the start, where that was looked at before."""
+    """The state at the start, if it has been scanned already."""
     index: str = ""
-    """The file that has what that look learned."""
+    """The file with the index of that scan."""
     given: str = ""
-    """How the folder was named."""
+    """The folder's path as the user gave it."""
     tree_file: str = ""
     """The file of :class:`LatestTree`, where several processes record the run."""
 
@@ -60,7 +62,7 @@ class WorkspaceOrder(msgspec.Struct, frozen=True):
         base: Base | None = None,
         leave_out: tuple[str | Path, ...] = (),
     ) -> WorkspaceOrder:
-        """The order to record *root*, which must be a folder."""
+        """Check the arguments and make the order to record *root*."""
         if not os.path.isdir(root):
             what = "is not a folder" if os.path.exists(root) else "is not there"
             raise UsageError(f"{root}: the workspace {what}; name the folder that the run works in")
@@ -69,7 +71,7 @@ class WorkspaceOrder(msgspec.Struct, frozen=True):
         if base not in (None, "git"):
             raise UsageError(f"{base!r}: no such base of a workspace; choose 'git'")
         if base == "git":
-            commit_of(os.path.realpath(root))  # what is wrong with it is said before anything runs
+            commit_of(os.path.realpath(root))  # raises before anything runs
         places = tuple(os.path.abspath(place) for place in leave_out)
         folder = Path(os.path.realpath(root))
         _refuse_other_than_utf8(str(folder), os.path.abspath(root), *places)
@@ -77,7 +79,7 @@ class WorkspaceOrder(msgspec.Struct, frozen=True):
         return cls(str(folder), limit_bytes, base, places, above, given=os.path.abspath(root))
 
     def scanner(self, put: Callable[[bytes], str], redactor: Redactor | None = None) -> Scanner:
-        """What looks at the folder, from what is known of it."""
+        """A scanner of the folder that starts with the saved index, if there is one."""
         return Scanner(
             Path(self.root),
             put,
@@ -89,7 +91,7 @@ class WorkspaceOrder(msgspec.Struct, frozen=True):
         )
 
     def begin(self, scanner: Scanner) -> WorkspaceStart:
-        """Look at the folder for the first time."""
+        """Scan the folder for the first time."""
         commit, objects = commit_of(self.root) if self.base == "git" else (None, {})
         tree = scanner.take(in_git=objects)
         here = os.path.relpath(os.path.realpath(os.getcwd()), self.root)
@@ -99,7 +101,7 @@ class WorkspaceOrder(msgspec.Struct, frozen=True):
 
 
 def _refuse_other_than_utf8(*places: str) -> None:
-    """Raise for a place that no recording can name; what is below the folder may be called as it likes."""
+    """Raise for a path that a capture cannot store; names below the folder need not be UTF-8."""
     for place in places:
         try:
             place.encode()
@@ -109,19 +111,19 @@ def _refuse_other_than_utf8(*places: str) -> None:
 
 
 def commit_of(root: str) -> tuple[str, dict[str, str]]:
-    """The commit that is checked out in *root*, and its files below it with the names of their objects."""
+    """The commit that is checked out in *root*, and by path the git objects of its files there."""
     head = _ask_git(root, "rev-parse", "--verify", "HEAD")
     listed = _ask_git(root, "ls-tree", "-r", "-z", "HEAD")
     objects: dict[str, str] = {}
     for line in listed.split(b"\0"):
         facts, _, path = line.partition(b"\t")
-        if facts.startswith(b"100"):  # files; links are in the tree itself
+        if facts.startswith(b"100"):  # regular files; our trees contain the targets of links
             objects[os.fsdecode(path)] = facts.split(b" ")[2].decode()
     return head.decode().strip(), objects
 
 
 def _find_excludes(root: Path) -> list[Path]:
-    """The files in which a user and the repository around *root* say what is ignored, the latter last."""
+    """The user's ignore file, then that of the repository around *root*."""
     top = find_repository(root)
     if top is None:
         return []
@@ -129,7 +131,7 @@ def _find_excludes(root: Path) -> list[Path]:
     found = [config / "git" / "ignore", top / ".git" / "info" / "exclude"]
     questions = (["config", "--type=path", "core.excludesFile"], ["rev-parse", "--git-path", "info/exclude"])
     for number, words in enumerate(questions):
-        with suppress(UsageError):  # not set, or there is no git: it is where it is by default
+        with suppress(UsageError):  # not set, or git is not installed: the default path holds
             place = os.fsdecode(_ask_git(str(root), *words)).rstrip("\n")
             found[number] = root / place
     return found
@@ -152,12 +154,23 @@ def _ask_git(root: str, *words: str) -> bytes:
     return done.stdout
 
 
-class LatestTree:
-    """What the processes of a run told of its files last: a file that one of them holds while it looks.
+class _LastScan(msgspec.Struct, frozen=True):
+    """What the processes of a run know of each other's scans."""
 
-    So each knows whether another has told something since it looked, and all that they tell is in one order.
-    A process without the file is alone: the command is over. It is opened for each look, because an agent
-    may close what it did not open itself.
+    number: int
+    """How many trees have been recorded."""
+    scanner: int = 0
+    """The number of the only process that has scanned, 0 if there was none, or ``_SEVERAL``."""
+    tree: str = ""
+    """The tree that was recorded last."""
+
+
+class LatestTree:
+    """The tree that the processes of a run recorded last, in a file that is locked during each scan.
+
+    So a process knows whether another has recorded a tree since its own last scan, and all trees have one
+    order. Without the file, which goes with the command, a process records alone. The file is opened for each
+    scan, because some agents close descriptors that they did not open.
     """
 
     def __init__(self, file: str) -> None:
@@ -165,11 +178,12 @@ class LatestTree:
         self._fd: int | None = None
         self._patience_s = _PATIENCE_S
         self._seen = 0
-        """How many trees were told when this process looked last."""
+        """How many trees had been recorded at this process's last scan."""
+        self._held_since_ms = 0
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Keep the other processes from looking for the block."""
+        """Keep the other processes from scanning, for the block."""
         try:
             fd = _open(self._file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError:
@@ -178,11 +192,13 @@ class LatestTree:
         try:
             self._wait(fd)
             self._fd = fd
+            self._held_since_ms = _time_ns() // 1_000_000
+            self._note_scanner()
             yield
         finally:
             self._fd = None
             with suppress(OSError):
-                fcntl.flock(fd, fcntl.LOCK_UN)  # closing alone would leave it to a child forked meanwhile
+                fcntl.flock(fd, fcntl.LOCK_UN)  # a child forked meanwhile would keep it beyond the close
                 _close(fd)
 
     def _wait(self, fd: int) -> None:
@@ -202,37 +218,48 @@ class LatestTree:
 
     @property
     def is_news(self) -> bool:
-        """Whether another process has told a tree since this one looked."""
-        return self._read()[0] != self._seen
+        """Whether another process has recorded a tree since this one's last scan."""
+        return self._read().number != self._seen
 
     def wait_for_next_moment(self) -> None:
-        """Let the millisecond pass in which something was told: by these the logs of processes are joined."""
-        left_ms = self._read()[1] + 1 - _time_ns() / 1_000_000
-        if 0 < left_ms <= 1:
-            _sleep(left_ms / 1000)
+        """Once several processes scan, wait for the millisecond after the one in which this scan began.
+
+        The processes' logs are merged by these, so a tree must not share one with an event before it.
+        """
+        if self._read().scanner == _SEVERAL:
+            left_ms = self._held_since_ms + 1 - _time_ns() / 1_000_000
+            if 0 < left_ms <= 1:
+                _sleep(left_ms / 1000)
 
     def tell(self, tree: str) -> None:
-        """Say that *tree* was told now; one that is told again is no news for the others."""
-        number, _, before = self._read()
-        number += tree != before
-        if self._fd is not None:
-            with suppress(OSError):  # a disk that is full
-                _pwrite(self._fd, f"{number:020d} {_time_ns() // 1_000_000:020d} {tree}".encode(), 0)
-                self._seen = number
+        """Note that *tree* is recorded now; the same tree again is no news for the other processes."""
+        last = self._read()
+        self._seen = last.number + (tree != last.tree)
+        self._write(_LastScan(self._seen, last.scanner, tree))
 
-    def _read(self) -> tuple[int, int, str]:
-        """How many trees were told, when the last one was, and which it is."""
-        text = _pread(self._fd, _TOLD_BYTES, 0).decode() if self._fd is not None else ""
+    def _note_scanner(self) -> None:
+        last, own = self._read(), _getpid()
+        if last.scanner not in (own, _SEVERAL):
+            scanner = _SEVERAL if last.scanner else own
+            self._write(_LastScan(last.number, scanner, last.tree))
+
+    def _read(self) -> _LastScan:
+        text = _pread(self._fd, _STATE_BYTES, 0).decode() if self._fd is not None else ""
         if not text:
-            return self._seen, 0, ""
-        number, at_ms, tree = text.split()
-        return int(number), int(at_ms), tree
+            return _LastScan(self._seen)
+        number, scanner, tree = text.split(" ")
+        return _LastScan(int(number), int(scanner), tree)
+
+    def _write(self, last: _LastScan) -> None:
+        if self._fd is not None:
+            with suppress(OSError):  # the disk is full
+                _pwrite(self._fd, f"{last.number:020d} {last.scanner:020d} {last.tree}".encode(), 0)
 
 
 class WorkspaceRecorder:
-    """Tells the trees of one run, in one process of it, from any number of threads.
+    """Records the trees of a run in one of its processes, called from any number of threads.
 
-    Who asks while somebody looks is served by the next look, together with all who asked meanwhile.
+    One scan serves all calls that asked for one while the scan before it was running.
     """
 
     def __init__(
@@ -246,8 +273,8 @@ class WorkspaceRecorder:
     ) -> None:
         """*tree* is the one at the start; *write* appends the data of an event.
 
-        *find_recorded* knows of a tree which recorded one it is, up to what is left out. *shared* is what
-        the other processes of the run tell.
+        *find_recorded* maps a tree to the recorded one that it equals up to left-out files. *shared* is for a
+        run that several processes record.
         """
         self._shared = shared
         self._find_recorded = find_recorded
@@ -255,64 +282,64 @@ class WorkspaceRecorder:
         self._write = write
         self._warn = warn
         self.tree = tree
-        self._looking = RLock()
-        self._looker = 0
-        self._asking = Lock()
-        self._asked = 0
-        self._answered = 0
+        self._scan_lock = RLock()
+        self._scanning_thread = 0
+        self._queue_lock = Lock()
+        self._requested = 0
+        self._served = 0
         self._waiting: list[tuple[str, str]] = []
-        """Which calls wait for a look: before or after them, and their ids."""
+        """The calls that wait for a scan: ``before`` or ``after``, and the id."""
         self._is_overtaken = False
-        """Whether one of them came back in the middle of a look, which may have told a tree meanwhile."""
+        """Whether a call asked during a running scan, which may have written its event since."""
         self._open: dict[str, str | None] = {}
-        """The calls under way, each with the one inside which it was made."""
+        """The open calls, each with its parent call."""
         self._has_failed = False
 
     def before(self, call_id: str, parent: str | None) -> None:
-        """A call is about to be made."""
-        self._look("before", call_id)
+        """Scan before a call is made."""
+        self._request_scan("before", call_id)
         self.began(call_id, parent)
 
     def began(self, call_id: str, parent: str | None) -> None:
-        """A call is under way before which nobody need look."""
+        """Note a call that needs no scan before it."""
         self._open[call_id] = parent
 
     def after(self, call_id: str, *, may_write: bool) -> None:
-        """A call has come back; only where it *may_write* files it is worth a look."""
+        """Note that a call has returned, and scan if it *may_write* files."""
         self._open.pop(call_id, None)
         if may_write:
-            self._look("after", call_id)
+            self._request_scan("after", call_id)
 
     def end(self) -> str | None:
-        """The tree at the end; ``None`` where it cannot be read."""
-        self._look("", "")
+        """The tree at the end; ``None`` if it cannot be read."""
+        self._request_scan("", "")
         return None if self._has_failed else self.tree
 
-    def _look(self, when: str, call_id: str) -> None:
-        with self._asking:
-            self._asked += 1
-            mine = self._asked
+    def _request_scan(self, when: str, call_id: str) -> None:
+        with self._queue_lock:
+            self._requested += 1
+            mine = self._requested
             if when:
                 self._waiting.append((when, call_id))
-                self._is_overtaken |= self._looker != 0
-        if self._looker == get_ident():  # a finaliser that makes a call in the middle of a look
+                self._is_overtaken |= self._scanning_thread != 0
+        if self._scanning_thread == get_ident():  # a finalizer made a call during this thread's scan
             return
-        with self._looking:
-            if self._answered >= mine:
+        with self._scan_lock:
+            if self._served >= mine:
                 return
-            self._looker = get_ident()
+            self._scanning_thread = get_ident()
             try:
-                self._look_now()
+                self._scan_locked()
             finally:
-                self._looker = 0
+                self._scanning_thread = 0
 
-    def _look_now(self) -> None:
+    def _scan_locked(self) -> None:
         with nullcontext() if self._shared is None else self._shared.held():
-            self._look_in_turn()
+            self._scan_and_record()
 
-    def _look_in_turn(self) -> None:
-        with self._asking:
-            covered, waiting, self._waiting = self._asked, self._waiting, []
+    def _scan_and_record(self) -> None:
+        with self._queue_lock:
+            covered, waiting, self._waiting = self._requested, self._waiting, []
             is_overtaken, self._is_overtaken = self._is_overtaken, False
         for_calls = {call_id for _, call_id in waiting}
         others = self._count_others(for_calls)
@@ -322,23 +349,23 @@ class WorkspaceRecorder:
             if not self._has_failed:
                 self._has_failed = True
                 self._warn(f"{error}; its files are not recorded until it can be")
-                reason = str(error).removeprefix(f"{self._scanner.root}: ")  # no place is told
-                self._tell({"tree": self.tree, "unreadable": reason}, waiting, others)
-            self._answered = covered
+                reason = str(error).removeprefix(f"{self._scanner.root}: ")  # captures contain no local path
+                self._write_event({"tree": self.tree, "unreadable": reason}, waiting, others)
+            self._served = covered
             return
         is_back, self._has_failed = self._has_failed, False
         is_news = self._shared is not None and self._shared.is_news
         if tree != self.tree or is_overtaken or is_news or is_back:
-            if self._shared is not None and is_news:
+            if self._shared is not None:
                 self._shared.wait_for_next_moment()
-            self._tell({"tree": tree}, waiting, others)
+            self._write_event({"tree": tree}, waiting, others)
             self.tree = tree
             if self._shared is not None:
                 self._shared.tell(tree)
-        self._answered = covered
+        self._served = covered
 
-    def _tell(self, details: dict[str, Any], waiting: list[tuple[str, str]], others: int) -> None:
-        """Write an event, for the calls that are *waiting* while *others* are under way."""
+    def _write_event(self, details: dict[str, Any], waiting: list[tuple[str, str]], others: int) -> None:
+        """Write an event for the *waiting* calls; *others* is the number of other open calls."""
         for when in ("before", "after"):
             calls = [call_id for at, call_id in waiting if at == when]
             details |= {when: calls} if calls else {}
@@ -346,7 +373,7 @@ class WorkspaceRecorder:
         self._write({"type": WORKSPACE, "derived": True, "details": details})
 
     def _count_others(self, calls: set[str]) -> int:
-        """How many calls are under way beside *calls* and those inside which these were made."""
+        """How many calls are open besides *calls* and their ancestors."""
         known = dict(self._open)
         related: set[str] = set(calls)
         for call in calls:

@@ -1,4 +1,4 @@
-"""The files of a run that is made again: what calls did to them is done again, the rest is compared."""
+"""The files of a replayed run: recorded changes by answered calls are applied, the rest is compared."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from reenact.workspace.scan import LIMIT_BYTES, Scanner
 _PREFIX: Final = "reenact-workspace-"
 _SHORT_PREFIX: Final = "re-"
 _RANDOM_CHARACTERS: Final = 8
-"""Which Python adds to the prefix."""
+"""How many characters :mod:`tempfile` adds to the prefix."""
 _LONGEST_NAME: Final = 200
 _SHOWN: Final = 5
 _MAX_LINES: Final = 60
@@ -46,17 +46,17 @@ _BEFORE: Final = "the files are not as they were before this call"
 
 
 class WorkspaceFolder(NamedTuple):
-    """The folder in which a command runs again, with the recorded files."""
+    """The folder with the recorded files in which a command is replayed."""
 
     root: Path
     cwd: Path | None
-    """Where the command begins; ``None`` where the recorded one did not begin among its files."""
+    """The command's working directory; ``None`` if the recorded one was outside the workspace."""
     notes: list[str]
     repository: Path
-    """Where git is asked for files that the capture only names."""
+    """The git repository with the files that the capture does not store."""
 
     def locate(self, words: Sequence[str]) -> list[str]:
-        """The command from there: files that are here and not there are named by their whole path."""
+        """Adapt the command line to the folder: files that exist only here get absolute paths."""
         return [self._locate(word.replace("{workspace}", str(self.root))) for word in words]
 
     def _locate(self, word: str) -> str:
@@ -68,7 +68,7 @@ class WorkspaceFolder(NamedTuple):
 
 @contextmanager
 def restore_start(reader: EventReader, repository: str | Path | None = None) -> Iterator[WorkspaceFolder]:
-    """The files at the start of a recorded run in a folder of their own, for the block."""
+    """Restore the files at the start of a recorded run to a temporary folder, for the block."""
     place = Path(repository or "").absolute()
     history = WorkspaceHistory(reader, repository=place)
     with _scratch_folder(history.start.path_bytes) as root:
@@ -83,9 +83,9 @@ def restore_start(reader: EventReader, repository: str | Path | None = None) -> 
 
 @contextmanager
 def _scratch_folder(path_bytes: int | None) -> Iterator[Path]:
-    """The path of a folder that is not there yet, as long as the recorded one was where that can be.
+    """Yield a path for a new folder, if possible of the same length as the recorded path.
 
-    What an agent counts of texts that name its folder, such as tokens, is the same then.
+    So counts over texts that contain the path, such as tokens, stay the same.
     """
     above = len(os.fsencode(os.path.realpath(gettempdir()))) + _RANDOM_CHARACTERS + 2
     wanted = path_bytes or 0
@@ -97,7 +97,7 @@ def _scratch_folder(path_bytes: int | None) -> Iterator[Path]:
 
 
 class WorkspaceReplay:
-    """The folder *root* in which a recorded run is made again, which began as the recorded one did."""
+    """The folder *root* in which a run is replayed; it started with the recorded files."""
 
     def __init__(
         self,
@@ -110,17 +110,17 @@ class WorkspaceReplay:
     ) -> None:
         """*places* knows the folders of both runs.
 
-        What the recorded run had not goes to the blobs of this one, *own*; without such, to memory.
+        Blobs that the recorded run does not have are stored in *own*, or in memory without it.
         """
         self._history = history
         self.root = root
         self._places = places
-        self._kept = own
+        self._own_store = own
         self._own: dict[str, bytes] = {}
         start = history.start
         self.scanner = Scanner(
             root,
-            self._keep,
+            self._store_blob,
             redactor=redactor,
             limit_bytes=LIMIT_BYTES if start.limit_bytes is None else start.limit_bytes,
             rules=make_rules(start.above),
@@ -130,16 +130,16 @@ class WorkspaceReplay:
         trees = [state.tree for state in history.states]
         self._trees = list(dict.fromkeys([*trees, history.end_tree]))
         self._latest = 0
-        """Which of them the files were last."""
+        """The index of the tree that the files matched last."""
         self._open: set[int] = set()
-        self._known: set[tuple[bytes, TreeEntry | None]] = set()
+        self._reported: set[tuple[bytes, TreeEntry | None]] = set()
         """Differences that were reported."""
         self._lock = RLock()
 
     def before(self, seq: int, *, is_in_turn: bool = True) -> ReplayDivergence | None:
-        """The call recorded at *seq* is made: how the files differ from those it was recorded with.
+        """Note that the call recorded at *seq* is made, and compare the files with the recorded ones.
 
-        Compared only where no other call was under way, in both runs: nobody knows how far such were.
+        They are compared only if no other call was open in either run, which might be changing them.
         """
         with self._lock:
             is_known = self._history.is_known_before(seq)
@@ -150,18 +150,18 @@ class WorkspaceReplay:
             return self._compare(self._history.tree_before(seq), _BEFORE, seq)
 
     def difference_before(self, seq: int) -> ReplayDivergence | None:
-        """The same of a call that is only about to be made, whatever was reported before."""
+        """Compare the files before a call that may still be made, including differences already reported."""
         with self._lock:
             if seq not in self._quiet or not self._history.is_known_before(seq):
                 return None
-            known, self._known = self._known, set()
+            known, self._reported = self._reported, set()
             try:
                 return self._compare(self._history.tree_before(seq), _BEFORE, seq)
             finally:
-                self._known = known
+                self._reported = known
 
     def answered(self, seq: int, outcome_seq: int, *, has_run: bool) -> None:
-        """It is answered from the recording: unless it *has_run* here, its changes are made in its place."""
+        """Note that the call is answered; unless it *has_run* live, apply its recorded file changes."""
         with self._lock:
             self._open.discard(seq)
             if has_run:
@@ -172,9 +172,9 @@ class WorkspaceReplay:
                 apply_changes(self.root, changes, self._history.content)
 
     def find_recorded(self, tree: str) -> str:
-        """The recorded tree that *tree* is, up to what is left out there and never restored; else itself.
+        """The recorded tree that *tree* equals up to left-out files; *tree* itself if there is none.
 
-        Looked for around the one that was found last: a run that is made again takes the same way.
+        Only trees near the last match are tried: a replay passes them in the same order.
         """
         with self._lock:
             latest = self._latest
@@ -187,14 +187,14 @@ class WorkspaceReplay:
             return tree
 
     def has_file(self, place: str) -> bool:
-        """Whether the run has a file at *place*, a path from where the recorded one began."""
+        """Whether the run has a file at *place*, relative to the recorded working directory."""
         return not os.path.isabs(place) and (self.root / (self._history.start.cwd or "") / place).is_file()
 
     def is_same_write(self, seq: int, recorded: Mapping[str, object], live: Mapping[str, object]) -> bool:
-        """Whether what the agent wrote is what the event *seq* says, up to where the two have their folders.
+        """Whether the agent wrote what the event *seq* records, up to the names of the runs' folders.
 
-        Where the content of then is not known, of a file that was written on, the next look decides, which
-        compares the file as a whole; so it must be in the trees.
+        If the recorded content is unknown, because the file was written to again, the next scan compares the
+        whole file; so the file must be in the trees.
         """
         path = self._path_in_files(live)
         if path is None:
@@ -207,7 +207,7 @@ class WorkspaceReplay:
         return contents is None or self._is_neutral(*contents)
 
     def describe_write(self, recorded: Mapping[str, object], live: Mapping[str, object]) -> tuple[str, ...]:
-        """How what the agent wrote differs from what was recorded, where both are known."""
+        """A diff between the recorded and the live content of a written file, if both are known."""
         contents = self._written_contents(recorded, live)
         if contents is None or recorded.get("path") != live.get("path"):
             return ()
@@ -223,7 +223,7 @@ class WorkspaceReplay:
     def _written_contents(
         self, recorded: Mapping[str, object], live: Mapping[str, object]
     ) -> tuple[bytes, bytes] | None:
-        """What was written then and now; ``None`` where that is not the whole file, or not known."""
+        """The recorded and the live content; ``None`` if one is unknown or is not the whole file."""
         path, digest = self._path_in_files(live), recorded.get("sha256")
         size_bytes = live.get("bytes")
         if path is None or not isinstance(digest, str) or not self._history.has_blob(digest):
@@ -239,7 +239,7 @@ class WorkspaceReplay:
         return (known, content) if digest_of_bytes(content) == live.get("sha256") else None
 
     def at_end(self) -> ReplayDivergence | None:
-        """How the files differ from those at the end of the recorded run, where these are known."""
+        """Compare the files with those at the end of the recorded run, if these are known."""
         if not self._history.knows_end:
             return None
         with self._lock:
@@ -255,11 +255,11 @@ class WorkspaceReplay:
         changes = [
             change
             for change in compare_trees(self._read_tree, expected, live)
-            if (change.path, change.after) not in self._known and not self._is_same(change)
+            if (change.path, change.after) not in self._reported and not self._is_same(change)
         ]
         if not changes:
             return None
-        self._known.update((change.path, change.after) for change in changes)
+        self._reported.update((change.path, change.after) for change in changes)
         shown = ", ".join(" ".join(str(change).split()) for change in changes[:_SHOWN])
         more = f" and {len(changes) - _SHOWN} more" if len(changes) > _SHOWN else ""
         lines = [line for change in changes for line in describe_change(change, self._content)]
@@ -275,10 +275,10 @@ class WorkspaceReplay:
         )
 
     def _is_same(self, change: FileChange) -> bool:
-        """Whether all that differs is where the two runs had their folders."""
+        """Whether the contents differ only in the names of the two runs' folders."""
         before, after = change.before, change.after
         if before is not None and after is None and leads_out(change.path, before):
-            return True  # such links are not made for a run
+            return True  # a replay does not restore such links
         if change.how != "changed" or before is None or after is None or before.mode != after.mode:
             return False
         if before.kind != "file" or after.kind != "file":
@@ -297,13 +297,13 @@ class WorkspaceReplay:
             return False
         return neutral is not None and neutral.recorded == neutral.live
 
-    def _keep(self, data: bytes) -> str:
+    def _store_blob(self, data: bytes) -> str:
         digest = digest_of_bytes(data)
         if digest not in self._own and not self._history.has_blob(digest):
-            if self._kept is None:
+            if self._own_store is None:
                 self._own[digest] = data
             else:
-                self._kept.put(data)
+                self._own_store.put(data)
         return digest
 
     def _read_tree(self, digest: str) -> Tree:
@@ -315,13 +315,13 @@ class WorkspaceReplay:
         return self._history.content(entry) if own is None else own
 
     def _own_blob(self, digest: str) -> bytes | None:
-        if self._kept is None:
+        if self._own_store is None:
             return self._own.get(digest)
-        return None if self._history.has_blob(digest) else self._kept.get(digest)
+        return None if self._history.has_blob(digest) else self._own_store.get(digest)
 
 
 def _find_in_git(history: WorkspaceHistory) -> dict[str, str]:
-    """The files of the start that git has, with the names of their objects, by path."""
+    """The git objects of the files at the start, by path."""
     if history.commit is None:
         return {}
     return {
@@ -332,7 +332,7 @@ def _find_in_git(history: WorkspaceHistory) -> dict[str, str]:
 
 
 def _find_quiet(history: WorkspaceHistory) -> Iterator[int]:
-    """The calls that were made while no others were under way but those inside which they were."""
+    """The events of the calls that were made while no other calls but their ancestors were open."""
     open_calls: dict[str, str | None] = {}
     for line in history.reader.lines():
         if b'"callId"' not in line:

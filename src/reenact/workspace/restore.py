@@ -1,4 +1,4 @@
-"""Trees put back into folders, whole or by what differs; no link is ever followed."""
+"""Writes trees to folders, completely or only the changes; it never follows a link."""
 
 from __future__ import annotations
 
@@ -30,36 +30,36 @@ _MAKING_MODE: Final = 0o700
 
 
 class Restored(msgspec.Struct, frozen=True):
-    """What was put into a folder."""
+    """The result of :func:`restore_tree`."""
 
     files: int
     hidden: list[str]
-    """Files that hold placeholders in the place of secrets."""
+    """Files in which placeholders replace secrets."""
     refused: list[str]
-    """Links that were not made, because they lead out of the tree."""
+    """Links that were not created, because they lead out of the tree."""
 
 
 def restore_tree(
     read: ReadTree, content: ReadContent, digest: str, folder: Path, *, refuse_links_out: bool = False
 ) -> Restored:
-    """Make *folder*, which must be new or empty, into the tree *digest*; on failure it is as it was."""
+    """Write the tree *digest* to *folder*, which must be new or empty; on failure it is unchanged."""
     folder = Path(os.path.realpath(folder))
     with build_folder(folder) as temp:
-        restoring = _Restoring(read, content, os.fsencode(folder), refuse_links_out)
+        restorer = _Restorer(read, content, os.fsencode(folder), refuse_links_out)
         try:
             top = os.open(temp, _FOLDER)
             try:
-                restoring.fill(top, b"", digest, 0)
-                restoring.close_folders(top)
+                restorer.fill(top, b"", digest, 0)
+                restorer.close_folders(top)
             finally:
                 os.close(top)
         except OSError as error:
             raise unwritable(folder, error) from error
-    return Restored(restoring.files, restoring.hidden, restoring.refused)
+    return Restored(restorer.files, restorer.hidden, restorer.refused)
 
 
-class _Restoring:
-    """Makes what a tree lists, each name relative to its folder, so that no path is too long or leads out."""
+class _Restorer:
+    """Creates the entries of a tree relative to open folders, so that no path is too long or leads out."""
 
     def __init__(self, read: ReadTree, content: ReadContent, root: bytes, refuse_links_out: bool) -> None:
         self._read = read
@@ -67,20 +67,20 @@ class _Restoring:
         self._root = root
         self._refuse_links_out = refuse_links_out
         self._count = 0
-        self._closed: list[tuple[bytes, int]] = []
-        """Folders that nobody may enter or change, which are made so last."""
+        self._late_modes: list[tuple[bytes, int]] = []
+        """Folders whose owner may not enter or write them; they get their modes last."""
         self.files = 0
         self.hidden: list[str] = []
         self.refused: list[str] = []
 
     def fill(self, fd: int, prefix: bytes, digest: str, depth: int) -> None:
-        """Make everything below the tree *digest* in the open folder *fd*."""
+        """Create all entries of the tree *digest* in the open folder *fd*."""
         entries = self._read(digest)
         self._count += len(entries)
         refuse_endless(digest, self._count, depth)
         for entry in entries:
             if entry.kind == "file":
-                _fill(os.open(entry.name, _NEW_FILE, 0o600, dir_fd=fd), self._content(entry), entry.mode)
+                _write_new(os.open(entry.name, _NEW_FILE, 0o600, dir_fd=fd), self._content(entry), entry.mode)
                 self.files += 1
                 if entry.is_hidden:
                     self.hidden.append(printable_path(prefix + entry.name))
@@ -100,13 +100,13 @@ class _Restoring:
             if entry.mode & _MAKING_MODE == _MAKING_MODE:
                 os.fchmod(below, entry.mode)
             else:
-                self._closed.append((prefix + entry.name, entry.mode))
+                self._late_modes.append((prefix + entry.name, entry.mode))
         finally:
             os.close(below)
 
     def close_folders(self, top: int) -> None:
-        """Give the last folders their modes; what cannot be entered could not be removed on a failure."""
-        for path, mode in self._closed:  # those below come before those above
+        """Set the postponed modes: a folder with such a mode could not be removed after a failure."""
+        for path, mode in self._late_modes:  # subfolders come before their parents
             folder, name = _open_parent(top, path)
             try:
                 os.chmod(name, mode, dir_fd=folder)
@@ -122,7 +122,7 @@ def leads_out(path: bytes, entry: TreeEntry) -> bool:
 def apply_changes(
     root: Path, changes: Iterable[FileChange], content: ReadContent, *, refuse_links_out: bool = True
 ) -> None:
-    """Make the paths of *changes* below *root* what they are afterwards; others stay as they are."""
+    """Apply *changes* to the files below *root*; other paths stay as they are."""
     ordered = sorted(changes, key=lambda change: change.path)
     top = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
@@ -139,7 +139,7 @@ def apply_changes(
 
 
 def _is_replaced(change: FileChange) -> bool:
-    """Whether what is there goes before something else comes."""
+    """Whether the existing entry must be removed first."""
     return change.after is None or change.after.kind != "folder" or change.how == "changed"
 
 
@@ -168,13 +168,13 @@ def _make(top: int, root: Path, change: FileChange, content: ReadContent, *, ref
         if entry.kind == "folder":
             with suppress(FileExistsError):
                 os.mkdir(name, _MAKING_MODE, dir_fd=folder)
-            # Not by following a link that stands there: the folder is opened as one.
+            # Opened with O_NOFOLLOW, since the name may be a link.
             fd = os.open(name, _FOLDER, dir_fd=folder)
             os.fchmod(fd, entry.mode)
             os.close(fd)
         elif entry.kind == "file":
             fd = os.open(name, _NEW_FILE, 0o600, dir_fd=folder)
-            _fill(fd, content(entry), entry.mode)
+            _write_new(fd, content(entry), entry.mode)
         elif entry.kind == "link" and not (refuse_links_out and leads_out(change.path, entry)):
             os.symlink(_link_target(entry, os.fsencode(root)), name, dir_fd=folder)
     finally:
@@ -182,7 +182,7 @@ def _make(top: int, root: Path, change: FileChange, content: ReadContent, *, ref
 
 
 def _open_parent(top: int, path: bytes, *, is_made: bool = False) -> tuple[int, bytes]:
-    """The folder in which *path* stands, each part opened relative to the one before."""
+    """Open the parent folder of *path*, each part relative to the one before; also returns the name."""
     *parts, name = path.split(b"/")
     folder = os.dup(top)
     for part in parts:
@@ -197,7 +197,7 @@ def _open_parent(top: int, path: bytes, *, is_made: bool = False) -> tuple[int, 
     return folder, name
 
 
-def _fill(fd: int, data: bytes, mode: int) -> None:
+def _write_new(fd: int, data: bytes, mode: int) -> None:
     try:
         write_all(fd, data)
         os.fchmod(fd, mode & MODE_BITS)

@@ -79,7 +79,7 @@ class CompiledRule(NamedTuple):
     names: Callable[[str], bool]
     conditions: tuple[CompiledCondition, ...]
 
-    def applies(self, name: str, arguments: JsonValue) -> str | None:
+    def applies(self, name: str, arguments: object) -> str | None:
         """Why the rule applies to a call of the tool *name*; ``None`` when it does not."""
         is_strict = self.verdict != "allow"
         if not self.names(name):
@@ -115,7 +115,7 @@ class CompiledCondition(NamedTuple):
     """For the reason of a decision; the policy's words, never the argument's."""
     tests: tuple[Test, ...]
 
-    def applies(self, arguments: JsonValue, *, is_strict: bool) -> bool:
+    def applies(self, arguments: object, *, is_strict: bool) -> bool:
         """Whether it holds of every leaf, or, when *is_strict*, is not false of one."""
         try:
             leaves = list(
@@ -210,7 +210,7 @@ _UNREADABLE: Final = object()
 """A leaf that cannot be decided: where it names members, the value is no object."""
 
 
-def _leaves(value: JsonValue) -> Iterator[JsonValue]:
+def _leaves(value: object) -> Iterator[object]:
     if isinstance(value, dict):
         for member in value.values():
             yield from _leaves(member)
@@ -267,7 +267,7 @@ class Policy:
         ]
         return _strictest(decisions) or Decision("allow", "no tool call", "the action calls no tool")
 
-    def decide_call(self, name: str, arguments: JsonValue) -> Decision:
+    def decide_call(self, name: str, arguments: object) -> Decision:
         """About one call of the tool *name*."""
         for rule in self._rules:
             if (why := rule.applies(name, arguments)) is not None:

@@ -5,6 +5,8 @@ The event log is scanned in segments, on one core or on several, and the segment
 
 from __future__ import annotations
 
+import os
+import posixpath
 import shlex
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial, reduce
@@ -17,7 +19,7 @@ import msgspec
 import orjson
 
 from reenact.canonical import digest_of_bytes
-from reenact.check.findings import Finding, FindingSeverity, VerifyReport
+from reenact.check.findings import Finding, FindingSeverity, VerifyReport, severity_of
 from reenact.check.integrity.segments import (
     SEGMENT_BYTES,
     LinkEvent,
@@ -41,11 +43,12 @@ from reenact.formats.record import ABSENT, Record
 from reenact.formats.volatile import read_rules
 from reenact.progress import Progress
 from reenact.store.blobs import PRUNED, BlobStore
+from reenact.store.durable import TEMP_PREFIX
 from reenact.store.paths import inside, open_inside
 from reenact.store.pruning import pruned_blobs
 from reenact.store.reader import CHANGED_LINE_ENDS, EventReader, blobs_in
 from reenact.store.rundir import BLOBS, MANIFEST, PARTS, RECOVERED, RunDir, RunState
-from reenact.store.transcript import TRANSCRIPT, is_transcript_of
+from reenact.store.transcript import EARLIER_MAX_CHARACTERS, TRANSCRIPT, transcript_of
 from reenact.workspace.history import blobs_below, tree_in_event
 
 _decode_lines: Final = msgspec.json.Decoder().decode_lines
@@ -228,7 +231,7 @@ def check_time_order(before_ms: float, placed: tuple[int, float], file: str) -> 
     back_ms = before_ms - time_ms
     if back_ms <= BACKWARDS_TOLERANCE_MS:
         return []
-    reason = f"goes back by {back_ms / 1000:.1f} s; an update keeps the times of what did not change"
+    reason = f"goes back by {back_ms / 1000:.1f} s: a clock was set back, or an older reenact updated the run"
     return [Finding("time", reason, file, "warning", line)]
 
 
@@ -253,7 +256,7 @@ def check_capture(
     """
     run = RunDir(Path(path))
     state = run.state
-    check = _CaptureCheck(run)
+    check = _CaptureCheck(run, posixpath.basename(run.event_log().event_log_path))
     if state in (RunState.OPEN, RunState.INTERRUPTED):
         check.add("unfinished", f"the run is {state.value}; there is no manifest to check against", MANIFEST)
         return VerifyReport("capture", str(path), check.findings, {"state": state.value})
@@ -274,20 +277,23 @@ def check_capture(
     return VerifyReport("capture", str(path), check.findings, {"state": state.value} | facts)
 
 
-class _CaptureCheck:
-    def __init__(self, run: RunDir) -> None:
-        self._run = run
-        self._file = run.events_path.name
-        self.findings: list[Finding] = []
-        self.count = 0
-        self.digest = ""
-        self._links = Links()
-        self._runs: dict[tuple[str, str], int] = {}
-        self.blobs: dict[str, int] = {}
-        self._trees: dict[str, int] = {}
-        self._last_time_ms: float | None = None
-        self._end: int | None = None
-        self._behind_end: int | None = None
+class _CaptureCheck(msgspec.Struct):
+    """The check of one capture under way: what was found, and what the events read so far say together."""
+
+    run: RunDir
+    file: str
+    """The name of the event log."""
+    findings: list[Finding] = []
+    count: int = 0
+    digest: str = ""
+    links: Links = msgspec.field(default_factory=Links)
+    runs: dict[tuple[str, str], int] = {}
+    """Where each pair of capture and run is first named, as are the next two."""
+    blobs: dict[str, int] = {}
+    trees: dict[str, int] = {}
+    last_time_ms: float | None = None
+    end: int | None = None
+    behind_end: int | None = None
 
     def add(
         self,
@@ -302,7 +308,7 @@ class _CaptureCheck:
 
     def read_manifest(self) -> CaptureManifest | None:
         try:
-            manifest = read_manifest(self._run.read_manifest(), file=MANIFEST)
+            manifest = read_manifest(self.run.read_manifest(), file=MANIFEST)
             if manifest.volatile:
                 read_rules(manifest.volatile, file=MANIFEST)
             return manifest
@@ -314,54 +320,54 @@ class _CaptureCheck:
 
     def read_events(self, processes: int, segment_bytes: int, progress: Progress | None) -> None:
         """Scan the log, segment by segment, and then check what spans segments."""
-        with self._run.open_events() as stream:
+        with self.run.open_events() as stream:
             digest = sha256()
             while chunk := stream.read(SEGMENT_BYTES):
                 digest.update(chunk)
             self.digest = f"sha256:{digest.hexdigest()}"
             stream.seek(0)
             for block, segment in scan_segments(
-                stream, partial(scan_segment, self._file), processes=processes, segment_bytes=segment_bytes
+                stream, partial(scan_segment, self.file), processes=processes, segment_bytes=segment_bytes
             ):
                 self._join(segment)
                 if progress is not None:
                     progress(len(block.text))
-        own = min(self._runs, key=self._runs.__getitem__, default=None)
-        for run, line in self._runs.items():
+        own = min(self.runs, key=self.runs.__getitem__, default=None)
+        for run, line in self.runs.items():
             if own is not None and run != own:
-                self.add("foreign_event", f"belongs to run {run[1]}, not {own[1]}", self._file, line=line)
-        if self._behind_end is not None:
-            self.add("after_end", "stands behind run_end", self._file, line=self._behind_end)
-        for fault in self._links.find_faults(self._events_of):
+                self.add("foreign_event", f"belongs to run {run[1]}, not {own[1]}", self.file, line=line)
+        if self.behind_end is not None:
+            self.add("after_end", "stands behind run_end", self.file, line=self.behind_end)
+        for fault in self.links.find_faults(self._events_of):
             # A run that was killed has calls without an outcome; one that ended has none.
-            if fault.fault != "no_outcome" or self._end is not None:
+            if fault.fault != "no_outcome" or self.end is not None:
                 code, severity, message = _LINK_FINDINGS[fault.fault]
                 text = message.format(key=fault.key)
-                self.add(code, text, self._file, line=fault.line, severity=severity)
+                self.add(code, text, self.file, line=fault.line, severity=severity)
         self.findings.sort(key=lambda finding: (finding.file != MANIFEST, finding.line or 0, finding.code))
 
     def _join(self, segment: EventSegment) -> None:
         """Add the next segment, in order."""
         self.findings += segment.findings
-        if segment.first_event is not None and not self._runs and not segment.starts_run:
-            self.add("no_start", "the first event is not run_start", self._file, line=segment.first_event)
-        if self._last_time_ms is not None and segment.first_time is not None:
-            self.findings += check_time_order(self._last_time_ms, segment.first_time, self._file)
-        self._last_time_ms = self._last_time_ms if segment.last_time_ms is None else segment.last_time_ms
-        if self._behind_end is None:
-            self._behind_end = segment.behind_end if self._end is None else segment.first_event
-        self._end = self._end or segment.end
+        if segment.first_event is not None and not self.runs and not segment.starts_run:
+            self.add("no_start", "the first event is not run_start", self.file, line=segment.first_event)
+        if self.last_time_ms is not None and segment.first_time is not None:
+            self.findings += check_time_order(self.last_time_ms, segment.first_time, self.file)
+        self.last_time_ms = self.last_time_ms if segment.last_time_ms is None else segment.last_time_ms
+        if self.behind_end is None:
+            self.behind_end = segment.behind_end if self.end is None else segment.first_event
+        self.end = self.end or segment.end
         self.count += segment.lines
-        self._links.join(segment.links)
-        self._runs = segment.runs | self._runs
+        self.links.join(segment.links)
+        self.runs = segment.runs | self.runs
         self.blobs = segment.blobs | self.blobs
-        self._trees = segment.trees | self._trees
+        self.trees = segment.trees | self.trees
 
     def _events_of(self, suspects: Suspects) -> Iterator[LinkEvent]:
         """Every line of a suspect."""
-        with self._run.open_events() as stream:
+        with self.run.open_events() as stream:
             for block in read_text_blocks(stream, block_bytes=SEGMENT_BYTES):
-                for numbers, events, _ in read_event_blocks(block, file=self._file, report=lambda _: None):
+                for numbers, events, _ in read_event_blocks(block, file=self.file, report=lambda _: None):
                     for number, event in zip(numbers, events, strict=bool(events)):
                         link = link_of(event)
                         if link is not None and link[1] in suspects:
@@ -374,20 +380,20 @@ class _CaptureCheck:
             reason = f"are not those that were recorded: expected {manifest.integrity.eventsHash}"
             changed = f"the events {reason}, found {self.digest}"
             ends = self._digest_with_plain_ends() == manifest.integrity.eventsHash
-            self.add("events_changed", CHANGED_LINE_ENDS if ends else changed, self._file)
+            self.add("events_changed", CHANGED_LINE_ENDS if ends else changed, self.file)
         if manifest.eventCount != self.count:
             reason = f"the manifest counts {manifest.eventCount}, found {self.count}"
-            self.add("event_count", reason, self._file)
-        if self._runs and (manifest.captureId, manifest.runId) not in self._runs:
+            self.add("event_count", reason, self.file)
+        if self.runs and (manifest.captureId, manifest.runId) not in self.runs:
             self.add("foreign_manifest", "manifest and events belong to different runs", MANIFEST)
         for warning in (manifest.error or "", *(manifest.warnings or ())):
             if warning.startswith(RECORDING_FAILED):
                 self.add("recording_failed", f"not all of the run is here: {warning}", MANIFEST)
                 break
         if isinstance(manifest.workspaceEnd, str):
-            self._trees.setdefault(manifest.workspaceEnd, self._end or self.count)
-        if manifest.status == "ok" and self._end is None:
-            self.add("no_end", "the run ended well, but has no run_end", self._file)
+            self.trees.setdefault(manifest.workspaceEnd, self.end or self.count)
+        if manifest.status == "ok" and self.end is None:
+            self.add("no_end", "the run ended well, but has no run_end", self.file)
 
     def compare_with_parent(self, fork: Fork) -> None:
         """Compare the parent with what it was when it was forked.
@@ -396,7 +402,7 @@ class _CaptureCheck:
         """
         known = fork.parent
         try:
-            parent = self._run.parent()
+            parent = self.run.parent()
         except StoreError:
             return  # one whose events are all its own does without
         assert parent is not None
@@ -424,33 +430,34 @@ class _CaptureCheck:
 
     def _digest_with_plain_ends(self) -> str:
         digest = sha256()
-        with self._run.open_events() as stream:
+        with self.run.open_events() as stream:
             for line in stream:
                 digest.update(line[:-2] + b"\n" if line.endswith(b"\r\n") else line)
         return f"sha256:{digest.hexdigest()}"
 
     def check_transcript(self) -> None:
         """Compare ``transcript.md`` with one made from the events, if these are intact."""
-        is_intact = all(finding.severity == "warning" for finding in self.findings)
-        if not is_intact or not inside(self._run.path, TRANSCRIPT).exists():
+        is_intact = "error" not in map(severity_of, self.findings)
+        if not is_intact or not inside(self.run.path, TRANSCRIPT).exists():
             return
-        with open_inside(self._run.path, TRANSCRIPT) as stream:
-            found = stream.read()
-        if not is_transcript_of(EventReader(self._run), found.replace(b"\r\n", b"\n")):
-            remedy = f"write it again with: reenact recover {shlex.quote(str(self._run.path))}"
+        with open_inside(self.run.path, TRANSCRIPT) as stream:
+            found = stream.read().replace(b"\r\n", b"\n")
+        log = EventReader(self.run)
+        if found != transcript_of(log) and found != transcript_of(log, EARLIER_MAX_CHARACTERS):
+            remedy = f"write it again with: reenact recover {shlex.quote(str(self.run.path))}"
             reason = f"is not what the events say; {remedy}"
             self.add("transcript", reason, TRANSCRIPT)
 
     def check_blobs(self) -> None:
         """Compare the blobs that are there with those that the events name."""
-        blobs = self._run.blobs
+        blobs = self.run.blobs
         kept, gone = {*blobs}, set[str]()
-        if inside(self._run.path, PRUNED).exists():
+        if inside(self.run.path, PRUNED).exists():
             try:
-                gone = {*pruned_blobs(self._run.path)} - kept
+                gone = {*pruned_blobs(self.run.path)} - kept
             except FormatError as error:
                 self.findings.append(Finding.of("pruned_mark", error, file=PRUNED))
-        if self._trees:
+        if self.trees:
             self._follow_trees(blobs, gone)
         if pruned := gone & self.blobs.keys():
             gone_of_all = f"{len(pruned)} of {len(self.blobs)}"
@@ -465,7 +472,7 @@ class _CaptureCheck:
     def _follow_trees(self, blobs: BlobStore, gone: set[str]) -> None:
         """Follow the trees of files; what is below one is a blob of the event that names it."""
         seen: set[str] = set()
-        for tree, line in self._trees.items():
+        for tree, line in self.trees.items():
             self.blobs.setdefault(tree, line)
             try:
                 for digest in blobs_below(blobs.get, tree, seen) if tree not in gone else ():
@@ -473,24 +480,26 @@ class _CaptureCheck:
             except (StoreError, DigestMismatch):
                 pass  # it is found with the other blobs
             except FormatError as error:
-                self.add("tree_unreadable", str(error), self._file, line=line)
+                self.add("tree_unreadable", str(error), self.file, line=line)
 
     def check_other_files(self, manifest: CaptureManifest | None, *, is_recovered: bool) -> None:
         """Report files that do not belong into a capture."""
         if is_recovered and manifest is not None and manifest.error != INTERRUPTED:
             self.add("recovered_mark", "the run was not interrupted, so it was never recovered", RECOVERED)
-        for name in self._run.names():
+        for name in sorted(os.listdir(self.run.path)):
             if name == PARTS:
                 self.add("parts_left", "not all of the run is joined; run: reenact recover", PARTS)
-            elif name not in (MANIFEST, RECOVERED, PRUNED, BLOBS, TRANSCRIPT, self._file):
+            elif name not in (MANIFEST, RECOVERED, PRUNED, BLOBS, TRANSCRIPT, self.file) and (
+                not name.startswith(TEMP_PREFIX)
+            ):
                 self.add("extra_file", "belongs to no capture", name, severity="warning")
-        for name in self._run.blobs.find_foreign_names():
+        for name in self.run.blobs.find_foreign_names():
             self.add("extra_file", "is no blob", f"{BLOBS}/{name}", severity="warning")
 
     def _check_blob(self, blobs: BlobStore, digest: str, line: int) -> None:
         try:
             blobs.check(digest)
         except DigestMismatch:
-            self.add("blob_damaged", f"the bytes of {digest} have another digest", self._file, line=line)
+            self.add("blob_damaged", f"the bytes of {digest} have another digest", self.file, line=line)
         except (FormatError, StoreError) as error:
-            self.add("blob_missing", str(error), self._file, line=line)
+            self.add("blob_missing", str(error), self.file, line=line)

@@ -12,6 +12,7 @@ from array import array
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
+from functools import partial
 from typing import BinaryIO, Final, Literal, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
@@ -92,40 +93,40 @@ class SegmentLinks(msgspec.Struct):
             self.odd.add(key)
 
 
-class Links:
+class Links(msgspec.Struct):
     """The segments of a log, joined in their order."""
 
-    def __init__(self) -> None:
-        self._hashes = array("q")
-        """Of every key that is called, once per segment: 8 bytes each."""
-        self._waiting: dict[str, int] = {}
-        self._suspects: set[str] = set()
+    hashes: array[int] = msgspec.field(default_factory=partial(array, "q"))
+    """Of every key that is called, once per segment: 8 bytes each."""
+    waiting: dict[str, int] = {}
+    """The calls without an outcome so far, each with its line."""
+    suspects: set[str] = set()
 
     def join(self, segment: SegmentLinks) -> None:
         """Add the next segment, in order."""
-        self._suspects |= segment.odd
+        self.suspects |= segment.odd
         called = dict(segment.places)
         for key, place in segment.places.items() if any(called.values()) else ():
             if place > 0:
-                self._waiting[key] = place
+                self.waiting[key] = place
             elif place < 0:
                 del called[key]
-                if self._waiting.pop(key, None) is None:
-                    self._suspects.add(key)
-        self._hashes.extend(map(hash, called))
+                if self.waiting.pop(key, None) is None:
+                    self.suspects.add(key)
+        self.hashes.extend(map(hash, called))
 
     def find_faults(self, read_again: Callable[[Suspects], Iterable[LinkEvent]]) -> list[LinkFault]:
         """All faults; *read_again* gives every line of the few keys that must be followed line by line."""
         repeated: set[int] = set()
-        parts = len(self._hashes) // _PART_KEYS + 1
+        parts = len(self.hashes) // _PART_KEYS + 1
         for part in range(parts):  # a part of the keys at a time, for the sake of memory
             seen: set[int] = set()
-            for number in self._hashes:
+            for number in self.hashes:
                 if parts == 1 or number % parts == part:
                     (repeated if number in seen else seen).add(number)
-        suspects = Suspects(self._suspects, repeated) if self._suspects or repeated else None
+        suspects = Suspects(self.suspects, repeated) if self.suspects or repeated else None
         faults = [] if suspects is None else follow(read_again(suspects))
-        for key, line in self._waiting.items():
+        for key, line in self.waiting.items():
             if suspects is None or key not in suspects:
                 faults.append(LinkFault(line, "no_outcome", key))
         return faults

@@ -1,7 +1,7 @@
-"""Read by every Python that starts below ``reenact record`` or ``reenact replay``: begins the run in it.
+"""Imported by every Python that starts below ``reenact record`` or ``reenact replay``: begins the run there.
 
-Any Python 3 may come here, with reenact installed or without, so this is plain and imports nothing of
-ours before it must. Recording never stops the program; a replay never lets it run unwatched.
+Any Python 3 may import this, with reenact installed or without, so reenact is imported as late as possible.
+If the run cannot begin, a recorded program runs unrecorded, and a replayed one is ended.
 """
 
 import os
@@ -12,8 +12,8 @@ from importlib.util import module_from_spec
 _HERE = os.path.dirname(os.path.abspath(__file__))
 
 
-def _read_the_hidden_one() -> None:
-    """Read the ``sitecustomize`` in front of which this one was put, if there is one."""
+def _run_hidden_sitecustomize() -> None:
+    """Execute the user's own ``sitecustomize``, which this one hides, if there is one."""
     sys.path[:] = [entry for entry in sys.path if entry != _HERE]
     spec = PathFinder.find_spec("sitecustomize")
     if spec is not None and spec.loader is not None:
@@ -27,7 +27,7 @@ def _begin() -> None:
     if not folder or os.path.exists(os.path.join(folder, "gateway-called")):
         return
     try:
-        if sys.version_info < (3, 11):  # noqa: UP036 — any Python may come here
+        if sys.version_info < (3, 11):  # noqa: UP036 — any Python 3 may run this
             raise ImportError(f"Python {sys.version_info[0]}.{sys.version_info[1]} is too old for it")
         from reenact.injected.process import begin
 
@@ -53,6 +53,6 @@ def _give_up(folder: str, error: Exception) -> None:
 
 
 try:
-    _read_the_hidden_one()
+    _run_hidden_sitecustomize()
 finally:
     _begin()

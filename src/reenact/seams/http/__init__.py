@@ -1,12 +1,11 @@
-"""HTTP clients: each call crosses the boundary with its request as meaning and its answer as bytes.
+"""HTTP clients: a call is matched by the meaning of its request, and its answer is recorded as bytes.
 
-The seam lies below what a client does by itself (redirects, retries, authentication, cookies, decoding,
-exceptions) and above connections: the client's own code runs in replay as it ran when recorded, and nothing
-of it needs a socket.
+The seam lies below the client's own logic (redirects, retries, authentication, cookies, decoding,
+exceptions) and above its connections. So in replay the client's code runs as it did during recording, but
+needs no socket.
 
-The pauses that libraries make between two attempts are real when recorded, and skipped in replay. Only
-sleeping that a library known to retry asks for counts; the agent's own sleeping is its own business. Such a
-pause is an instant of the run, recorded with its length; it is made where the boundary asks for it.
+A pause that a library makes between two attempts is recorded with its length, and skipped in replay. Only
+libraries that are known to retry are treated so; how the agent itself sleeps is handled elsewhere.
 """
 
 from __future__ import annotations
@@ -22,13 +21,13 @@ from reenact.seams.imports import Libraries
 from reenact.seams.patches import Patch
 
 RETRYING: Final = ("openai", "anthropic", "google.genai", "tenacity", "urllib3")
-"""Libraries that sleep between attempts, by the beginning of their modules' names."""
+"""Prefixes of the module names of libraries that sleep between attempts."""
 
 _PAUSE: Final = Instant("nondeterministic", {"source": "clock", "key": "retry pause"}, is_plain=True)
 
 
 def _pauses(owner: ModuleType, wrap: Callable[..., object]) -> list[Patch]:
-    # A library that fills its names in late must have filled in this one before it can be replaced.
+    # Some modules load their names lazily: access the name, so that it exists before it is replaced.
     assert owner.sleep
     return [Patch(owner, "sleep", wrap)]
 
@@ -52,13 +51,13 @@ def _async_sleep(original: Callable[..., Any]) -> Callable[..., object]:
 
 
 def _retrying_lane() -> Lane | None:
-    """The lane of a library that is about to sleep between attempts; ``None`` for any other caller."""
-    caller = sys._getframe(2).f_globals.get("__name__", "")  # noqa: SLF001 — who calls decides what it means
+    """The current lane if a retrying library is about to sleep; ``None`` for any other caller."""
+    caller = sys._getframe(2).f_globals.get("__name__", "")  # noqa: SLF001 — only known libraries count
     return current_lane() if caller.startswith(RETRYING) else None
 
 
 def _is_real(seconds: float, lane: Lane) -> bool:
-    """Whether the pause is to be made: a live run records it, a replayed one has it behind it."""
+    """Whether to really sleep: yes in a live run, which also records the pause; no in replay."""
     is_produced = False
 
     def produce() -> float:

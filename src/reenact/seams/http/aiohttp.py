@@ -1,6 +1,6 @@
-"""``aiohttp``: the seam is the innermost of a session's middlewares, below redirects and cookies.
+"""``aiohttp``: the seam is the innermost middleware of a session, below redirects and cookies.
 
-Sessions have middlewares since aiohttp 3.12; older versions are left alone.
+Sessions have middlewares since aiohttp 3.12; older versions are not patched.
 """
 
 from __future__ import annotations
@@ -18,14 +18,15 @@ from reenact.seams.http.wire import is_chunked
 from reenact.seams.patches import Patch
 
 Pull: TypeAlias = Callable[[bool], Awaitable[bytes]]
-"""The next bytes of a body, empty at its end; asked for one transfer chunk, or for all there is."""
+"""Returns the next bytes of a body, empty at its end: one transfer chunk if the argument is true, else all
+that has arrived."""
 
 _BODILESS: Final = (204, 304)
 _BUFFER_BYTES: Final = 1 << 16
 
 
 def patches(aiohttp: ModuleType) -> list[Patch]:
-    """What to replace in *aiohttp*; one that has no middlewares, or no way to read a body, is left alone."""
+    """The patches for *aiohttp*; none for a version without middlewares or without ``Payload.as_bytes``."""
     if not hasattr(aiohttp, "ClientMiddlewareType") or not hasattr(aiohttp.payload.Payload, "as_bytes"):
         return []
     seam = _Seam(aiohttp)
@@ -54,17 +55,17 @@ class _Seam:
 
     def _middleware(self, *, is_decoded: bool) -> Callable[..., object]:
         async def cross(request: Any, handler: Callable[..., Any]) -> object:
-            exchange = Exchange(await _sent(request), is_streamed=True, is_decoded=is_decoded)
+            exchange = Exchange(await _read_request(request), is_streamed=True, is_decoded=is_decoded)
             if exchange.asked.is_left_alone:
                 return await handler(request)
             await self._open(exchange, request)
             if not exchange.step.live:
-                return await self._recorded(exchange, request)
+                return await self._answer_recorded(exchange, request)
             if exchange.sent_instead is not None:
                 await _send_instead(request, exchange.sent_instead)
             with exchange.inside():
                 response = await handler(request)
-            head = _head(response)
+            head = _head_of(response)
             exchange.begin_answer(head)
             if response.content.at_eof():
                 exchange.end()
@@ -76,7 +77,7 @@ class _Seam:
         return cross
 
     async def _open(self, exchange: Exchange, request: Any) -> None:
-        """Recorded errors come without the objects they point to; these are the ones at hand."""
+        """Open *exchange*; a recorded error gets the request's objects, which no recording can hold."""
         try:
             await exchange.aopen()
         except self._aiohttp.ClientConnectorError as error:
@@ -86,8 +87,8 @@ class _Seam:
             error.request_info, error.history = request.request_info, ()
             raise
 
-    async def _recorded(self, exchange: Exchange, request: Any) -> object:
-        """A response that starts on a connection which has the recorded message to read."""
+    async def _answer_recorded(self, exchange: Exchange, request: Any) -> object:
+        """A response that reads the recorded message from a stand-in for a connection."""
         head = exchange.head
         major, _, minor = head.http_version.removeprefix("HTTP/").partition(".")
         message = SimpleNamespace(
@@ -108,12 +109,12 @@ class _Seam:
 
 
 class _RecordedConnection:
-    """As much of a connection, and of its protocol, as a response or a reader asks for."""
+    """The part of a connection, and of its protocol, that a response or a reader uses."""
 
     connected = True
     upgraded = False
     _reading_paused = False
-    """Older readers look at it themselves."""
+    """Older versions of ``StreamReader`` read it directly."""
 
     def __init__(self, message: object = None, content: object = None) -> None:
         self._answer = message, content
@@ -126,20 +127,20 @@ class _RecordedConnection:
         return self._answer
 
     def pause_reading(self) -> None:
-        """There is nothing to hold back."""
+        """Nothing arrives from a network, so there is nothing to pause."""
 
     def resume_reading(self, **_options: object) -> None:
-        """Nor to let go."""
+        """Nothing was paused."""
 
     def add_callback(self, callback: Callable[[], None]) -> None:
-        """Callbacks run when a connection is given back, and this one never was taken."""
+        """Run *callback* at once: callbacks run at release, and no connection was acquired."""
         callback()
 
     def release(self) -> None:
-        """It came from no pool."""
+        """Nothing to do: it does not belong to a pool."""
 
     def close(self) -> None:
-        """It was never open."""
+        """Nothing to do: it was never open."""
 
 
 def _new_response(request: Any) -> Any:
@@ -158,12 +159,12 @@ def _new_response(request: Any) -> Any:
     return request.response_class(request.method, request.original_url, **fitting)
 
 
-async def _sent(request: Any) -> Sent:
+async def _read_request(request: Any) -> Sent:
     body = request.body
     if not isinstance(body, bytes):
         try:
             body = await body.as_bytes()
-        except TypeError:  # a part of a received message, passed on unread: known only when sent
+        except TypeError:  # a part of a received message, forwarded unread: it is known only when it is sent
             body = b""
     headers = [(str(name), str(value)) for name, value in request.headers.items()]
     return Sent(request.method, str(request.url), headers, body)
@@ -177,7 +178,7 @@ async def _send_instead(request: Any, other: Sent) -> None:
     request.headers["Content-Length"] = str(len(other.body))
 
 
-def _head(response: Any) -> Head:
+def _head_of(response: Any) -> Head:
     version = f"HTTP/{response.version.major}.{response.version.minor}"
     return Head(response.status, response.reason or "", version, headers_from_wire(response.raw_headers))
 
@@ -207,8 +208,8 @@ def _pull_recorded(chunks: AsyncIterator[bytes]) -> Pull:
 
 
 def _reader_class(base: Any) -> Any:
-    class Reader(base):  # type: ignore[misc]  # the library may not be there to be seen
-        """Pulls when its own buffer has run empty, and no sooner."""
+    class Reader(base):  # type: ignore[misc]  # the library may not be installed
+        """Pulls the next bytes only when its own buffer is empty."""
 
         def __init__(self, exchange: Exchange, pull: Pull, head: Head, loop: object) -> None:
             super().__init__(_RecordedConnection(), _BUFFER_BYTES, loop=loop)
@@ -232,7 +233,7 @@ def _reader_class(base: Any) -> Any:
                 self.feed_eof()
 
         def set_exception(self, exc: BaseException, *cause: object) -> None:
-            """Called from outside: the response was released or closed."""
+            """The session calls this when the response is released or closed."""
             super().set_exception(exc, *cause)
             self._exchange.abandon()
 

@@ -1,9 +1,9 @@
-"""One HTTP call under way, from its request to the last byte of its answer, or to where it broke off.
+"""One HTTP call in progress, from its request to the last byte of its answer, or to where it failed.
 
-What a client of any library needs to cross the boundary; it does no I/O itself. A live exchange is told what
-came (:meth:`begin_answer`, :meth:`receive`, :meth:`end`), a replayed one says it (:attr:`head`,
-:meth:`chunks`). A whole answer is one outcome; a stream's answer begins with its head, and its chunks are
-pieces.
+The seams of all HTTP clients build on it; it does no I/O itself. In a live exchange the seam reports what
+arrives (:meth:`begin_answer`, :meth:`receive`, :meth:`end`); in a replayed one it reads what was recorded
+(:attr:`head`, :meth:`chunks`). A whole answer is one outcome. A streamed answer begins with its head, and
+each chunk is one piece.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from contextvars import ContextVar
 from typing import Any, Final
 
 from reenact.boundary import Context, OtherCall, crossing, current_lane, running_in
-from reenact.canonical import JsonValue
 from reenact.providers import Provider, RequestChange, read_response, response_fields
 from reenact.seams.http.message import (
     Decode,
@@ -34,20 +33,20 @@ _DONE: Final = b"data: [DONE]"
 
 _Socket: Final = socket.socket
 _AROUND_SOCKETS: Final = ("gevent", "eventlet")
-"""Theirs are no subclass, and have a real socket inside."""
+"""Their socket classes wrap a real socket, but are no subclass of Python's."""
 
 _under_way: set[tuple[Context, str]] = set()
-"""Live exchanges, by their context and their call's id."""
+"""Live exchanges, each as its context and call id."""
 _is_left_alone: Final[ContextVar[bool]] = ContextVar("reenact_http_is_left_alone", default=False)
 
 
 def is_any_under_way(context: Context) -> bool:
-    """Whether a client of *context*'s run is making a call: it may connect in a task of its own."""
+    """Whether a client in the run of *context* is making a call: it may connect in another task."""
     return any(one is context for one, _ in tuple(_under_way))
 
 
 def is_outermost() -> bool:
-    """Whether a call made here is the agent's own, in a run, not one of which another HTTP call is made."""
+    """Whether a request made here is a call of a run, and not part of another HTTP call of that run."""
     lane = current_lane()
     if lane is None or _is_left_alone.get() or (socket.socket is not _Socket and _is_socket_fake()):
         return False
@@ -55,14 +54,14 @@ def is_outermost() -> bool:
 
 
 def _is_socket_fake() -> bool:
-    """Whether a test has put in the place of Python's sockets what has none, as httpretty and mocket do."""
+    """Whether a test has replaced Python's sockets by fakes, as httpretty and mocket do."""
     package = socket.socket.__module__.partition(".")[0]
     return not issubclass(socket.socket, _socket.socket) and package not in _AROUND_SOCKETS
 
 
 @contextmanager
 def leave_alone() -> Iterator[None]:
-    """The block makes a request that is no call; the client below it must not take it for one either."""
+    """Make the block's request without recording it, neither here nor in a client library below."""
     token = _is_left_alone.set(True)
     try:
         yield
@@ -71,9 +70,9 @@ def leave_alone() -> Iterator[None]:
 
 
 def is_own(function: object, library: str) -> bool:
-    """Whether *function* is *library*'s, maybe wrapped by instrumentation; a test's fake is not.
+    """Whether *function* belongs to *library*, perhaps wrapped by instrumentation, and is no test's fake.
 
-    Told by where it was compiled: a mock with the original's signature and name was not compiled there.
+    Decided by the module in which it was compiled: a mock may copy the name and signature, but not that.
     """
     while (inner := getattr(function, "__wrapped__", None)) is not None:
         function = inner
@@ -81,8 +80,8 @@ def is_own(function: object, library: str) -> bool:
     return name == library or name.startswith(f"{library}.")
 
 
-class Exchange(crossing):
-    """See the module's docstring; *is_streamed* says whether the agent runs between head and end."""
+class Exchange(crossing[dict[str, Any]]):
+    """See the module's docstring; *is_streamed* says whether the agent's code runs between head and end."""
 
     def __init__(
         self,
@@ -93,14 +92,14 @@ class Exchange(crossing):
         may_leave_first: Callable[[], bool] | None = None,
         is_elsewhere: bool = False,
     ) -> None:
-        """*is_decoded*: the client hands over bodies with their content coding undone already.
+        """*is_decoded*: the client has already decoded the bodies that it hands over.
 
-        *may_leave_first* tells whether the client would say by :meth:`left` when the request is on its way,
-        which is at once; a call that asks a model is recorded then, while the model reads it.
-        *is_elsewhere*: the call is passed on for another program.
+        *may_leave_first* says whether the client sends the request at once and then calls
+        :meth:`~reenact.boundary.Step.mark_sent`; a model call is then recorded while the model reads it.
+        *is_elsewhere*: the call is forwarded for another program.
         """
         self.asked = RequestMeaning.by(sent)
-        """What the client asks, or what is asked in its place; to be left alone where it says so."""
+        """The client's request, or the one sent instead; a seam does not record it if ``is_left_alone``."""
         self._is_elsewhere = is_elsewhere
         call = self.asked.call(
             may_leave_first=may_leave_first, is_elsewhere=is_elsewhere, ask_otherwise=self._ask_otherwise
@@ -109,7 +108,7 @@ class Exchange(crossing):
         self.is_streamed = is_streamed
         self._is_decoded = is_decoded
         self.sent_instead: Sent | None = None
-        """What a live exchange sends in the place of the client's request; known when it is open."""
+        """What a live exchange sends instead of the client's request; set when the exchange opens."""
         self._is_over = False
         self._decode: Decode | None = None
         self._decoded_from = ""
@@ -140,10 +139,10 @@ class Exchange(crossing):
         self._identity = self.lane.context, self.step.call_id
         _under_way.add(self._identity)
 
-    # What a live exchange is told
+    # What the seam reports in a live exchange
 
     def inside(self) -> AbstractContextManager[None]:
-        """The block makes the call, or pulls from its answer; what it raises is the call's outcome."""
+        """Run the block as part of the call, to send it or to read its answer; an error ends the call."""
         return running_in(self.inside_lane, self.end)
 
     def begin_answer(self, head: Head) -> None:
@@ -157,7 +156,7 @@ class Exchange(crossing):
             self.step.begin(self.abandon)
 
     def take_whole(self, head: Head, content: bytes) -> None:
-        """The whole answer came at once, with its content coding undone."""
+        """Record the whole answer at once; *content* is decoded already."""
         self.is_streamed, self._is_decoded = False, True
         self.begin_answer(head)
         self._decoded_from = head.content_encoding
@@ -175,11 +174,11 @@ class Exchange(crossing):
             self.step.give_up(error)
 
     def end(self, error: BaseException | None = None) -> None:
-        """The answer is complete, has failed, or was abandoned; the first ending counts."""
+        """End the call: the answer is complete, has failed, or was abandoned. Only the first call counts."""
         if self._is_over:
             return
         self._is_over = True
-        if isinstance(error, GeneratorExit) and self._has_said_all():
+        if isinstance(error, GeneratorExit) and self._has_last_event():
             error = None
         if self.step.live:
             _under_way.discard(self._identity)
@@ -194,27 +193,27 @@ class Exchange(crossing):
 
     @property
     def raw(self) -> bytes:
-        """What came so far, as it came."""
+        """What has arrived so far, before decoding."""
         return b"".join(self._raw)
 
     def hand_over(self) -> list[bytes]:
-        """What came, for the client; nothing of it is kept here, because it may be large."""
+        """Return the chunks for the client and forget them here, because they may be large."""
         chunks, self._raw, self._plain = self._raw, [], []
         return chunks
 
     def abandon(self) -> None:
-        """The client has left the answer where it was."""
+        """End the call: the client stopped reading before the end."""
         self.end(GeneratorExit())
 
-    def _has_said_all(self) -> bool:
-        """Readers of server-sent events leave at the word that ends them, without waiting for the end."""
+    def _has_last_event(self) -> bool:
+        """Whether the last server-sent event arrived: clients stop reading there, before the body ends."""
         return b"".join(self._plain[-2:]).rstrip().endswith(_DONE)
 
     def _plain_of(self, decode: Decode, chunk: bytes) -> bytes:
         try:
             return decode(chunk)
         except Undecodable:
-            # What came so far stays as it is shown; the client will complain about the rest by itself.
+            # Keep what was decoded so far; the client reports the broken rest itself.
             self._decode = lambda _: b""
             return b""
 
@@ -227,34 +226,36 @@ class Exchange(crossing):
         if is_whole and not self.is_streamed:
             described["body"] = text_or_bytes(b"".join(self._plain))
         elif not self.is_streamed:
-            # An answer that broke off is told like a stream: as far as it came.
+            # An answer that broke off is recorded like a stream, as far as it came.
             self.step.begin(self.abandon)
             for chunk in self._plain:
                 self.step.piece(to_piece(chunk, is_textual=self._head.is_textual))
-        # Sorted, it can be written as it is; otherwise its order must be kept in a quoted text.
+        # With sorted keys it is written directly; other orders are kept by writing it as a quoted text.
         self.step.answer = dict(sorted((self.step.answer | described).items()))
 
-    def _model_fields(self, provider: Provider) -> dict[str, JsonValue]:
-        """What an ``llm_response`` says of its call."""
-        if self.step.answer is None:
-            fields: dict[str, Any] = {"provider": provider, "model": None, "stopReason": None, "usage": None}
-        else:
-            fields = response_fields(read_response(provider, self._head.status, {}, self._plain))
-        # `error` in an outcome is what the call raised; this call was answered.
+    def _model_fields(self, provider: Provider) -> dict[str, object]:
+        """The fields of the call's ``llm_response`` event."""
+        fields: dict[str, object] = {"provider": provider, "model": None, "stopReason": None, "usage": None}
+        if self.step.answer:
+            fields = {**response_fields(read_response(provider, self._head.status, {}, self._plain))}
+        # `error` in an outcome means an exception that the call raised; this call got an answer.
         if "error" in fields:
             fields["modelError"] = fields.pop("error")
         fields["model"] = fields["model"] or self.asked.facts()["model"]
         return fields
 
-    # What a replayed exchange says
+    # What the seam reads in a replayed exchange
 
     @property
     def head(self) -> Head:
-        """As recorded; above a plain body where redaction went into a coded one, or names made it longer."""
+        """The recorded head, but with the length of an unencoded body where the recorded body was altered.
+
+        Redaction decodes a compressed body, and replaced names change its length.
+        """
         answer = self.step.answer
         head = Head.from_json(answer)
         piece = answer.get("body")
-        is_ascii = isinstance(piece, str) and piece.isascii()  # it need not be encoded to know its size
+        is_ascii = isinstance(piece, str) and piece.isascii()  # then its size is known without encoding it
         size_bytes = None if piece is None else len(piece) if is_ascii else len(from_piece(piece))
         is_altered = "decodedFrom" in answer or size_bytes not in (None, answer["bytes"])
         is_altered = is_altered or "isResized" in answer
@@ -266,10 +267,10 @@ class Exchange(crossing):
         answer, exact = self.step.answer, self.step.exact
         if "body" not in answer:
             return None
-        return exact if exact is not None else from_piece(answer["body"])
+        return exact if isinstance(exact, bytes) else from_piece(answer["body"])
 
     def chunks(self) -> Iterator[bytes]:
-        """The body as it came; ends as the recorded one ended, with its error or without."""
+        """The recorded chunks; raises at the end what the recorded body raised."""
         try:
             for position, piece in enumerate(self.step.pieces() if self.body is None else [self.body]):
                 yield self._chunk(position, piece)
@@ -279,7 +280,7 @@ class Exchange(crossing):
         self.end()
 
     async def achunks(self) -> AsyncIterator[bytes]:
-        """The same on an event loop, where a reader that was cancelled waits to be cancelled again."""
+        """The same on an event loop; a read that was cancelled when recorded waits for its cancellation."""
         try:
             if self.body is not None:
                 yield self.body

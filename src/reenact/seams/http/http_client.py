@@ -1,8 +1,8 @@
 """``http.client``, and what is built on it: ``urllib.request``, ``xmlrpc.client``, ``urllib3`` 1.
 
 A request crosses the boundary when its headers are complete and its body is known, before anything is
-sent; an error comes back where it came from, while sending or while receiving. The connection's own code for
-requests, redirects and reading by size, line or chunk runs in replay as it ran when recorded.
+sent. In replay a recorded error is raised in the same phase, while sending or while receiving. The
+connection's own code for requests, redirects and reading by size, line or chunk runs in replay, too.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ _SENT: Final = "Request-sent"
 _IDLE: Final = "Idle"
 _STATE: Final = "_HTTPConnection__state"
 _RECEIVING: Final = "was_receiving"
-"""Marks a recorded error that came while the answer was awaited; others came while the request was sent."""
+"""Marks an error raised while waiting for the answer; one without it was raised while sending."""
 
 
 def patches(_: ModuleType) -> list[Patch]:
-    """What to replace in ``http.client``."""
+    """The patches for ``http.client``."""
     seam = _Seam()
     return [
         Patch(HTTPConnection, "endheaders", seam.endheaders),
@@ -43,23 +43,23 @@ def patches(_: ModuleType) -> list[Patch]:
     ]
 
 
-class _Asking:
+class _PendingRequest:
     """One request on a connection, from its headers to its answer."""
 
     def __init__(self, connection: Any, body: Any, *, encode_chunked: bool) -> None:
         first, *lines = [line.decode("latin-1") for line in connection._buffer]  # noqa: SLF001
         self.method, target, _ = first.split(" ", 2)
-        self.url = _absolute(connection, target)
+        self.url = _absolute_url(connection, target)
         named = (line.partition(":") for line in "\r\n".join(lines).split("\r\n") if line)
         self.headers: Pairs = [(name, value.strip()) for name, _, value in named]
         self.encode_chunked = encode_chunked
         self.pieces = [] if body is None else [body]
         has_more = "content-length" in {name.lower() for name, _ in self.headers} or self.is_chunked
         self.is_open = body is None and has_more and header_value(self.headers, "content-length") != "0"
-        """Whether the body is still to be sent, piece by piece."""
+        """Whether the client will still send the body, piece by piece."""
         self.exchange: Exchange | None = None
         self.failure: BaseException | None = None
-        """What the recorded call raised while its answer was awaited."""
+        """The error that the recorded call raised while waiting for its answer."""
 
     @property
     def is_chunked(self) -> bool:
@@ -69,7 +69,7 @@ class _Asking:
         return Sent(self.method, self.url, self.headers, b"".join(map(bytes, self.pieces)))
 
     def send_instead(self, connection: Any, other: Sent) -> None:
-        """Have *connection* send another request."""
+        """Make *connection* send *other* in place of its own request."""
         first = connection._buffer[0].split(b" ", 2)  # noqa: SLF001
         if first[1].startswith(b"/"):
             parts = urlsplit(other.url)
@@ -83,8 +83,8 @@ class _Asking:
 
 class _Seam:
     def __init__(self) -> None:
-        self._asking: WeakKeyDictionary[object, _Asking] = WeakKeyDictionary()
-        """By connection: what was asked and not answered yet."""
+        self._asking: WeakKeyDictionary[object, _PendingRequest] = WeakKeyDictionary()
+        """By connection: the request that has no answer yet."""
         self._original: dict[str, Callable[..., object]] = {}
 
     def endheaders(self, original: Callable[..., object]) -> Callable[..., object]:
@@ -98,7 +98,7 @@ class _Seam:
                 original(connection, message_body, encode_chunked=encode_chunked)
                 return
             body = None if message_body is None else whole_body(message_body)
-            asking = _Asking(connection, body, encode_chunked=encode_chunked)
+            asking = _PendingRequest(connection, body, encode_chunked=encode_chunked)
             if asking.is_open:
                 self._asking[connection] = asking
                 setattr(connection, _STATE, _SENT)
@@ -138,7 +138,7 @@ class _Seam:
                     connection.close()
                 return _Answer(asking.exchange, head, None).response(connection, asking)
             with asking.exchange.inside():
-                response = _while_receiving(original, connection)
+                response = _mark_receiving_error(original, connection)
             head = _head(response)
             asking.exchange.begin_answer(head)
             return _Answer(asking.exchange, head, response).response(connection, asking)
@@ -154,8 +154,8 @@ class _Seam:
 
         return close
 
-    def _ask(self, connection: Any, asking: _Asking, state: str = _STARTED) -> None:
-        """Cross the boundary, and send where the call is live."""
+    def _ask(self, connection: Any, asking: _PendingRequest, state: str = _STARTED) -> None:
+        """Cross the boundary, and send the request if the call is live."""
         exchange = Exchange(asking.sent(), is_streamed=True)
         if exchange.asked.is_left_alone:
             self._send(connection, asking, state)
@@ -173,7 +173,7 @@ class _Seam:
             connection._buffer.clear()  # noqa: SLF001
             setattr(connection, _STATE, _SENT)
             if connection.sock is None:
-                connection.sock = socket.socket()  # leads nowhere; for code that sets its timeout or options
+                connection.sock = socket.socket()  # unconnected; for code that sets its timeout or options
             return
         if exchange.sent_instead is not None:
             asking.send_instead(connection, exchange.sent_instead)
@@ -184,7 +184,7 @@ class _Seam:
             self._asking.pop(connection, None)
             raise
 
-    def _send(self, connection: object, asking: _Asking, state: str) -> None:
+    def _send(self, connection: object, asking: _PendingRequest, state: str) -> None:
         setattr(connection, _STATE, _STARTED)
         if state == _STARTED:
             body = b"".join(asking.pieces) if asking.pieces else None
@@ -195,7 +195,7 @@ class _Seam:
             self._original["send"](connection, piece)
 
 
-def _while_receiving(getresponse: Callable[..., object], connection: object) -> Any:
+def _mark_receiving_error(getresponse: Callable[..., object], connection: object) -> Any:
     try:
         return getresponse(connection)
     except Exception as error:
@@ -203,7 +203,7 @@ def _while_receiving(getresponse: Callable[..., object], connection: object) -> 
         raise
 
 
-def _absolute(connection: Any, target: str) -> str:
+def _absolute_url(connection: Any, target: str) -> str:
     if not target.startswith("/"):
         return target
     is_secure = isinstance(connection, getattr(http.client, "HTTPSConnection", ()))
@@ -220,7 +220,7 @@ def _head(response: HTTPResponse) -> Head:
 
 
 class _Answer:
-    """What the client is given: *head* and a body, from the *live* response or from the recording."""
+    """Gives the client *head* and a body, from the *live* response or, if ``None``, from the recording."""
 
     def __init__(self, exchange: Exchange, head: Head, live: HTTPResponse | None) -> None:
         self._exchange = exchange
@@ -229,12 +229,12 @@ class _Answer:
         length = header_value(head.headers, "content-length")
         self._awaited = int(length) if length.isdecimal() and not is_chunked(head) else None
 
-    def response(self, connection: Any, asking: _Asking) -> HTTPResponse:
+    def response(self, connection: Any, asking: _PendingRequest) -> HTTPResponse:
         response = response_over(
             self._chunks(),
             self._head,
             asking.method,
-            self._left,
+            self._close,
             response_class=connection.response_class,
             has_length=True,
         )
@@ -244,13 +244,13 @@ class _Answer:
         return response
 
     def _chunks(self) -> Iterator[bytes]:
-        for chunk in self._exchange.chunks() if self._live is None else self._received(self._live):
+        for chunk in self._exchange.chunks() if self._live is None else self._receive(self._live):
             if self._awaited is not None:
                 self._awaited -= len(chunk)
             yield chunk
         self._exchange.end()
 
-    def _received(self, live: HTTPResponse) -> Iterator[bytes]:
+    def _receive(self, live: HTTPResponse) -> Iterator[bytes]:
         while True:
             with self._exchange.inside():
                 chunk = live.read1(_READ_BYTES)
@@ -259,7 +259,7 @@ class _Answer:
             self._exchange.receive(chunk)
             yield chunk
 
-    def _left(self) -> None:
+    def _close(self) -> None:
         has_no_body = self._live is not None and self._live.isclosed()
         self._exchange.end(None if self._awaited == 0 or has_no_body else GeneratorExit())
         if self._live is not None:

@@ -1,8 +1,9 @@
-"""``httpx`` and ``httpx2``: the two have the same shape, so one seam serves both.
+"""``httpx`` and ``httpx2``: both have the same structure, so one seam serves both.
 
-The seam is the transport that has connections. What never comes to one is in-process and passes untouched:
-an app behind an ``ASGITransport`` or a ``TestClient``, a ``MockTransport``, a transport of the user's own.
-What these ask is seen where it leaves. What a test has faked below us (respx, pytest-httpx) passes too.
+The seam is the transport that opens connections. A request that never reaches one stays in the process and
+is not recorded: to an app behind an ``ASGITransport`` or a ``TestClient``, to a ``MockTransport``, to the
+user's own transport. If such a transport makes calls itself, those are recorded. Transports that a test has
+faked (respx, pytest-httpx) are not recorded either.
 """
 
 from __future__ import annotations
@@ -21,19 +22,19 @@ from reenact.seams.http.message import Head, headers_from_wire, headers_to_wire
 from reenact.seams.http.request import Sent
 from reenact.seams.patches import Patch
 
-if TYPE_CHECKING:  # either library's; the two have the same types
+if TYPE_CHECKING:  # both libraries have the same types
     from httpx2 import AsyncClient, AsyncHTTPTransport, Client, HTTPTransport, Request, Response
 
     Transport: TypeAlias = HTTPTransport | AsyncHTTPTransport
 
 _AT_ONCE_BYTES: Final = 64 * 1024
-"""A larger body may have to wait for the network while it is sent."""
+"""Sending a larger body may have to wait for the network."""
 
 _is_streamed: Final[ContextVar[bool]] = ContextVar("reenact_httpx_is_streamed", default=True)
 
 
 def patches(httpx: ModuleType) -> list[Patch]:
-    """What to replace in *httpx*, or in *httpx2*."""
+    """The patches for *httpx*, which may be *httpx2*."""
     seam = _Seam(httpx)
     return [
         Patch(httpx.Client, "send", _send),
@@ -77,13 +78,13 @@ class _Seam:
         self._core = self._name.replace("httpx", "httpcore")
         self._response: Callable[..., Response] = httpx.Response
         self._whole: Callable[..., object] = httpx.ByteStream
-        # The client insists on streams of its own classes.
+        # The client accepts only streams of the library's own classes.
         self._stream = type("Stream", (_Stream, httpx.SyncByteStream), {})
         self._async_stream = type("AsyncStream", (AsyncStream, httpx.AsyncByteStream), {})
         self._chunks = type("Chunks", (_Chunks, httpx.SyncByteStream, httpx.AsyncByteStream), {})
-        self._leaving = type("Leaving", (_Leaving, httpx.SyncByteStream, httpx.AsyncByteStream), {})
+        self._body = type("Body", (_Body, httpx.SyncByteStream, httpx.AsyncByteStream), {})
 
-    # Either passes untouched what a test has faked, in the transport or in its pool of connections.
+    # Both pass a request on unrecorded if a test has faked the transport or its pool of connections.
 
     def handle_request(
         self, original: Callable[[HTTPTransport, Request], Response]
@@ -108,7 +109,7 @@ class _Seam:
                     request.stream = body  # a redirect sends it again
                 if exchange.is_streamed or response.is_stream_consumed:
                     return _answer_live(response, exchange, self._stream)
-                # The client is about to read all of it; so one block does, instead of one for each chunk.
+                # The client is about to read the whole body, so read it here, in one block for all chunks.
                 exchange.begin_answer(head_of(response))
                 stream: Any = response.stream
                 try:
@@ -159,7 +160,7 @@ class _Seam:
         return handle_async_request
 
     def _to_send(self, request: Request, exchange: Exchange) -> Request:
-        """*request*, or what is sent in its place; the step hears when all of it has left, if it wants to."""
+        """*request* or its replacement; if the step needs to know, the body tells it when all is sent."""
         other = exchange.sent_instead
         if other is not None:
             return type(request)(
@@ -170,7 +171,7 @@ class _Seam:
                 extensions=request.extensions,
             )
         if exchange.step.leaves_first:
-            request.stream = self._leaving(exchange.step, request.content)
+            request.stream = self._body(exchange.step, request.content)
         return request
 
     def _answer_recorded(self, exchange: Exchange, stream: Callable[..., object]) -> Response:
@@ -197,7 +198,7 @@ def _exchange(transport: Transport, request: Request, body: bytes) -> Exchange:
 
 
 def _may_leave_first(transport: Transport, request: Request) -> bool:
-    """Whether it leaves at once: it is small, and a connection to there stands already and is free."""
+    """Whether the request is sent at once: it is small, and an idle connection to its server exists."""
     if len(request.content) > _AT_ONCE_BYTES:
         return False
     pool = getattr(transport, "_pool", None)
@@ -215,8 +216,8 @@ def _may_leave_first(transport: Transport, request: Request) -> bool:
 
 
 def _answer_live(response: Response, exchange: Exchange, stream: Callable[..., Any]) -> Response:
-    """*response*, of which *exchange* hears: at once, or while it is read."""
-    if response.is_stream_consumed:  # a transport of the user's own had it whole
+    """*response*, recorded by *exchange* at once if it is whole, else while the client reads it."""
+    if response.is_stream_consumed:  # the user's own transport has read it already
         exchange.take_whole(head_of(response), response.content)
     else:
         exchange.begin_answer(head_of(response))
@@ -233,8 +234,8 @@ def head_of(response: Response) -> Head:
     )
 
 
-class _Leaving:
-    """A request's body; who asks for more of it has sent it."""
+class _Body:
+    """A request's body; when the transport asks for the next chunk, it has sent this one."""
 
     def __init__(self, step: Step, body: bytes) -> None:
         self._step = step
@@ -250,7 +251,7 @@ class _Leaving:
 
 
 class _Chunks:
-    """A body that has come; each chunk is let go when the client has it."""
+    """A body that was read already; each chunk is freed once the client has it."""
 
     def __init__(self, chunks: list[bytes]) -> None:
         self._chunks = deque(chunks)
@@ -265,7 +266,7 @@ class _Chunks:
 
 
 class _Stream:
-    """A response's body: recorded while the client reads it from *source*, or from the recording without."""
+    """A response's body: read from *source* and recorded; if that is ``None``, read from the recording."""
 
     def __init__(self, exchange: Exchange, source: Any) -> None:
         self._exchange = exchange

@@ -1,6 +1,6 @@
-"""What HTTP messages are made of: headers, bodies, content codings, and the head of a response.
+"""The parts of HTTP messages: headers, bodies, content codings, and the head of a response.
 
-Content codings are undone chunk by chunk: gzip and deflate, Brotli and Zstandard where the client can too.
+Bodies are decoded chunk by chunk: gzip and deflate always, Brotli and Zstandard if the client can do it.
 """
 
 from __future__ import annotations
@@ -23,13 +23,19 @@ _ABOUT_THE_BODY: Final = ("content-encoding", "content-length", "transfer-encodi
 
 
 def header_value(pairs: Iterable[tuple[str, str]], name: str) -> str:
-    """The value of the header *name*, given in lower case; several are joined, none is empty."""
-    return ", ".join([value for key, value in pairs if key.lower() == name])
+    """The value of the header *name*, given in lower case; joined if repeated, empty if missing."""
+    values: list[str] = []
+    for key, value in pairs:
+        if key.lower() == name:
+            values.append(value)
+    return ", ".join(values)
 
 
 def headers_from_wire(raw: Iterable[tuple[bytes, bytes]]) -> Pairs:
-    # Latin-1 takes any byte and gives it back.
-    return [(name.decode("latin-1"), value.decode("latin-1")) for name, value in raw]
+    pairs: Pairs = []
+    for name, value in raw:  # Latin-1 decodes any byte, and encodes it back to the same byte
+        pairs.append((name.decode("latin-1"), value.decode("latin-1")))
+    return pairs
 
 
 def headers_to_wire(pairs: Iterable[tuple[str, str]]) -> list[tuple[bytes, bytes]]:
@@ -37,7 +43,7 @@ def headers_to_wire(pairs: Iterable[tuple[str, str]]) -> list[tuple[bytes, bytes
 
 
 class Head(NamedTuple):
-    """What comes before the body."""
+    """A response without its body."""
 
     status: int
     reason: str
@@ -54,9 +60,12 @@ class Head(NamedTuple):
         return _TEXTUAL.match(header_value(self.headers, "content-type")) is not None
 
     def to_json(self) -> dict[str, Any]:
-        """One object for each header keeps order, case and repetitions, and a name tells what is secret."""
+        """One object per header: keeps order, case and repetitions, and lets redaction see the names."""
+        headers: list[dict[str, str]] = []
+        for name, value in self.headers:
+            headers.append({name: value})
         return {
-            "headers": [{name: value} for name, value in self.headers],
+            "headers": headers,
             "httpVersion": self.http_version,
             "reason": self.reason,
             "status": self.status,
@@ -72,7 +81,7 @@ class Head(NamedTuple):
         )
 
     def above(self, size_bytes: int | None) -> Head:
-        """This head above a body that is not coded, of *size_bytes* where that is known."""
+        """This head for a body without content coding; *size_bytes* is ``None`` if unknown."""
         headers = [(name, value) for name, value in self.headers if name.lower() not in _ABOUT_THE_BODY]
         if size_bytes is not None:
             headers.append(("content-length", str(size_bytes)))
@@ -80,7 +89,7 @@ class Head(NamedTuple):
 
 
 def to_piece(chunk: bytes, *, is_textual: bool) -> str | bytes:
-    """A chunk of a stream; text may be cut within a character, so odd bytes are escaped, not replaced."""
+    """A chunk as it is recorded; text may be cut inside a character, so stray bytes are escaped."""
     return chunk.decode("utf-8", "surrogateescape") if is_textual else chunk
 
 
@@ -92,10 +101,11 @@ def from_piece(piece: str | bytes) -> bytes:
 
 
 def meaning(content_type: str, content_encoding: str, body: bytes) -> dict[str, Any]:
-    """What must be equal of a request's body: ``body`` (of JSON), ``form``, ``parts``, ``text`` or ``bytes``.
+    """The part of a request's body that replay compares, under a key that says how the body was read.
 
-    JSON counts as its value, so that the order of keys and white space do not matter; a form as its pairs; a
-    multipart body as its parts, whatever boundary was drawn by lot. Nothing for no body.
+    ``body`` is the value of JSON, so that the order of keys and white space do not matter; ``form`` holds the
+    pairs of a form; ``parts`` the parts of a multipart body, without its random boundary; ``text`` or
+    ``bytes`` anything else. Empty if there is no body.
     """
     if not body:
         return {}
@@ -117,7 +127,7 @@ def meaning(content_type: str, content_encoding: str, body: bytes) -> dict[str, 
 
 
 def text_or_bytes(body: bytes) -> str | bytes:
-    """*body* as text where it is UTF-8."""
+    """*body* as text if it is UTF-8."""
     try:
         return body.decode()
     except UnicodeDecodeError:
@@ -125,7 +135,7 @@ def text_or_bytes(body: bytes) -> str | bytes:
 
 
 def _is_form(body: bytes) -> bool:
-    """Some clients call every body a form whose kind they are not told."""
+    """Whether *body* looks like a form: some clients declare every body a form unless told otherwise."""
     return body.isascii() and all(b"=" in field for field in body.split(b"&"))
 
 
@@ -141,7 +151,7 @@ def _decompress(content_encoding: str, body: bytes) -> bytes:
 
 def _parts(boundary: bytes, body: bytes) -> list[dict[str, object]]:
     pieces = (b"\r\n" + body).split(b"\r\n--" + boundary)
-    # Before the first boundary stands nothing, behind the last one "--".
+    # Nothing comes before the first boundary; "--" follows the last one.
     return [_part(piece.removeprefix(b"\r\n")) for piece in pieces[1:] if not piece.startswith(b"--")]
 
 
@@ -156,13 +166,13 @@ def _part(piece: bytes) -> dict[str, object]:
 
 
 class Undecodable(ValueError):
-    """The bytes are not what their content coding says."""
+    """The bytes do not fit their content coding."""
 
 
 def decoder(content_encoding: str) -> Decode | None:
-    """A function that takes the chunks of one body in turn; ``None`` without a coding or with an unknown one.
+    """A function that decodes the chunks of one body in order; ``None`` for no coding or an unknown one.
 
-    It raises :class:`Undecodable` at a chunk that does not fit.
+    It raises :class:`Undecodable` for a chunk that does not fit.
     """
     if not content_encoding:
         return None
@@ -178,7 +188,7 @@ def decoder(content_encoding: str) -> Decode | None:
         try:
             for stage in stages:
                 chunk = stage(chunk) if stage and chunk else chunk
-        except Exception as error:  # each library has errors of its own
+        except Exception as error:  # each library raises different errors
             raise Undecodable(str(error)) from error
         return chunk
 
@@ -186,7 +196,7 @@ def decoder(content_encoding: str) -> Decode | None:
 
 
 def is_decodable(coding: str) -> bool:
-    """Whether *coding*, as ``Accept-Encoding`` names it, can be undone here."""
+    """Whether we can decode *coding*, written as in ``Accept-Encoding``."""
     name = coding.partition(";")[0].strip().lower()
     return name == "identity" or decoder(name) is not None
 
@@ -196,7 +206,7 @@ def _gzip() -> Decode:
 
 
 def _deflate() -> Decode:
-    """With a zlib header, as the standard says, or without, as some servers send it."""
+    """Decodes with a zlib header, as the standard says, or without, as some servers send it."""
     inflater: Any = None
 
     def decode(chunk: bytes) -> bytes:
@@ -232,7 +242,7 @@ def _zstandard() -> Decode | None:
 
 
 def _find_loaded(*names: str) -> Any:
-    """The client decodes with the library it loaded; without one it would not have asked for the coding."""
+    """The library that the client itself decodes with; without one it would not accept the coding."""
     return next((sys.modules[name] for name in names if name in sys.modules), None)
 
 

@@ -1,4 +1,4 @@
-"""A request as the call it is: of a model where a provider's wire format is recognised, else of a network."""
+"""Turns a request into a call: of a model if a provider's wire format is recognised, else of the network."""
 
 from __future__ import annotations
 
@@ -23,12 +23,15 @@ _left_to_gateway: list[str] = []
 
 
 def left_to_gateway(address: str) -> None:
-    """Calls to the gateway at *address*, which a program may know from a file, are recorded there alone."""
+    """Leave calls to *address* unrecorded here: it is a gateway, which records them itself.
+
+    A program may have read the address from a file.
+    """
     _left_to_gateway.append(f"{address}/")
 
 
 class Sent(NamedTuple):
-    """What goes out."""
+    """A request as the client sends it."""
 
     method: str
     url: str
@@ -37,18 +40,20 @@ class Sent(NamedTuple):
 
 
 class RequestMeaning(NamedTuple):
-    """What is sent, as meaning."""
+    """A request and what it means."""
 
     sent: Sent
     headers: dict[str, str]
-    """By name in lower case; values of equal names are joined."""
+    """By name in lower case; the values of a repeated header are joined."""
     says: dict[str, Any]
     provider: Provider | None
-    """Whose wire format it speaks; ``None`` where it asks no model."""
+    """The provider whose wire format it uses; ``None`` if it asks no model."""
 
     @classmethod
     def by(cls, sent: Sent) -> RequestMeaning:
-        headers = {name.lower(): value for name, value in sent.headers}
+        headers: dict[str, str] = {}
+        for name, value in sent.headers:
+            headers[name.lower()] = value
         if len(headers) < len(sent.headers):
             headers = {name: header_value(sent.headers, name) for name in headers}
         says = meaning(headers.get("content-type", ""), headers.get("content-encoding", ""), sent.body)
@@ -56,14 +61,14 @@ class RequestMeaning(NamedTuple):
 
     @property
     def is_left_alone(self) -> bool:
-        """Whether it is recorded elsewhere, or asks to leave HTTP, as a WebSocket does.
+        """Whether not to record it here: another place does, or it switches to another protocol.
 
-        No single answer could stand for that.
+        After an upgrade, as of a WebSocket, one recorded answer could not replace the connection.
         """
         is_upgrade = "upgrade" in self.headers or self.sent.method == "CONNECT"
         if is_upgrade or self.sent.url.startswith(tuple(_left_to_gateway)):
             return True
-        # A model is asked wherever it is.
+        # A model call is recorded even if the model's server runs in this process.
         return self.provider is None and self._is_to_own_server()
 
     def _is_to_own_server(self) -> bool:
@@ -73,7 +78,7 @@ class RequestMeaning(NamedTuple):
         return lane is not None and lane.context.leaves_to_server(f"{self.sent.method} {self.sent.url}")
 
     def otherwise(self, change: RequestChange) -> tuple[RequestMeaning, list[Undo]] | None:
-        """The same with *change* made, and the way back; ``None`` where it says that already."""
+        """The request with *change* applied, and how to undo that; ``None`` if nothing changes."""
         if self.provider is None:
             return None
         other = ask_otherwise(self.provider, self.sent.url, self.says["body"], change)
@@ -90,8 +95,8 @@ class RequestMeaning(NamedTuple):
         may_leave_first: Callable[[], bool] | None,
         is_elsewhere: bool = False,
         ask_otherwise: Callable[[RequestChange], OtherCall | None] | None = None,
-    ) -> Call:
-        """Headers are recorded, never matched; *is_elsewhere*: another program asks."""
+    ) -> Call[dict[str, Any]]:
+        """The call; its headers are recorded, but not matched. *is_elsewhere*: another program asks."""
         beside = None
         if self.provider is None:
             method, url, body = self.sent.method, self.sent.url, self.says.get("body")
@@ -110,7 +115,7 @@ class RequestMeaning(NamedTuple):
         )
 
     def empty_answer(self) -> dict[str, Any] | None:
-        """A model that says nothing, or no content, as answers of HTTP are recorded."""
+        """An answer in recorded form in which the model says nothing; no content if no model is asked."""
         if self.provider is None:
             return {"body": "", "bytes": 0, "headers": []} | _NO_CONTENT
         answer = empty_answer(self.provider, self.sent.url, self.says["body"])
@@ -121,7 +126,7 @@ class RequestMeaning(NamedTuple):
         return {"body": body, "bytes": len(answer.body), "headers": headers} | _OK
 
     def facts(self) -> dict[str, Any]:
-        """The headers, and what an ``llm_request`` says of its call."""
+        """The headers and, for a model call, the fields of its ``llm_request`` event."""
         if self.provider is None:
             return {"headers": self.headers}
         try:
@@ -140,7 +145,7 @@ def _host_and_port(url: str) -> tuple[str | None, int | None]:
 
 
 def whole_body(body: Any) -> bytes | None:
-    """A body of any kind that clients take, as bytes: it must be known before it is sent."""
+    """A body of any type that clients accept, as bytes: it must be known before it is sent."""
     if body is None or isinstance(body, bytes):
         return body
     if isinstance(body, str):

@@ -1,7 +1,7 @@
-"""``urllib3``, and all that is built on it: ``requests``, ``botocore``.
+"""``urllib3``, and what is built on it: ``requests``, ``botocore``.
 
-The seam is one single attempt on a connection of the pool: urllib3's own retries and redirects lie above it.
-What the connection answers is read through a wire of our own (:mod:`.wire`), live or recorded alike.
+The seam is a single attempt on a connection of the pool; urllib3's retries and redirects lie above it. The
+client reads the answer, live or recorded, through a simulated socket (:mod:`.wire`).
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ _READ_BYTES: Final = 1 << 16
 _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 
 is_streamed: Final[ContextVar[bool | None]] = ContextVar("reenact_urllib3_is_streamed", default=None)
-"""Whether the agent reads the body itself; ``None`` where only the call's own ``preload_content`` says it."""
+"""Whether the agent reads the body itself; ``None`` if the call's ``preload_content`` decides it."""
 
 
 def patches(urllib3: ModuleType) -> list[Patch]:
-    """What to replace in *urllib3*; version 1 has another inside and is left alone."""
+    """The patches for *urllib3*; none for version 1, whose internals differ: ``http.client`` serves it."""
     if urllib3.__version__.startswith("1."):
         return []
     seam = _Seam(urllib3)
@@ -39,7 +39,7 @@ def patches(urllib3: ModuleType) -> list[Patch]:
 
 
 def requests_patches(requests: ModuleType) -> list[Patch]:
-    """What to replace in *requests*: only it says whether the agent reads the body itself."""
+    """The patches for *requests*: only it knows whether the agent reads the body itself."""
     return [Patch(requests.adapters.HTTPAdapter, "send", _send)]
 
 
@@ -60,11 +60,11 @@ class _Seam:
         self._response: Any = _drop_unknown_arguments(urllib3.response.HTTPResponse)
         self._errors: Any = urllib3.exceptions
         self._tunnels: WeakKeyDictionary[object, Callable[[], None]] = WeakKeyDictionary()
-        """Connections whose tunnel through a proxy is still to be dug."""
+        """By connection: a function that opens its tunnel through a proxy, not called yet."""
 
     def prepare_proxy(self, original: Callable[..., Any]) -> Callable[..., object]:
         def prepare_proxy(pool: Any, conn: object) -> None:
-            """Digging the tunnel is part of the call: it is done when the call turns out to be live."""
+            """Defer opening the tunnel until the call turns out to be live: the tunnel is part of it."""
             if not is_outermost():
                 original(pool, conn)
             else:
@@ -79,16 +79,16 @@ class _Seam:
             if is_fake or not is_outermost() or not _has_connection(conn):
                 return original(pool, conn, method, url, **options)
             body = options["body"] = whole_body(options.get("body"))
-            sent = Sent(method, _absolute(pool, url), _pairs(options.get("headers")), body or b"")
+            sent = Sent(method, _absolute_url(pool, url), _pairs(options.get("headers")), body or b"")
             exchange = Exchange(sent, is_streamed=_is_streamed(options))
             if exchange.asked.is_left_alone:
-                # http.client below would keep the body back, and urllib3 wants its socket before the answer.
+                # The http.client seam would hold the body back; urllib3 needs the socket before the answer.
                 with leave_alone():
                     return original(pool, conn, method, url, **options)
             self._open(exchange, pool, conn)
             if not exchange.step.live:
                 recorded = _Answer(exchange, exchange.head, exchange.chunks())
-                # The connection was taken from the pool for nothing; it goes back when the answer is read.
+                # The connection from the pool is not used; it goes back when the answer has been read.
                 unused = options.get("response_conn")
                 return self._response(pool=pool, connection=unused, **recorded.fields(method, url, options))
             if exchange.sent_instead is not None:
@@ -100,13 +100,13 @@ class _Seam:
                 response = original(pool, conn, method, url, **(options | {"preload_content": False}))
             head = _head(response)
             exchange.begin_answer(head)
-            live = _Answer(exchange, head, _received(exchange, response), response)
+            live = _Answer(exchange, head, _receive(exchange, response), response)
             return self._response(pool=pool, **live.fields(method, url, options))
 
         return make_request
 
     def _open(self, exchange: Exchange, pool: object, conn: object) -> None:
-        """Recorded errors come without the objects they point to; these are the ones at hand."""
+        """Open *exchange*; a recorded error gets the pool or connection, which no recording can hold."""
         try:
             exchange.open()
         except self._errors.PoolError as error:
@@ -127,12 +127,12 @@ class _Seam:
 
 
 def _has_connection(conn: object) -> bool:
-    """Whether what *conn* answers comes over a connection, and not from a test's fake of its class."""
+    """Whether *conn* is a real connection and not a test's fake."""
     return is_own(getattr(conn, "getresponse", None), "urllib3")
 
 
 def _drop_unknown_arguments(make: Callable[..., object]) -> Callable[..., object]:
-    """*make*, for versions that do not know all of our arguments yet."""
+    """*make*, without those of our arguments that older versions do not have."""
     known = signature(make).parameters
     if "version_string" in known:
         return make
@@ -144,7 +144,7 @@ def _is_streamed(options: dict[str, object]) -> bool:
     return asked if asked is not None else not options.get("preload_content", True)
 
 
-def _absolute(pool: Any, url: str) -> str:
+def _absolute_url(pool: Any, url: str) -> str:
     if not url.startswith("/"):
         return url
     host = f"[{pool.host}]" if ":" in pool.host else pool.host
@@ -153,7 +153,7 @@ def _absolute(pool: Any, url: str) -> str:
 
 
 def _target(url: str) -> str:
-    """What a request line asks a server for."""
+    """Path and query, as a request line has them."""
     parts = urlsplit(url)
     return f"{parts.path}?{parts.query}" if parts.query else parts.path
 
@@ -171,7 +171,7 @@ def _head(live: Any) -> Head:
     return Head(live.status, live.reason or "", version, list(live.headers.iteritems()))
 
 
-def _received(exchange: Exchange, response: Any) -> Iterator[bytes]:
+def _receive(exchange: Exchange, response: Any) -> Iterator[bytes]:
     source = _transfer_chunks(response)
     while True:
         with exchange.inside():
@@ -190,14 +190,14 @@ def _transfer_chunks(response: Any) -> Iterator[bytes]:
         while chunk := response.read1(_READ_BYTES, decode_content=False):
             yield chunk
         return
-    # Before 2.2 what is asked for is waited for; what has come is taken from the answer below.
+    # Before 2.2 a read waits for as much as it asks for; read1 below it returns what has arrived.
     response._fp_read = lambda amount: response._fp.read1(amount)  # noqa: SLF001
     while chunk := response._raw_read(_READ_BYTES):  # noqa: SLF001
         yield chunk
 
 
 class _Answer:
-    """What the client is given: *head* and *chunks*, live from *response* or recorded."""
+    """Gives the client *head* and *chunks*, from the live *response* or, if ``None``, from the recording."""
 
     def __init__(self, exchange: Exchange, head: Head, chunks: Iterator[bytes], response: Any = None) -> None:
         self._exchange = exchange
@@ -206,9 +206,9 @@ class _Answer:
         self._response = response
 
     def fields(self, method: str, url: str, options: dict[str, object]) -> dict[str, Any]:
-        """The arguments of urllib3's own response class."""
+        """The arguments for urllib3's response class."""
         head = self._head
-        original = response_over(self._read(), head, method, self._left)
+        original = response_over(self._read(), head, method, self._close)
         return {
             "body": original,
             "original_response": original,
@@ -220,7 +220,7 @@ class _Answer:
             "preload_content": options.get("preload_content", True),
             "decode_content": options.get("decode_content", True),
             "retries": options.get("retries"),
-            # A body that is too short has failed below, live or recorded.
+            # A body that is too short has already raised below, live or recorded.
             "enforce_content_length": False,
             "request_method": method,
             "request_url": url,
@@ -230,7 +230,7 @@ class _Answer:
         yield from self._chunks
         self._exchange.end()
 
-    def _left(self) -> None:
+    def _close(self) -> None:
         is_whole = self._response is not None and self._response.length_remaining == 0
         self._exchange.end(None if is_whole else GeneratorExit())
         if self._response is not None:

@@ -1,7 +1,7 @@
-"""A response's body put back on a wire of our own, for clients that read from ``http.client``.
+"""A response read from a simulated socket, for clients that build on ``http.client``.
 
 Such a client may read by size, by line or by transfer chunk. It gets a real :class:`http.client.HTTPResponse`
-whose socket is an iterator of chunks, so each way of reading works as it does on a network.
+whose socket is an iterator of chunks, so each way of reading works as on a network.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ def response_over(
     response_class: type[HTTPResponse] = HTTPResponse,
     has_length: bool = False,
 ) -> HTTPResponse:
-    """A response with *head* that takes *chunks* as it is read; *on_close* is called when it is left.
+    """A response with *head* that takes *chunks* as the client reads; closing it calls *on_close*.
 
-    Without *has_length* the body is read to its end, which is where its outcome is known, whatever length the
-    head announces.
+    Without *has_length* the body is read to its end, whatever length the head announces, because only there
+    its outcome is known.
     """
     body = _frame(chunks) if is_chunked(head) else chunks
     wire: Any = _Chunks(chain([_first_lines(head, has_length=has_length)], body), on_close)
@@ -56,7 +56,7 @@ def _frame(chunks: Iterator[bytes]) -> Iterator[bytes]:
 
 
 class _Socket(NamedTuple):
-    """As much of a socket as ``http.client`` asks for."""
+    """The part of a socket that ``http.client`` uses."""
 
     file: io.BufferedReader
 
@@ -65,7 +65,7 @@ class _Socket(NamedTuple):
 
 
 class _Chunks(io.RawIOBase):
-    """A file over an iterator; one read never takes more than one chunk, and none is taken ahead."""
+    """A file over an iterator; one read takes at most one chunk, and nothing is read ahead."""
 
     def __init__(self, chunks: Iterator[bytes], on_close: Callable[[], None]) -> None:
         self._chunks = chunks

@@ -1,7 +1,7 @@
-"""The standard library's sources of chance, and its ways to the outside, as the agent's own modules see them.
+"""Stand-ins, in the agent's modules, for the standard library's sources of chance and ways to the outside.
 
-Libraries keep the real ones: logging, asyncio or pydantic never notice. Whether anything is recorded is
-decided at each call, by the run the calling code belongs to.
+Libraries such as logging, asyncio or pydantic keep the real functions. Each stand-in decides at each call
+whether to record, by the run that the calling code belongs to.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from reenact.errors import UsageError
 from reenact.formats.capture import StandIns
 from reenact.formats.record import ABSENT
 from reenact.seams.patches import attach, detach
-from reenact.seams.stdlib import clock, cwd, environ, files, locks, process, rng
+from reenact.seams.stdlib import clock, cwd, environ, files, locks, process, rng, system
 from reenact.seams.stdlib.chosen import Source, choose, forget
 from reenact.seams.stdlib.exchange import Exchanged, close_exchange, exchanged, open_exchange
 
@@ -27,24 +27,25 @@ _NAMES: Final[dict[str, tuple[Exchanged, ...]]] = {
     "subprocess": exchanged(process.STAND_INS, gives_way=True),
     "files": exchanged(files.STAND_INS),
     "cwd": exchanged(cwd.STAND_INS, gives_way=True),
+    "system": exchanged(system.STAND_INS),
     "environ": exchanged(environ.STAND_INS, gives_way=True),
 }
 _LOCKS: Final = exchanged(locks.STAND_INS, gives_way=True)
-"""No source of its own: they are exchanged with any other."""
+"""Not a source that can be chosen: exchanged whenever any source is."""
 DEFAULT_SOURCES: Final[tuple[Source, ...]] = tuple(
     source for source in get_args(Source) if source != "environ"
 )
 
 NOTHING: Final = StandIns(sources=[], modules=[])
-"""What a capture recorded that does not say."""
+"""For a capture that does not say what it exchanged."""
 
 
 def stand_ins(
     sources: Collection[Source] | None, modules: Collection[str], environ: Collection[str] = ()
 ) -> StandIns:
-    """What to exchange in which modules; without *sources* everything but the environment.
+    """What to exchange in which modules; if *sources* is ``None``, everything but the environment.
 
-    Of the environment the variables in *environ*, or all where it is one of the *sources*.
+    Of the environment, the variables in *environ* are recorded; all of them if ``environ`` is a source.
     """
     if isinstance(environ, str):
         raise UsageError(f"environ={environ!r} is one text; give a list")
@@ -66,7 +67,7 @@ def stand_ins(
 
 @contextmanager
 def attached(stand_ins: StandIns, context: Context) -> Iterator[None]:
-    """Let the agent's modules see the stand-ins while the run of *context* is open."""
+    """In the block, let the agent's modules see the stand-ins for the run of *context*."""
     if not stand_ins.sources:
         yield
         return
@@ -74,6 +75,8 @@ def attached(stand_ins: StandIns, context: Context) -> Iterator[None]:
     names += _LOCKS
     patterns = tuple(stand_ins.modules)
     patches = files.PATCHES if "files" in stand_ins.sources else []
+    if "system" in stand_ins.sources:
+        patches = [*patches, *system.PATCHES]
     if stand_ins.everywhere:
         patches = [*patches, *process.PATCHES]
     choose(

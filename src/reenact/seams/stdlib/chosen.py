@@ -1,6 +1,6 @@
-"""Which run wants which source of chance: the decision a stand-in makes at each call.
+"""Which run records which source of chance; a stand-in asks this at each call.
 
-A test may have put a fake in a source's place, which yields anything. Its values are recorded as they are.
+A test may have replaced a source by a fake, which may return anything. Its values are recorded unchanged.
 """
 
 from __future__ import annotations
@@ -14,22 +14,24 @@ from reenact.values.codec import from_text, to_ordered_text
 from reenact.values.objects import type_name
 from reenact.volatile.places import working_folder
 
-Source: TypeAlias = Literal["time", "random", "uuid", "secrets", "subprocess", "files", "cwd", "environ"]
+Source: TypeAlias = Literal[
+    "time", "random", "uuid", "secrets", "subprocess", "files", "cwd", "system", "environ"
+]
 
 _sources: Final[dict[Context, frozenset[str]]] = {}
-"""By the identity of an open run's context."""
+"""By the context of an open run: the sources that it records."""
 
 
 _everywhere: Final[dict[Context, frozenset[str]]] = {}
-"""The same for what is recorded whoever asks, not for the agent's modules alone."""
+"""By the context of an open run: the sources that it records for libraries, too."""
 
 
 _variables: Final[dict[Context, frozenset[str]]] = {}
-"""The variables of the environment that a run wants; not there for all of them."""
+"""By the context of an open run: the environment variables that it records; no entry means all."""
 
 
 _starts: Final[dict[Context, str]] = {}
-"""The working folder in which a run began."""
+"""By the context of an open run: its working folder at the start."""
 
 
 def choose(
@@ -38,7 +40,7 @@ def choose(
     everywhere: frozenset[str] = frozenset(),
     variables: frozenset[str] | None = None,
 ) -> None:
-    """From now on *context* gets what *sources* yield."""
+    """Record *sources* for the run of *context* from now on."""
     _sources[context] = sources
     _everywhere[context] = everywhere
     _starts[context] = working_folder(gone=os.sep)
@@ -53,13 +55,13 @@ def forget(context: Context) -> None:
 
 
 def lane_for(source: Source) -> Lane | None:
-    """The current lane if its run wants *source*, else ``None``: then the real thing happens unseen."""
+    """The current lane if its run records *source*, else ``None``: then call the real function."""
     lane = current_lane()
     return lane if lane is not None and source in _sources.get(lane.context, ()) else None
 
 
 def wants_variable(name: str) -> bool:
-    """Whether the current run wants the environment's variable *name*; ``*`` for the list of all."""
+    """Whether the current run records the environment variable *name*; ``*`` is the list of all."""
     lane = lane_for("environ")
     return lane is not None and name in _variables.get(lane.context, (name,))
 
@@ -70,37 +72,37 @@ def start_of(lane: Lane) -> str:
 
 
 def is_everywhere(source: Source, lane: Lane) -> bool:
-    """Whether the run of *lane* wants *source* from libraries too."""
+    """Whether the run of *lane* records *source* for libraries, too."""
     return source in _everywhere.get(lane.context, ())
 
 
 def value_of(source: Source, instant: Instant, produce: Callable[[], object]) -> Any:
-    """What *produce* yields; recorded, or answered from the recording, where the run wants *source*."""
+    """What *produce* returns; recorded, or answered from the recording, if the run records *source*."""
     lane = lane_for(source)
     return produce() if lane is None else lane.context.instant(instant, lane, produce)
 
 
 class Form(NamedTuple):
-    """How values of one source are recorded: exactly of *kind*, and as what JSON has."""
+    """How the values of one source become JSON; a value whose type is not exactly *kind* is not encoded."""
 
     kind: type | None
     encode: Callable[[Any], Any]
     decode: Callable[[Any], Any]
 
 
-def _itself(value: object) -> object:
+def _identity(value: object) -> object:
     return value
 
 
-AS_IT_IS: Final = Form(None, _itself, _itself)
-TEXT: Final = Form(str, _itself, _itself)
+AS_IT_IS: Final = Form(None, _identity, _identity)
+TEXT: Final = Form(str, _identity, _identity)
 _VALUE: Final = "asItIs"
 _NOT_STORED: Final = "notStored"
 _UNKNOWN: Final = object()
 
 
 def is_genuine(function: object, original: object) -> bool:
-    """Whether *function*, found in the place of *original*, is that one, or a wrapper around it."""
+    """Whether *function*, found in the place of *original*, is *original* or a wrapper around it."""
     while function is not original:
         function = getattr(function, "__wrapped__", None)
         if function is None:
@@ -111,10 +113,11 @@ def is_genuine(function: object, original: object) -> bool:
 def formed_value_of(
     source: Source, instant: Instant, produce: Callable[[], object], form: Form, *, is_fake: bool = False
 ) -> Any:
-    """The same as :func:`value_of` for values that JSON does not have, and for those of fakes.
+    """The same as :func:`value_of`, for values that JSON does not have and for the values of fakes.
 
-    One that is not of the form's kind is recorded as it is, or, where it cannot be, by the name of its type.
-    The agent gets the very object. A fake is asked in replay too: it may count how often it was.
+    A value that is not of the form's kind is recorded as the codec writes it or, if it cannot, as the name of
+    its type. While recording, the agent gets the original object. A fake is called in replay, too, because it
+    may count its calls.
     """
     lane = lane_for(source)
     if lane is None:
@@ -137,13 +140,13 @@ def formed_value_of(
 
 
 def from_fake(answer: dict[str, object], produce: Callable[[], object]) -> object:
-    """What a fake yielded when it was recorded; where that could not be stored, what *produce* yields now."""
+    """The recorded value of a fake; if it could not be stored, what *produce* returns now."""
     return answer[_VALUE] if _VALUE in answer else produce()
 
 
 def _as_it_is(value: object) -> dict[str, object]:
     try:
         is_stored = type(from_text(to_ordered_text(value))) is type(value)
-    except Exception:  # looking at an object may run its own code
+    except Exception:  # encoding an object may run its own code
         is_stored = False
     return {_VALUE: value} if is_stored else {_NOT_STORED: type_name(type(value))}

@@ -1,12 +1,13 @@
-"""The clock: ``time``, ``datetime`` and ``date``, read once when recorded and never again.
+"""The clock: ``time``, ``datetime`` and ``date``; replay does not read the real one.
 
-A moment is recorded as it was read, local time zone included, so that a replay elsewhere reads the same.
+A moment is recorded with the local time zone, so that a replay on another machine reads the same.
 """
 
 from __future__ import annotations
 
 import datetime
 import time
+import timeit
 from collections.abc import Callable
 from functools import update_wrapper
 from types import ModuleType
@@ -35,7 +36,7 @@ def _counter(name: str) -> Callable[[], object]:
 
     def read() -> object:
         lane = lane_for("time")
-        # Looked up at each call: a test may have put a clock of its own there.
+        # Looked up at each call: a test may have replaced the clock.
         real = getattr(time, name)
         if lane is None:
             return real()
@@ -47,8 +48,22 @@ def _counter(name: str) -> Callable[[], object]:
     return update_wrapper(read, original)
 
 
+def _clock(name: str) -> Callable[[int], object]:
+    """``clock_gettime`` or ``clock_gettime_ns``, which names the clock."""
+    original = getattr(time, name)
+    form = Form(int, int, int) if name.endswith("_ns") else _NUMBER
+
+    def read(clock: int, /) -> object:
+        real = getattr(time, name)
+        instant = _read(f"time.{name}({clock})")
+        is_fake = not is_genuine(real, original)
+        return formed_value_of("time", instant, lambda: real(clock), form, is_fake=is_fake)
+
+    return update_wrapper(read, original)
+
+
 def _broken_down(name: str) -> Callable[..., time.struct_time]:
-    """``localtime`` or ``gmtime``: reads the clock only where it is given no time."""
+    """``localtime`` or ``gmtime``: reads the clock only if it gets no time as argument."""
     instant, original = _read(f"time.{name}"), getattr(time, name)
 
     def read(*secs: float | None) -> time.struct_time:
@@ -77,7 +92,7 @@ _localtime: Final = _broken_down("localtime")
 
 
 def _render(name: str, given: int) -> Callable[..., str]:
-    """What writes a time down, which is now where it is given no more than *given* arguments."""
+    """A function that formats a time; with only *given* arguments it formats the current time."""
     instant, original = _read(f"time.{name}"), getattr(time, name)
 
     def render(*args: object) -> str:
@@ -111,7 +126,7 @@ _original_sleep: Final = time.sleep
 
 
 class Date(datetime.date, metaclass=Standing):
-    """``datetime.date`` whose today is the run's."""
+    """``datetime.date``, but ``today`` is recorded."""
 
     __supertype__ = datetime.date
 
@@ -131,7 +146,7 @@ class Date(datetime.date, metaclass=Standing):
 
 
 class DateTime(datetime.datetime, metaclass=Standing):
-    """``datetime.datetime`` whose now is the run's."""
+    """``datetime.datetime``, but ``now``, ``today`` and ``utcnow`` are recorded."""
 
     __supertype__ = datetime.datetime
 
@@ -157,7 +172,7 @@ class DateTime(datetime.datetime, metaclass=Standing):
 
     @classmethod
     def _read(cls, instant: Instant, name: str, *args: object) -> object:
-        real = datetime.datetime  # looked up at each call: a test may have put a fake there
+        real = datetime.datetime  # looked up at each call: a test may have replaced it
         form = Form(_datetime, _datetime.isoformat, cls.fromisoformat)
         return formed_value_of(
             "time", instant, lambda: getattr(real, name)(*args), form, is_fake=real is not _datetime
@@ -175,6 +190,7 @@ STAND_INS: Final[dict[ModuleType, dict[str, object]]] = {
     time: {
         **{name: _counter(name) for name in _COUNTERS},
         **{name: _counter(name) for name in (f"{counter}_ns" for counter in _COUNTERS)},
+        **{name: _clock(name) for name in ("clock_gettime", "clock_gettime_ns") if hasattr(time, name)},
         "localtime": _localtime,
         "gmtime": _broken_down("gmtime"),
         "ctime": _render("ctime", 0),
@@ -183,4 +199,5 @@ STAND_INS: Final[dict[ModuleType, dict[str, object]]] = {
         "sleep": update_wrapper(_sleep, time.sleep),
     },
     datetime: {"date": Date, "datetime": DateTime},
+    timeit: {"default_timer": _counter("perf_counter")},
 }

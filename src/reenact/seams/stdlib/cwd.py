@@ -1,6 +1,6 @@
-"""The working folder: where the agent goes is told relative to where its run began.
+"""The working folder: each change is recorded, relative to the folder in which the run began.
 
-In replay it really goes there, and must go to the same places. A change that fails is none.
+Replay really changes the folder, and the changes must be the same. A change that fails is not recorded.
 """
 
 from __future__ import annotations
@@ -18,30 +18,30 @@ from reenact.seams.stdlib.chosen import lane_for, start_of, value_of
 
 
 def chdir(path: Any) -> None:
-    """``os.chdir``, which tells of it."""
+    """``os.chdir``, but recorded."""
     os.chdir(path)
-    _tell()
+    _record_change()
 
 
 def fchdir(fd: Any) -> None:
-    """``os.fchdir`` likewise."""
+    """``os.fchdir``, but recorded."""
     os.fchdir(fd)
-    _tell()
+    _record_change()
 
 
 class ContextChdir(contextlib.chdir[Any]):
-    """``contextlib.chdir``, which tells of going there and of coming back."""
+    """``contextlib.chdir``, but both changes are recorded."""
 
     def __enter__(self) -> None:
         super().__enter__()
-        _tell()
+        _record_change()
 
     def __exit__(self, *error: object) -> None:
         super().__exit__(*error)
-        _tell()
+        _record_change()
 
 
-def _tell() -> None:
+def _record_change() -> None:
     lane = lane_for("cwd")
     if lane is not None:
         fields = {"type": "cwd_change", "path": tell_folder(Path.cwd(), Path(start_of(lane)))}
@@ -49,10 +49,10 @@ def _tell() -> None:
 
 
 def tell_folder(folder: Path, start: Path) -> str:
-    """*folder* as seen from *start*, so that it is the same wherever the project lies.
+    """*folder* relative to *start*, so that it is the same on every machine.
 
-    Below the temporary folder only its last name counts, as for files. Far away it is absolute, but never
-    tells where a home folder is.
+    Below the temporary folder only its last part counts, as for files. A folder with no common parent is
+    absolute, but a home folder is written as ``~``.
     """
     temporary = Path(tempfile.gettempdir()).resolve()
     is_near = folder.is_relative_to(start) or start.is_relative_to(folder)

@@ -1,9 +1,9 @@
-"""What chance gave to anybody in this process while a replay is open, libraries included.
+"""Random values that any code in this process drew during a replay, libraries included.
 
-Their draws are not recorded: how many there are differs from run to run, and most reach no request. But a
-name in a request that was drawn here is known to be generated, and nobody gave it. So the sources are only
-watched: a draw costs about a microsecond more, and what names it may have become is found out when one is
-asked for.
+Libraries' draws are not recorded: their number differs from run to run, and most reach no request. But if a
+name in a request was drawn here, it is known to be generated, and may differ from the recorded one. So the
+sources are only watched. That adds about a microsecond to a draw; the names that may have been made from it
+are computed only when one is looked up.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from weakref import ref
 from reenact.seams.patches import Patch, attach, detach
 
 _KEPT: Final = 2**16
-"""Of so many draws the latest are remembered."""
+"""How many of the latest draws to remember."""
 _MIN_NAME: Final = 6
 _MIN_AMONG_OTHERS: Final = 8
-"""What was drawn letter by letter has no beginning and end of its own, so it must be longer."""
+"""A name that was drawn letter by letter has no known start and end, so it must be longer."""
 _MIN_NUMBER: Final = 10**6
 _PORTS: Final = range(1024, 2**16)
 _NANOID: Final = "_-0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -52,13 +52,13 @@ class Draws:
         self._letters: deque[str] = deque(maxlen=_KEPT)
         self._words: set[str] = set()
         self.ports: set[int] = set()
-        """Those that the run took because they are free, whoever looked for one."""
+        """Ports that the run bound because they were free, whichever code chose them."""
         self.numbers: deque[int] = deque(maxlen=_KEPT)
-        """What was drawn that may be a port."""
+        """Drawn numbers that may be ports."""
         self.has_met_taken_port = False
 
     def has_given(self, name: str) -> bool:
-        """Whether *name*, or what it begins or ends, was drawn."""
+        """Whether *name* was drawn, or is the beginning or end of what was drawn."""
         if len(name) < _MIN_NAME:
             return False
         self._read()
@@ -68,12 +68,12 @@ class Draws:
         return is_drawn or (len(name) >= _MIN_AMONG_OTHERS and name in "".join(self._letters))
 
     def note_bound(self, port: int, *, wanted: int) -> None:
-        """Keep *port* if nobody named it: any was *wanted*, chance chose it, or another was taken."""
+        """Keep *port* if it was not fixed: any was *wanted* (0), it was drawn, or another one was in use."""
         if wanted == 0 or self.has_met_taken_port or port in self.numbers:
             self.ports.add(port)
 
     def has_chosen(self, word: str) -> bool:
-        """Whether *word* was chosen among others."""
+        """Whether *word* was drawn from a list."""
         self._read()
         return word in self._words
 
@@ -96,12 +96,12 @@ class Draws:
 
 
 _open: tuple[Draws, ...] = ()
-"""Replaced, never changed, because draws read it without a lock."""
+"""Replaced, never modified, because draws read it without a lock."""
 
 
 @contextmanager
 def watched_by(draws: Draws) -> Iterator[None]:
-    """Have *draws* see what is drawn in the block."""
+    """Add to *draws* what is drawn in the block."""
     global _open
     attach(_PATCHES)
     _open = (*_open, draws)
@@ -124,7 +124,7 @@ def _names_of_bits(count: int, drawn: int) -> Iterator[str]:
     yield f"{drawn:x}".zfill(count // 4)
     yield str(drawn)
     if count == 128:
-        # As `uuid.UUID(…, version=4)` has it.
+        # With the bits that `uuid.UUID(…, version=4)` sets.
         drawn = drawn & ~(0xF000 << 64) & ~(0xC000 << 48) | 4 << 76 | 0x8000 << 48
         yield f"{drawn:032x}"
     if count >= 64:
@@ -140,7 +140,7 @@ def _in_base(number: int, letters: str) -> str:
 
 
 _seeded: Final[dict[int, ref[random.Random]]] = {}
-"""By identity: generators that were told where to begin; what they give follows from that."""
+"""By identity: generators with an explicit seed, whose values are not random."""
 _shared: Final[random.Random] = random.random.__self__  # type: ignore[attr-defined]  # of a bound method
 
 
@@ -171,7 +171,7 @@ def _see_choices(drawn: list[object], generator: random.Random | None = None) ->
 
 
 def _watch(see: Callable[..., None], *generator: random.Random) -> Callable[[Any], object]:
-    """Show *see* what a function gives that draws from *generator*, or from the system."""
+    """Wrap a function that draws from *generator*, or from the system, so that *see* gets its results."""
 
     def watch(original: Callable[..., object]) -> Callable[..., object]:
         def draw(*args: object, **kwargs: object) -> object:
@@ -264,4 +264,4 @@ _PATCHES: Final = [
     Patch(random.Random, "seed", _watch_seed),
     Patch(secrets, "choice", _watch(_see_choice)),
 ]
-"""What other draws are made of; a UUID of ``os.urandom``, a token of ``random``'s own name for it."""
+"""The functions that other draws use: a UUID uses ``os.urandom``, a token ``random._urandom``."""

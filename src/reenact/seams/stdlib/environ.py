@@ -1,6 +1,6 @@
-"""The environment, where a run asks for it: what the agent read, and in replay reads again.
+"""The environment, for runs that record it: replay gives the agent the recorded variables.
 
-A variable is recorded under its own name, so that redaction knows a key by it; in replay the agent reads the
+A variable is recorded under its own name, by which redaction recognises a key. In replay the agent reads the
 placeholder and needs no key.
 """
 
@@ -19,14 +19,14 @@ _environ: Final = os.environ
 _ALL: Final = "*"
 
 
-def _reading(name: str) -> Instant:
+def _instant(name: str) -> Instant:
     return Instant("state_mutation", {"type": "env_read", "details": {"name": name}})
 
 
 def _read(name: str) -> str | None:
     if not wants_variable(name):
         return _environ.get(name)
-    found: dict[str, str | None] = value_of("environ", _reading(name), lambda: {name: _environ.get(name)})
+    found: dict[str, str | None] = value_of("environ", _instant(name), lambda: {name: _environ.get(name)})
     return found[name]
 
 
@@ -34,7 +34,7 @@ class Environ(MutableMapping[str, str]):
     """``os.environ``: reading is recorded, writing goes to the real one."""
 
     def __getitem__(self, name: str) -> str:
-        value = _read(name) if isinstance(name, str) else _environ[name]  # which says what is wrong
+        value = _read(name) if isinstance(name, str) else _environ[name]  # raises Python's own error
         if value is None:
             raise KeyError(name)
         return value
@@ -48,7 +48,7 @@ class Environ(MutableMapping[str, str]):
     def __iter__(self) -> Iterator[str]:
         if not wants_variable(_ALL):
             return iter(_environ)
-        return iter(value_of("environ", _reading(_ALL), lambda: list(_environ)))
+        return iter(value_of("environ", _instant(_ALL), lambda: list(_environ)))
 
     def __len__(self) -> int:
         return len(list(iter(self)))

@@ -1,7 +1,7 @@
-"""Stand-ins in the namespaces of the agent's modules, for as long as a run is open.
+"""Puts stand-ins into the namespaces of the agent's modules while a run is open.
 
-Names that are bound already are exchanged when the run opens; those an ``import`` binds later are handed out
-exchanged. No library's namespace is touched, and at the end every stand-in is taken back wherever it went.
+Names that are already bound are exchanged when the run opens; a later ``import`` binds the stand-in at once.
+No library's namespace is changed, and at the end every stand-in is replaced by the original again.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from reenact.seams.stdlib.standing import StandIn
 
 Namespace: TypeAlias = dict[str, Any]
 Patterns: TypeAlias = tuple[str, ...]
-"""Names of modules or packages, with ``*`` where wanted; none at all means all that are no library."""
+"""Names of modules or packages, which may contain ``*``; empty means all modules that are no library."""
 
 
 def is_agents(namespace: Namespace, patterns: Patterns) -> bool:
@@ -32,7 +32,7 @@ def is_agents(namespace: Namespace, patterns: Patterns) -> bool:
     if patterns:
         return _is_named(name, patterns)
     file = namespace.get("__file__")
-    # A program typed in, or given on the command line, has no file.
+    # A program from the prompt, or from the command line, has no file.
     return not is_library(file) if isinstance(file, str) else name == "__main__"
 
 
@@ -42,8 +42,8 @@ def _is_named(name: str, patterns: Patterns) -> bool:
 
 
 def agents_namespaces(patterns: Patterns) -> Iterator[Namespace]:
-    """The namespaces of the agent's modules that are loaded."""
-    # What is named may be a library.
+    """The namespaces of the agent's loaded modules."""
+    # A pattern may name a library.
     loaded = _all_namespaces() if patterns else (namespace for _, namespace in possible_agents())
     return (namespace for namespace in loaded if is_agents(namespace, patterns))
 
@@ -53,20 +53,20 @@ def _all_namespaces() -> Iterator[Namespace]:
 
 
 class Exchanged(NamedTuple):
-    """One name of a module of the standard library, and what it means to the agent."""
+    """One name of a standard-library module, with its original value and its stand-in."""
 
     module: ModuleType
     name: str
     original: Any
     standing: Any
     gives_way: bool
-    """Whether a test's own fake in the module counts, unseen; other stand-ins record what it yields."""
+    """Whether a test's fake in the module replaces the stand-in; other stand-ins record the fake's values."""
 
 
 def exchanged(
     stand_ins: Mapping[ModuleType, Mapping[str, object]], *, gives_way: bool = False
 ) -> tuple[Exchanged, ...]:
-    """What *stand_ins* exchange, with the originals as they are now, before anything is patched."""
+    """The names that *stand_ins* exchange, with their originals; call it before anything is patched."""
     return tuple(
         Exchanged(module, name, getattr(module, name), standing, gives_way)
         for module, names in stand_ins.items()
@@ -75,20 +75,20 @@ def exchanged(
 
 
 class _Open:
-    """What is exchanged while any run is open."""
+    """What is exchanged now, for all open runs."""
 
     def __init__(self) -> None:
         self.agents: list[Patterns] = []
-        """Whose namespaces: one entry for each open run."""
+        """The patterns of each open run."""
         self._modules: dict[ModuleType, StandIn] = {}
         self._standing: dict[int, object] = {}
-        """By the identity of a real object: what stands for it."""
+        """By the identity of a real object: its stand-in."""
         self._originals: dict[int, object] = {}
-        """The other way round."""
+        """By the identity of a stand-in: the real object."""
         self._built_in: dict[str, object] = {}
-        """What stands for built-in functions; a namespace has no name for these until it gets ours."""
+        """Stand-ins for built-in functions, by name; a module's own namespace does not have these names."""
         self._visited: dict[int, Namespace] = {}
-        """Namespaces that may hold a stand-in; not every one is that of a loaded module."""
+        """Namespaces that may hold a stand-in; not all of them belong to a loaded module."""
 
     def add(self, names: Iterable[Exchanged]) -> None:
         for module, name, original, standing, gives_way in names:
@@ -118,7 +118,7 @@ class _Open:
             _swap(namespace, self._originals)
 
     def holds(self, namespace: Namespace) -> bool:
-        """Whether *namespace* is that of a module of the agent's; if so, it may hold stand-ins now."""
+        """Whether *namespace* belongs to a module of the agent; if so, it is remembered as visited."""
         if id(namespace) in self._visited:
             return True
         name = namespace.get("__name__")
@@ -132,7 +132,7 @@ class _Open:
         return True
 
     def imported(self, module: object, names: Iterable[str]) -> Any:
-        """What an import gets instead of *module*; *names* are what it takes from it."""
+        """What an import of *names* from *module* gets instead of *module*."""
         namespace = namespace_of(module)
         for taken in (namespace, *(namespace_of(namespace.get(name)) for name in names)):
             if taken:
@@ -149,19 +149,19 @@ class _Open:
 def _swap(namespace: Namespace, mapping: dict[int, object]) -> None:
     for name, value in list(namespace.items()):
         other = mapping.get(id(value))
-        # `__builtins__` is the interpreter's: it takes all built-in names from the module's dictionary.
+        # `__builtins__` belongs to the interpreter, which reads all built-in names from its dictionary.
         if other is not None and name != "__builtins__":
             namespace[name] = other
 
 
 _lock: Final = threading.RLock()
 _libraries: Final[set[str]] = set()
-"""Names of modules that are none of the agent's, so that it is found out once for each."""
+"""A cache: the names of modules that do not belong to the agent."""
 _open: _Open = _Open()
 
 
 def open_exchange(names: Sequence[Exchanged], patterns: Patterns) -> None:
-    """Exchange *names* in the modules that *patterns* name, beside what other open runs exchange."""
+    """Exchange *names* in the modules that match *patterns*, in addition to what other open runs exchange."""
     with _lock:
         _open.add(names)
         _open.enter(patterns)
@@ -169,7 +169,7 @@ def open_exchange(names: Sequence[Exchanged], patterns: Patterns) -> None:
 
 
 def close_exchange(patterns: Patterns) -> None:
-    """One run less; the last one takes all stand-ins back."""
+    """End one run's exchange; the last one restores all originals."""
     global _open
     with _lock:
         detach(_PATCHES)
@@ -181,7 +181,7 @@ def close_exchange(patterns: Patterns) -> None:
 
 
 def is_exchanged_in(namespace: Namespace) -> bool:
-    """Whether *namespace* is that of a module in which names are exchanged now."""
+    """Whether *namespace* belongs to a module in which names are exchanged now."""
     return _open.holds(namespace)
 
 
@@ -190,14 +190,14 @@ def _import(original: Callable[..., object]) -> Callable[..., object]:
 
     def import_for(
         name: str,
-        globals: Namespace | None = None,  # noqa: A002 — the parameters' own names
+        globals: Namespace | None = None,  # noqa: A002 — the original's parameter names
         locals: Namespace | None = None,  # noqa: A002
         fromlist: Sequence[str] | None = (),
         level: int = 0,
     ) -> object:
         module = original(name, globals, locals, fromlist, level)
-        # Some libraries import within their functions, hundreds of times in one model call: they are known
-        # by name, and get what they imported.
+        # A fast path: some libraries import inside functions, hundreds of times in one model call. They are
+        # known by name and get the real module.
         try:
             if globals["__name__"] in libraries:  # type: ignore[index]  # else it has no namespace
                 return module

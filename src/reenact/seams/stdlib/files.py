@@ -1,6 +1,6 @@
-"""Files the agent writes: told with path, size and digest when they are closed.
+"""Files that the agent writes: recorded with path, size and digest when they are closed.
 
-In replay the files are really written, and must be the same. Reading is the agent's own business.
+In replay the files are really written, and must be the same. Reading is not recorded.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ from reenact.seams.stdlib.chosen import lane_for, value_of
 from reenact.seams.stdlib.exchange import is_exchanged_in
 from reenact.seams.stdlib.places import recorded_path
 
-_WRITING: Final = frozenset(
+_WRITE_MODES: Final = frozenset(
     "".join(letters)
     for base in ("w", "a", "x", "w+", "a+", "x+", "r+")
     for kind in ("", "b", "t")
     for letters in permutations(base + kind)
 )
-"""Every mode that writes, in any spelling."""
+"""Every mode that writes, with its letters in any order."""
 _open: Final = builtins.open
 
 
 def open(*args: Any, **kwargs: Any) -> Any:  # noqa: A001 — it stands for the built-in function
-    """``builtins.open``, which tells of what is written; a fake that a test put there is called as it is."""
+    """``builtins.open``, but what is written is recorded; a fake that replaces it is called unchanged."""
     real = builtins.open
-    return _open_and_tell(*args, **kwargs) if real is _open else real(*args, **kwargs)
+    return _open_and_record(*args, **kwargs) if real is _open else real(*args, **kwargs)
 
 
-def _open_and_tell(
+def _open_and_record(
     file: Any,
     mode: str = "r",
     buffering: int = -1,
@@ -51,8 +51,8 @@ def _open_and_tell(
 ) -> object:
     is_binary = "b" in mode
     is_wrong = (encoding, errors, newline) != (None, None, None) if is_binary else buffering == 0
-    is_ours = mode in _WRITING and not isinstance(file, int) and lane_for("files") is not None
-    if not is_ours or is_wrong:  # the real function says what is wrong
+    is_ours = mode in _WRITE_MODES and not isinstance(file, int) and lane_for("files") is not None
+    if not is_ours or is_wrong:  # the real function raises the error
         return _open(file, mode, buffering, encoding, errors, newline, closefd, opener)
     raw = _Written(file, mode, closefd, opener)
     try:
@@ -76,7 +76,7 @@ def _add_layers(
 
 
 class _Written(io.FileIO):
-    """The lowest layer of a file that is written; it sees the bytes as they are."""
+    """The lowest layer of a file that is written, which sees the final bytes."""
 
     def __init__(self, file: Any, mode: str, closefd: bool, opener: Any) -> None:
         super().__init__(file, mode.replace("b", "").replace("t", ""), closefd, opener)
@@ -96,10 +96,10 @@ class _Written(io.FileIO):
         is_file = stat.S_ISREG(os.fstat(self.fileno()).st_mode)
         super().close()
         if is_file:
-            _tell(self.name, self._how, self._size_bytes, self._digest.hexdigest())
+            _record_write(self.name, self._how, self._size_bytes, self._digest.hexdigest())
 
 
-def _tell(path: Any, mode: str, size_bytes: int, sha256_hex: str) -> None:
+def _record_write(path: Any, mode: str, size_bytes: int, sha256_hex: str) -> None:
     fields = {
         "type": "file_write",
         "path": recorded_path(path),
@@ -112,7 +112,7 @@ def _tell(path: Any, mode: str, size_bytes: int, sha256_hex: str) -> None:
 
 def _path_open(original: Callable[..., object]) -> Callable[..., object]:
     def path_open(self: Path, mode: str = "r", *args: object, **options: object) -> object:
-        is_agents = is_exchanged_in(sys._getframe(1).f_globals)  # noqa: SLF001 — who calls decides
+        is_agents = is_exchanged_in(sys._getframe(1).f_globals)  # noqa: SLF001 — a library may call it
         return (open if is_agents else original)(self, mode, *args, **options)
 
     return path_open
@@ -122,7 +122,7 @@ def _path_write(mode: str, kind: Any) -> Callable[[Callable[..., int]], Callable
     def wrap(original: Callable[..., int]) -> Callable[..., int]:
         def write(self: Path, data: Any, *args: Any, **options: Any) -> int:
             is_agents = is_exchanged_in(sys._getframe(1).f_globals)  # noqa: SLF001
-            if not is_agents or not isinstance(data, kind):  # the real method says what is wrong
+            if not is_agents or not isinstance(data, kind):  # the real method raises the error
                 return original(self, data, *args, **options)
             how = dict(zip(("encoding", "errors", "newline"), args, strict=False)) | options
             with open(self, mode, **how) as file:
@@ -139,6 +139,6 @@ PATCHES: Final = [
     Patch(Path, "write_bytes", _path_write("wb", bytes | bytearray | memoryview)),
     Patch(Path, "write_text", _path_write("w", str)),
 ]
-"""A class cannot be exchanged as a name can: paths come from everywhere. The callers tell whose they are."""
+"""``Path`` is patched, not exchanged by name, because paths come from everywhere; the caller decides."""
 
 STAND_INS: Final[dict[ModuleType, dict[str, object]]] = {builtins: {"open": open}, io: {"open": open}}

@@ -1,8 +1,8 @@
-"""Locks of ``threading`` that the agent's own modules make: who takes one after whom is part of the run.
+"""Locks of ``threading`` that the agent's modules create: the order in which threads take them is recorded.
 
-Which thread comes first to a lock is chance, and what it does under it decides what is asked next. So it is
-recorded, as part of the order in which the run's tasks did things, and repeated. Conditions, semaphores and
-barriers are made of such locks. What a library locks for itself is left alone.
+Which thread takes a lock first depends on chance, and decides what the run does next. So it is part of the
+recorded order of the run's tasks, and replay repeats it. Conditions, semaphores and barriers are built on
+these locks. Locks that libraries create are not recorded.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ _NO_LIMIT: Final = -1
 
 
 def _lane_with_turns() -> Lane | None:
-    """The current lane; not that of a thread which the run did not start, nor of what such a one starts.
+    """The current lane; ``None`` for a thread that the run did not start, and for threads started there.
 
-    A server that is no part of the run answers what is recorded, and is not asked in replay.
+    Such a thread may belong to a server outside the run, which gets no requests in replay.
     """
     lane = current_lane()
     return lane if lane is not None and lane.has_order and "~" not in lane.name else None
 
 
 class LockInTurn:
-    """A lock that threads take in their turn."""
+    """A lock that threads take in the recorded order."""
 
     _make: Any = staticmethod(threading.Lock)
 
@@ -40,7 +40,7 @@ class LockInTurn:
         self._real = self._make()
 
     def acquire(self, blocking: bool = True, timeout: float = _NO_LIMIT) -> bool:
-        """Wait for the lock, at most so long; whether this thread has it now."""
+        """Wait up to *timeout* for the lock; returns whether this thread has it now."""
         lane = self._lane_to_note()
         if lane is None:
             return bool(self._real.acquire(blocking, timeout))
@@ -48,24 +48,24 @@ class LockInTurn:
             lane.context.wait_to_act(lane, TOOK)
             self._real.acquire()
         elif not blocking and timeout != _NO_LIMIT:
-            return bool(self._real.acquire(blocking, timeout))  # it says what is wrong with that
+            return bool(self._real.acquire(blocking, timeout))  # raises Python's own error
         elif not self._try(timeout if blocking else 0.0):
             return False
         lane.context.has_acted(lane, TOOK)
         return True
 
     def _try(self, seconds: float) -> bool:
-        """Whether it was free, or became so in time, is chance too."""
+        """Take the lock if it gets free in time, which replay repeats as recorded."""
         return (
             wait_with_deadline("l", seconds, lambda limit: self._real.acquire(True, limit) or RAN_OUT) is True
         )
 
     def _lane_to_note(self) -> Lane | None:
-        """The lane that is to take it in its turn; no one where that means nothing."""
+        """The lane whose turn is recorded; ``None`` if the order does not matter here."""
         return None if is_in_wait() else _lane_with_turns()
 
     def release(self) -> None:
-        """Let another thread have it."""
+        """As the real lock does; the order of releases is not recorded."""
         self._real.release()
 
     def __enter__(self) -> bool:
@@ -77,24 +77,24 @@ class LockInTurn:
         self._real.release()
 
     def __getattr__(self, name: str) -> Any:
-        """What is asked for by name only where the real lock has it: ``locked``, and what conditions ask."""
-        if name == "_real":  # not made yet, as while it is copied
+        """Delegate to the real lock: ``locked``, and optional methods that conditions look for."""
+        if name == "_real":  # not set yet, as while it is copied
             raise AttributeError(name)
         return getattr(self._real, name)
 
     def _is_owned(self) -> bool:
-        """How a condition asks, which without it would try to take the lock."""
+        """For conditions, which would otherwise try to take the lock to find out."""
         return bool(self._real.locked())
 
     def __reduce_ex__(self, protocol: object) -> Any:
-        return self._real.__reduce_ex__(protocol)  # which refuses: nobody can copy a lock
+        return self._real.__reduce_ex__(protocol)  # raises: a lock cannot be copied
 
     def __repr__(self) -> str:
         return repr(self._real)
 
 
 class RLockInTurn(LockInTurn):
-    """The same for one that its owner may take again; only the first time is a turn."""
+    """The same for a lock that its owner may take again; only the first time is recorded."""
 
     _make = staticmethod(threading.RLock)
 
@@ -105,7 +105,7 @@ class RLockInTurn(LockInTurn):
         return bool(self._real._is_owned())  # noqa: SLF001
 
     def _acquire_restore(self, state: object) -> None:
-        """Take it again as often as it was, behind the wait of a condition."""
+        """Take it again after a condition's wait, as many times as before."""
         lane = self._lane_to_note()
         if lane is not None:
             lane.context.wait_to_act(lane, TOOK)
@@ -115,7 +115,7 @@ class RLockInTurn(LockInTurn):
 
 
 class ConditionInTurn(threading.Condition, metaclass=Standing):
-    """A condition on such a lock."""
+    """A condition whose lock threads take in the recorded order."""
 
     __supertype__ = threading.Condition
 
@@ -125,7 +125,7 @@ class ConditionInTurn(threading.Condition, metaclass=Standing):
 
 
 class SemaphoreInTurn(threading.Semaphore, metaclass=Standing):
-    """A semaphore that threads enter and leave in their turn."""
+    """A semaphore that threads acquire and release in the recorded order."""
 
     __supertype__ = threading.Semaphore
 
@@ -135,7 +135,7 @@ class SemaphoreInTurn(threading.Semaphore, metaclass=Standing):
 
 
 class BoundedSemaphoreInTurn(threading.BoundedSemaphore, metaclass=Standing):
-    """Likewise."""
+    """The same for a bounded semaphore."""
 
     __supertype__ = threading.BoundedSemaphore
 
@@ -145,7 +145,7 @@ class BoundedSemaphoreInTurn(threading.BoundedSemaphore, metaclass=Standing):
 
 
 class BarrierInTurn(threading.Barrier, metaclass=Standing):
-    """A barrier at which threads arrive in their turn: they get numbers by that."""
+    """A barrier at which threads arrive in the recorded order, which decides their numbers."""
 
     __supertype__ = threading.Barrier
 
@@ -155,9 +155,10 @@ class BarrierInTurn(threading.Barrier, metaclass=Standing):
 
 
 def _handle_in_turn(original: Callable[[object, object], object]) -> Callable[[object, object], object]:
-    """Take the lock of a log's handler in turn, under which the handler puts records into a queue in turn.
+    """Take the lock of a queue handler of ``logging`` in the recorded order.
 
-    Otherwise who has the lock would wait for who is to put first, and that one for the lock.
+    The handler puts records into a queue while it holds this lock, and puts have a recorded order, too. If
+    the lock had none, its holder could wait for the thread that must put first, and that one for the lock.
     """
 
     def handle(self: Any, record: object) -> object:
@@ -165,7 +166,7 @@ def _handle_in_turn(original: Callable[[object, object], object]) -> Callable[[o
         if lane is None:
             return original(self, record)
         lane.context.wait_to_act(lane, TOOK)
-        self.acquire()  # and again below: its owner may
+        self.acquire()  # reentrant: the original takes it again
         try:
             lane.context.has_acted(lane, TOOK)
             return original(self, record)

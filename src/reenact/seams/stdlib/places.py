@@ -1,4 +1,4 @@
-"""Paths as they are told in a recording: the same on another machine and in another temporary folder."""
+"""Paths in recorded form: the same on another machine and in another temporary folder."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from reenact.formats.workspace import WORKSPACE_ROOT
 from reenact.volatile.places import working_folder
 
 _workspaces: tuple[Path, ...] = ()
-"""Folders with the files of open runs."""
+"""The workspaces of open runs."""
 
 
 @contextmanager
 def workspace_known(root: str | Path | None) -> Iterator[None]:
-    """Tell paths below *root* from there on, for the block."""
+    """In the block, record paths below the workspace *root* relative to it."""
     global _workspaces
     before = _workspaces
     if root is not None:
@@ -30,11 +30,9 @@ def workspace_known(root: str | Path | None) -> Iterator[None]:
 
 
 def recorded_path(path: Any) -> str:
-    """*path* below the working folder relative to it, below the temporary folder by its name alone.
+    """*path* relative to the workspace or the working folder; below the temporary folder, only its name.
 
-    Below the folder of the run's files it is told from there.
-
-    What lies in the temporary folder itself mostly has a name made of chance, so that is left out too.
+    Entries directly in the temporary folder mostly have random names, so their names are left out, too.
     """
     here = Path(working_folder())
     absolute = Path(os.path.normpath(here / os.fsdecode(path)))

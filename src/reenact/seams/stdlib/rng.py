@@ -1,10 +1,10 @@
-"""Chance: ``random``, ``uuid``, ``secrets`` and ``os.urandom``.
+"""Random values: ``random``, ``uuid``, ``secrets``, ``os.urandom`` and ``ssl.RAND_bytes``.
 
-The functions of ``random`` draw from the generator they always drew from, also in replay, so that
-``random.seed`` keeps its meaning for everybody who shares it; what the agent gets is what was recorded.
+The functions of ``random`` still draw from the shared generator, also in replay, so that ``random.seed``
+keeps its effect on other code that shares it; the agent gets the recorded values.
 
-Tokens of ``secrets`` pass through redaction like any text, unlike the numbers of ``random``: one that is
-hidden in the recording comes back as its placeholder, wherever it went.
+Tokens of ``secrets`` are redacted like any text, unlike the numbers of ``random``: in replay, a token that is
+hidden in the recording is replaced by its placeholder.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import random
 import secrets
+import ssl
 import uuid
 from collections.abc import Callable
 from functools import cache, update_wrapper
@@ -46,14 +47,14 @@ _DRAWS: Final = [
 
 @cache
 def drawn(key: str) -> Instant:
-    """The draw of a number that nobody keeps secret."""
+    """The draw of a number that cannot be a secret."""
     return Instant("nondeterministic", {"source": "rng", "key": key}, is_plain=True)
 
 
 def heed_fakes(
     module: ModuleType, name: str, draw: Callable[..., object], source: Source
 ) -> Callable[..., object]:
-    """*draw*, unless a test has put a fake in the place of the module's *name*: then what that yields."""
+    """*draw*, unless a test has replaced the module's *name* by a fake: then record the fake's values."""
     original, instant = getattr(module, name), drawn(f"{module.__name__}.{name}")
 
     def draw_or_fake(*args: object, **kwargs: object) -> object:
@@ -76,13 +77,13 @@ def bits(key: str, count: int, produce: Callable[[], int], source: Source = "ran
 
 
 class _Shared(random.Random):
-    """The generator behind the module's functions; it has no state of its own."""
+    """The generator behind the module's functions; it uses the state of the real shared one."""
 
     def __init__(self) -> None:
-        """Not seeded: that would seed everybody's."""
+        """Do not seed: that would seed the generator that all code shares."""
 
     def gauss(self, mu: float = 0.0, sigma: float = 1.0) -> float:
-        # Not from recorded draws: the generator keeps every second number for the next time.
+        # Not built on recorded draws: the generator computes two numbers at once and keeps the second.
         drawn_value = _gauss(mu, sigma)
         value: float = value_of("random", _GAUSS, lambda: drawn_value)
         return value
@@ -101,7 +102,7 @@ class _Shared(random.Random):
 
 
 class Random(random.Random, metaclass=Standing):
-    """``random.Random``: where it is not given a seed, it gets the run's."""
+    """``random.Random``; without an explicit seed it gets a recorded one."""
 
     __supertype__ = random.Random
 
@@ -115,7 +116,7 @@ class Random(random.Random, metaclass=Standing):
 
 
 class SystemRandom(random.SystemRandom, metaclass=Standing):
-    """``random.SystemRandom``: each number of the system's is recorded."""
+    """``random.SystemRandom``, but each number is recorded."""
 
     __supertype__ = random.SystemRandom
 
@@ -157,7 +158,7 @@ def _uuid_maker(name: str) -> Callable[..., uuid.UUID]:
     instant, original = drawn(f"uuid.{name}"), getattr(uuid, name)
 
     def make(*args: object, **kwargs: object) -> uuid.UUID:
-        real = getattr(uuid, name)  # looked up at each call: a test may have put a fake there
+        real = getattr(uuid, name)  # looked up at each call: a test may have replaced it
         made: uuid.UUID = formed_value_of(
             "uuid", instant, lambda: real(*args, **kwargs), _UUID_FORM, is_fake=not is_genuine(real, original)
         )
@@ -221,4 +222,5 @@ SECRETS_STAND_INS: Final[dict[ModuleType, dict[str, object]]] = {
         "token_urlsafe": _token_maker(secrets, "token_urlsafe", TEXT),
     },
     os: {"urandom": _token_maker(os, "urandom", _BYTES)},
+    ssl: {"RAND_bytes": _token_maker(ssl, "RAND_bytes", _BYTES)},
 }

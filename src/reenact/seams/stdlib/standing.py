@@ -1,4 +1,4 @@
-"""Objects that stand for others: a module with some names exchanged, a class that means the real one."""
+"""Stand-ins: a module with some names exchanged, and a metaclass for classes that stand for real ones."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from reenact.seams.stdlib.chosen import is_genuine
 
 
 class StandIn(ModuleType):
-    """A module as the agent's own modules see it: *names* are seams, everything else is the real module's.
+    """A module as the agent's modules see it: exchanged names are seams, all others are the real module's.
 
-    What is set on it is set on the real module.
+    Setting a name on it sets it on the real module.
     """
 
     def __init__(self, real: ModuleType) -> None:
@@ -24,7 +24,7 @@ class StandIn(ModuleType):
     def exchange(self, name: str, original: Any, standing: Any, *, gives_way: bool) -> None:
         """Let *name* be *standing* instead of the real module's *original*.
 
-        Where it *gives_way*, only while nobody has put something else into the real module, as tests do.
+        If it *gives_way*, only while the real module still has its original, which tests may replace.
         """
         self._originals[name] = original
         (self._giving_way if gives_way else vars(self))[name] = standing
@@ -36,7 +36,7 @@ class StandIn(ModuleType):
         return found
 
     def __setattr__(self, name: str, value: object) -> None:
-        # Who saves a name, replaces it and puts it back would otherwise leave ours in the real module.
+        # Code that saves a name, replaces it and restores it would otherwise put our stand-in there.
         ours = self._giving_way.get(name, vars(self).get(name))
         is_put_back = name in self._originals and value is ours
         setattr(self._real, name, self._originals[name] if is_put_back else value)
@@ -52,13 +52,13 @@ class StandIn(ModuleType):
 
 
 REAL: Final = "__supertype__"
-"""Holds the real class in one that stands for it; libraries look through it, as with a ``NewType``."""
+"""The attribute with the real class of a stand-in; libraries follow it, as for a ``NewType``."""
 
 
 class Standing(type):
-    """The class of classes that stand for real ones: equal to them, and their instances are its own.
+    """The metaclass of classes that stand for real ones: equal to them, with the same instances.
 
-    Subclasses of such a class are classes of their own.
+    A subclass of such a class is an ordinary class.
     """
 
     def __init__(cls, name: str, bases: tuple[type, ...], members: dict[str, object]) -> None:
@@ -83,5 +83,5 @@ class Standing(type):
         return super().__hash__() if real is None else hash(real)
 
     def __get_pydantic_core_schema__(cls, kind: object, handler: Callable[[object], object]) -> object:
-        """How pydantic asks for a class's rules: they are those of the real class."""
+        """For pydantic: validate as for the real class."""
         return handler(vars(cls).get(REAL, kind))

@@ -1,7 +1,7 @@
-"""Files and databases that anybody in this process opens to write while a run is recorded.
+"""Files and databases that any code in this process opens for writing while a run is recorded.
 
-What a run leaves behind may make the next one differ; a replay that diverges names what was there. Only the
-places are kept. What C code opens by itself is not seen, but SQLite tells.
+Files that a run leaves behind may make the next run differ, so a replay that diverges names them. Only the
+paths are kept. Files that C code opens are not seen, except SQLite databases, which raise an audit event.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ _MAX_KEPT: Final = 200
 _NOT_FILES: Final = ("/dev/", "/proc/", "/sys/")
 _CAPTURE: Final = "events.jsonl"
 _CAPTURE_DEPTH: Final = 4
-"""So deep lies a blob in it."""
+"""How deep a blob lies in a capture."""
 _URI: Final = re.compile(r"^file:(?://)?([^?#]*).*$", re.DOTALL)
-_PASSED_BY: Final = f"{os.sep}__pycache__{os.sep}"
+_COMPILED: Final = f"{os.sep}__pycache__{os.sep}"
 
 
 class Written:
-    """The places of one run."""
+    """The paths that one run opened for writing."""
 
     def __init__(self) -> None:
         self._places: dict[str, None] = {}
@@ -39,22 +39,22 @@ class Written:
             self._places[os.path.normpath(os.path.join(working_folder(), name))] = None
 
     def left_behind(self) -> list[str]:
-        """Those that are still there as files of the user's, as :func:`tell_place` tells them."""
+        """Those that still exist as files of the user, in the form of :func:`tell_place`."""
         return [tell_place(place) for place in self._places if is_users_file(place)]
 
 
 def is_users_file(place: str, cwd: str | None = None) -> bool:
-    """Whether a file is there that is neither temporary, nor compiled code, nor part of a capture."""
+    """Whether *place* is an existing file, not temporary, no compiled code, and no part of a capture."""
     folders = (cwd or working_folder(), tempfile.gettempdir())
     here, temporary = (os.path.join(folder, "") for folder in folders)
     is_temporary = place.startswith(temporary) and not place.startswith(here)
-    if is_temporary or _PASSED_BY in place or place.startswith(_NOT_FILES) or not os.path.isfile(place):
+    if is_temporary or _COMPILED in place or place.startswith(_NOT_FILES) or not os.path.isfile(place):
         return False
     return not any((folder / _CAPTURE).exists() for folder in list(Path(place).parents)[:_CAPTURE_DEPTH])
 
 
 def tell_place(place: str, cwd: str | None = None) -> str:
-    """*place* below the working folder or the home folder where it is there: a replay may have others."""
+    """*place* relative to the working folder or the home folder if below it: they may differ in replay."""
     for folder, name in ((cwd or working_folder(), ""), (os.path.expanduser("~"), "~/")):
         if place.startswith(folder.rstrip(os.sep) + os.sep):
             return name + os.path.relpath(place, folder)
@@ -62,12 +62,12 @@ def tell_place(place: str, cwd: str | None = None) -> str:
 
 
 _open: tuple[Written, ...] = ()
-"""Replaced, never changed, because the hook reads it without a lock."""
+"""Replaced, never modified, because the hook reads it without a lock."""
 
 
 @contextmanager
 def watched_by(written: Written) -> Iterator[None]:
-    """Have *written* told what is opened to write in the block."""
+    """Add to *written* what is opened for writing in the block."""
     global _open
     hear_audit_events(("open", "sqlite3.connect", "os.rename"), _listen)
     _open = (*_open, written)
@@ -82,15 +82,15 @@ def _listen(event: str, arguments: tuple[Any, ...]) -> None:
         return
     if event == "open":
         if arguments[2] & _WRITING:
-            _tell(arguments[0])
+            _note(arguments[0])
     elif event == "sqlite3.connect":
-        _tell(arguments[0])
+        _note(arguments[0])
     elif event == "os.rename":
-        _tell(arguments[1])
+        _note(arguments[1])
 
 
-def _tell(place: Any) -> None:
+def _note(place: Any) -> None:
     if lane_var.get() is OUTSIDE:
-        return  # by us, in place of a call that was answered
+        return  # we write it ourselves, to repeat the effect of an answered call
     for written in _open:
         written.add(place)

@@ -1,4 +1,4 @@
-"""How each provider spells requests, replies and errors; pure functions, no sockets."""
+"""The formats of requests, replies and errors of each provider; pure functions."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ SERVICES: Final = {wire.service.name: wire.service for wire in WIRES}
 
 
 def wire_for(method: str, path: str) -> Wire | None:
-    """The format a model call to *path* speaks; ``None`` for any other request."""
+    """The wire format of a model call to *path*; ``None`` for any other request."""
     return next((wire for wire in WIRES if method == "POST" and wire.path.search(path)), None)
 
 
 def service_for(path: str, headers: Mapping[str, str]) -> Service:
-    """Whose shape an answer takes when the request is not a model call."""
+    """The provider whose formats are used for a request that is no model call."""
     if "anthropic-version" in headers:
         return anthropic.ANTHROPIC
     if "x-goog-api-key" in headers or "/v1beta" in path:

@@ -93,7 +93,7 @@ def _envelope(exchange: WireExchange, content: list[Json], stop: str | None, out
 
 
 class _Block(NamedTuple):
-    """A content block: in full, as a stream opens it, and the deltas that fill it."""
+    """A content block: complete, its opening in a stream, and its deltas."""
 
     full: Json
     start: Json
@@ -119,7 +119,7 @@ def _thinking(reply: Reply, signature: str) -> _Block:
 
 def _tool_use(call: ToolCall, pieces: tuple[str, ...]) -> _Block:
     start: Json = {"type": "tool_use", "id": call.id, "name": call.name, "input": {}}
-    # The real stream opens every input with an empty delta.
+    # The real stream begins every input with an empty delta.
     deltas: list[Json] = [{"type": "input_json_delta", "partial_json": piece} for piece in ("", *pieces)]
     return _Block({**start, "input": dict(call.arguments)}, start, deltas)
 

@@ -51,7 +51,7 @@ def _message(item: Json) -> Message:
 
 
 def _result_text(response: object) -> str:
-    """The SDK wraps what a tool returned as ``{"result": …}``; the wrapping is not the result."""
+    """Unwrap a tool result, which the SDK sends as ``{"result": …}``."""
     if isinstance(response, dict) and set(response) == {"result"}:
         response = response["result"]
     return response if isinstance(response, str) else json_text(response)

@@ -26,7 +26,7 @@ _STOPS: Final = {"end": "stop", "tool": "stop", "length": "length", "refusal": "
 
 def _read(_path: str, body: Json) -> WireRequest:
     messages = tuple(_message(item) for item in items(body.get("messages")))
-    # Alone among the five, this format streams unless told not to.
+    # Only this format streams by default.
     return WireRequest(str(body.get("model", "")), body.get("stream") is not False, messages)
 
 

@@ -40,7 +40,7 @@ def _whole(exchange: WireExchange) -> Json:
     reply = exchange.reply
     message: Json = {"role": "assistant", "content": reply.text or None, "refusal": None, "annotations": []}
     if reply.thinking:
-        # Not OpenAI's own field: the one that the many servers speaking this format use.
+        # Not a field of OpenAI, but of many servers with this format.
         message["reasoning_content"] = reply.thinking
     if exchange.calls:
         message["tool_calls"] = [

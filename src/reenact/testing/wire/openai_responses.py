@@ -36,7 +36,7 @@ def _read(_path: str, body: Json) -> WireRequest:
 
 
 def _message(item: Json) -> Message:
-    """Items that are neither words nor a tool's output (calls, reasoning) are the model's own."""
+    """Items other than messages and tool outputs (calls, reasoning) are from the model."""
     if str(item.get("type", "")).endswith("_call_output"):
         output = item.get("output")
         text = output if isinstance(output, str) else text_of(output)
@@ -63,7 +63,7 @@ def _events(exchange: WireExchange) -> _Events:
 
 
 def _items(exchange: WireExchange) -> Iterator[tuple[Json, _Events]]:
-    """Each output item in full, with the events that fill it in a stream."""
+    """Each complete output item, with its events in a stream."""
     reply = exchange.reply
     if reply.thinking:
         yield _reasoning(exchange), _reasoning_events(reply.thinking, reply.thinking_pieces)
@@ -76,7 +76,7 @@ def _items(exchange: WireExchange) -> Iterator[tuple[Json, _Events]]:
 
 
 def _announce_item(item: Json) -> Json:
-    """*item* as a stream announces it: in progress and empty."""
+    """*item* as a stream begins it: in progress and empty."""
     emptied: Json = {"arguments": "", "content": [], "summary": []}
     return {**item, **{key: emptied[key] for key in emptied if key in item}, "status": "in_progress"}
 

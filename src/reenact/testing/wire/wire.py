@@ -1,4 +1,4 @@
-"""What every wire format provides: reading a request, rendering a reply whole or as a stream."""
+"""The interface of a wire format: reading a request, rendering a reply complete or as a stream."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ EVENT_STREAM: Final = "text/event-stream; charset=utf-8"
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """What a provider says whatever its wire format: errors, models, headers."""
+    """The parts that all wire formats of a provider share: errors, models, headers."""
 
     name: str
     base_path: str
-    """What its SDK expects in a base URL behind the host."""
+    """The path of the base URL for its SDK."""
     json_type: str
     """Its ``content-type`` for JSON."""
     request_id_header: str | None
@@ -38,18 +38,18 @@ class Service:
 
 @dataclass(frozen=True, slots=True)
 class WireRequest:
-    """A request's body, understood."""
+    """A parsed request body."""
 
     model: str
     stream: bool
     messages: tuple[Message, ...]
     follows: str = ""
-    """The id of the answer this request continues, where the format keeps conversations on the server."""
+    """The id of the answer that this request continues, if the server keeps conversations."""
 
 
 @dataclass(frozen=True, slots=True)
 class WireExchange:
-    """All that a rendered reply depends on."""
+    """Everything that a rendered reply depends on."""
 
     request: Request
     reply: Reply
@@ -61,7 +61,7 @@ class WireExchange:
     """Seconds since the epoch."""
 
     def mint(self, prefix: str, ordinal: int = 0, length: int = 24) -> str:
-        """An id of this exchange's own."""
+        """A unique id of this exchange."""
         return mint(self.seed, prefix, ordinal, length)
 
     @property
@@ -92,24 +92,24 @@ class Wire:
     name: str
     service: Service
     path: re.Pattern[str]
-    """What the end of a model call's path looks like; anything may stand before it."""
+    """Matches the end of the path of a model call."""
     id_prefix: str
     call_prefix: str
     stream_type: str
     read: Callable[[str, Json], WireRequest]
-    """A request's path and body, understood."""
+    """Parses the path and body of a request."""
     whole: Callable[[WireExchange], Json]
     stream: Callable[[WireExchange], Iterator[bytes]]
     """The parts of a streamed answer, each sent as one HTTP chunk."""
 
 
 def json_text(value: object) -> str:
-    """Compact JSON, keys in their own order; integers of any size, which a client may send."""
+    """Compact JSON that keeps the order of keys, with integers of any size."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def timestamp(seconds: int) -> str:
-    """Seconds since the epoch as RFC 3339, which two of the services write."""
+    """Seconds since the epoch as RFC 3339."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
@@ -120,12 +120,12 @@ def sse(data: object, event: str | None = None) -> bytes:
 
 
 def items(value: Any) -> list[Json]:
-    """The objects in *value* where a list of objects is expected; a client's nonsense counts as nothing."""
+    """The objects in the list *value*; anything else is ignored."""
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
 def text_of(content: object) -> str:
-    """The words in a message's content: a string, or the texts among its parts."""
+    """The text of a message: a string, or the texts among its parts."""
     if isinstance(content, str):
         return content
     return "".join(part["text"] for part in items(content) if isinstance(part.get("text"), str))

@@ -170,7 +170,8 @@ class CaptureSource(_EventSource):
 
     def __init__(self, directory: Path) -> None:
         self._run = RunDir(directory)
-        super().__init__(str(directory), self._run.open_events(), str(self._run.events_path))
+        stream = self._run.open_events()
+        super().__init__(str(directory), stream, str(directory / self._run.event_log().event_log_path))
 
     def header(self) -> Header:
         state = self._run.state

@@ -1,4 +1,4 @@
-"""Processes: what a program was given and what it answered; in replay it is not run."""
+"""Processes: a program's input and output are recorded; in replay it is not run."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 PATCHES: Final[list[Patch]] = [*piped.PATCHES, *spawned.PATCHES, *transport.PATCHES, *whole.PATCHES]
-"""What libraries start is recorded at the places that all of them come by."""
+"""Patches of the functions through which all libraries start processes."""
 
 STAND_INS: Final[dict[ModuleType, dict[str, object]]] = {
     subprocess: {

@@ -46,7 +46,7 @@ async def _start(command: Command, options: dict[str, object], create: Any) -> o
 
 
 class Process:
-    """Holds the real ``asyncio.subprocess.Process`` while it is recorded, and nothing in replay."""
+    """An ``asyncio.subprocess.Process`` that holds the real one while recording, and none in replay."""
 
     def __init__(
         self, command: Command, options: dict[str, Any], pid: int, real: asyncio.subprocess.Process | None
@@ -105,22 +105,22 @@ class Reader(_Pipe):
     """The reading methods of an ``asyncio.StreamReader``."""
 
     async def read(self, n: int = -1) -> bytes:
-        return await self._asked("read", n)
+        return await self._read("read", n)
 
     async def readline(self) -> bytes:
-        return await self._asked("readline")
+        return await self._read("readline")
 
     async def readexactly(self, n: int) -> bytes:
-        return await self._asked("readexactly", n)
+        return await self._read("readexactly", n)
 
     async def readuntil(self, separator: bytes = b"\n") -> bytes:
-        return await self._asked("readuntil", separator)
+        return await self._read("readuntil", separator)
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         while line := await self.readline():
             yield line
 
-    async def _asked(self, method: str, *args: object) -> bytes:
+    async def _read(self, method: str, *args: object) -> bytes:
         details = {"limit": args[0]} if args else {}
         async with crossing(self._command.doing(method, stream=self._name, **details)) as step:
             if step.live:

@@ -1,4 +1,4 @@
-"""A command as the call it is, and its output as text where it is text."""
+"""A command as a call of the run, and its output in recorded form."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import PurePath
 from time import monotonic
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypedDict
 
 from reenact.boundary import Call, Context, Step, current_lane
 from reenact.library import HOST_QUESTIONS, asking_module
@@ -21,19 +21,19 @@ from reenact.seams.stdlib.places import recorded_path
 
 _PASS_ON: Final = frozenset({"os", "subprocess"})
 Environment: TypeAlias = Mapping[str, str] | None
-"""What a program is started with; ``None`` for what this process has."""
+"""The environment variables of a new program; ``None`` for those of this process."""
 Leading: TypeAlias = Callable[[Environment], Environment]
-"""Changes an environment so that the program's own model calls are seen."""
+"""Changes an environment so that the program's own model calls go through the gateway."""
 
 _leading: Final[dict[Context | None, Leading]] = {}
-"""By the identity of an open run's context; ``None`` for all that this process starts."""
+"""By the context of an open run; under ``None`` for all programs that this process starts."""
 _watching: Final[dict[int, Callable[[int], bool]]] = {}
-"""By the identity of a context that records: says whether the run talks with a program, by its process id."""
+"""By the id of a recording context: whether the run has a connection with the program of a process id."""
 _running: Final[ContextVar[Leading | None]] = ContextVar("reenact_process_running", default=None)
 
 
 def lead_programs(context: Context | None, leading: Leading | None) -> None:
-    """Start programs of the run of *context*, or of this whole process, as *leading* says from now on."""
+    """Change the environment of programs with *leading*, for the run of *context* or for this process."""
     key = None if context is None else context
     if leading is not None:
         _leading[key] = leading
@@ -50,7 +50,7 @@ def run_again() -> list[int]:
 
 
 def end_programs() -> None:
-    """End the programs that were started in a replay and that nobody has ended."""
+    """Kill the programs that were started in a replay and still run."""
     while _run_again:
         with suppress(OSError):
             pid = _run_again.pop()
@@ -60,7 +60,7 @@ def end_programs() -> None:
 
 @contextmanager
 def watching_programs(context: Context, talks_with: Callable[[int], bool]) -> Iterator[None]:
-    """In the block it is noted of the programs of a recorded run with which it *talks_with*."""
+    """In the block, record for each program of the run whether the run *talks_with* it."""
     _watching[id(context)] = talks_with
     try:
         yield
@@ -76,7 +76,7 @@ def _lead_here() -> Leading:
 
 @contextmanager
 def running() -> Iterator[None]:
-    """What is started in the block is part of a process that is recorded already."""
+    """Treat processes started in the block as part of a process that is already recorded."""
     before = _running.get()
     _running.set(before or _lead_here())
     try:
@@ -86,20 +86,20 @@ def running() -> Iterator[None]:
 
 
 def led(environment: Environment) -> Environment:
-    """*environment* as a program that is started now is to have it."""
+    """The environment for a program that is started now."""
     return (_running.get() or _lead_here())(environment)
 
 
 def is_call(args: object) -> bool:
     """Whether a process that is started here with *args* is a call of a run.
 
-    The clients of a server of the run are none: they run in replay too, and so does what they ask for.
+    A client of the run's own server is not: it runs in replay, too, and so does the server's code.
     """
     return lane_for("subprocess") is not None and not asks_server_of_run(_words_of(args))
 
 
 def is_seen(args: object) -> bool:
-    """The same for a process that a library starts. What asks this host about itself is no call either."""
+    """The same for a process that a library starts; one that only queries this host is no call, either."""
     lane = lane_for("subprocess")
     if lane is None or _running.get() is not None or not is_everywhere("subprocess", lane):
         return False
@@ -112,11 +112,32 @@ def _words_of(args: object) -> list[str]:
 
 
 _POLLED_S: Final = 0.2
-"""A program that is asked in a loop whether it has ended is not looked at each time: a look takes 10 ms."""
+"""How often to look at a program's connections while the agent polls it in a loop: a look takes 10 ms."""
+
+
+class ProcessStart(TypedDict):
+    """The answer of a process that was begun."""
+
+    pid: int
+
+
+class ProcessOutcome(TypedDict):
+    """The answer of a process that has ended; its outputs as :func:`plain` makes them."""
+
+    returncode: int
+    stderr: object
+    stdout: object
+
+
+class TerminalOutcome(TypedDict):
+    """The answer of a process that has ended on a terminal: how, and what it said, piece by piece."""
+
+    status: int
+    terminal: list[object]
 
 
 class Command:
-    """A program with its arguments; *doing* makes the calls that its process makes of them."""
+    """A program with its arguments, and the calls that are made with its process."""
 
     def __init__(self, args: object, options: dict[str, object]) -> None:
         self._request: dict[str, Any] = {"args": _words(args)}
@@ -129,30 +150,34 @@ class Command:
             shlex.split(words, comments=True) if isinstance(words, str) and _is_splittable(words) else words
         )
         self.program = PurePath(first[0]).name if first and not isinstance(first, str) else str(words)
-        """What the events are named after."""
+        """The name of the call's events."""
         self._started_by: str | None = None
         self._pid = 0
         self._looked_s = 0.0
 
-    def whole(self, sent: object) -> Call:
-        """The command run from beginning to end, with *sent* as its input."""
+    def whole(self, sent: object) -> Call[ProcessOutcome]:
+        """The call that runs the command to its end, with *sent* as its input."""
         request = self._request if sent is None else self._request | {"input": plain(sent)}
         return Call("process", self.program, request, empty=_said_nothing)
 
-    def started(self) -> Call:
-        """The command begun, to be talked to."""
+    def on_terminal(self) -> Call[TerminalOutcome]:
+        """The command run from beginning to end, on a terminal of its own."""
+        return Call("process", self.program, self._request, empty=lambda: {"status": 0, "terminal": []})
+
+    def started(self) -> Call[ProcessStart]:
+        """The call that starts the process."""
         return Call("process", self.program, {"do": "start", **self._request}, empty=lambda: {"pid": 0})
 
-    def doing(self, what: str, **details: object) -> Call:
-        """Something done with the process after it has begun."""
+    def doing(self, what: str, **details: object) -> Call[Any]:
+        """A call on the started process, such as a read or a signal."""
         known = {name: plain(value) for name, value in details.items() if value is not None}
         request = {"do": what, **known}
         return Call("process", self.program, request, lambda: self._facts(what), empty=_EMPTY.get(what))
 
-    def note_start(self, step: Step, pid: int) -> bool:
-        """Know the program by *pid* and by the *step* that began it; whether this is a replay.
+    def note_start(self, step: Step[ProcessStart], pid: int) -> bool:
+        """Remember the program's *pid* and the *step* that started it; returns whether this is a replay.
 
-        It is run there if the recorded run talked with it over sockets: no recording answers there.
+        Replay runs the program if the recorded run talked with it over sockets, which are not recorded.
         """
         self._started_by, self._pid = step.call_id, pid
         lane = current_lane()
@@ -183,7 +208,7 @@ def _words(args: Any) -> str | list[str]:
 
 def _word(arg: Any) -> str:
     text = os.fsdecode(arg)
-    # Where this Python lies differs between machines.
+    # The path of this Python differs between machines.
     return "{python}" if text == sys.executable else text
 
 
@@ -196,7 +221,7 @@ def _is_splittable(text: str) -> bool:
 
 
 def plain(output: object) -> object:
-    """Bytes as the text they hold, if they hold text: so they can be read, and secrets in them found."""
+    """Bytes as text if they are UTF-8, so that people can read them and redaction finds secrets."""
     if not isinstance(output, bytes | bytearray | memoryview):
         return output
     try:
@@ -206,22 +231,22 @@ def plain(output: object) -> object:
 
 
 def as_bytes(output: object) -> Any:
-    """The bytes that :func:`plain` was given."""
+    """The inverse of :func:`plain`."""
     return output.encode() if isinstance(output, str) else output
 
 
 def is_text(options: dict[str, object]) -> bool:
-    """Whether a process with these options speaks text."""
+    """Whether a process with these options reads and writes text."""
     return any(options.get(name) for name in ("text", "universal_newlines", "encoding", "errors"))
 
 
-def outcome(returncode: int | None, outputs: Sequence[object]) -> dict[str, object]:
-    """What is recorded of a process that has ended."""
+def outcome(returncode: int, outputs: Sequence[object]) -> ProcessOutcome:
+    """The recorded form of a process that has ended."""
     stdout, stderr = outputs
     return {"returncode": returncode, "stderr": plain(stderr), "stdout": plain(stdout)}
 
 
-def _said_nothing() -> dict[str, object]:
+def _said_nothing() -> ProcessOutcome:
     return outcome(0, ("", ""))
 
 
@@ -232,10 +257,10 @@ _EMPTY: Final[dict[str, Callable[[], object]]] = {
     **dict.fromkeys(("kill", "send_signal", "signal", "terminate"), dict),
     **dict.fromkeys(("read", "readexactly", "readline", "readuntil"), str),
 }
-"""What a process that said nothing and ended well answers, by what is done with it; it takes no input."""
+"""By the kind of call: the answer of a process that wrote nothing and succeeded; ``write`` has none."""
 
 
-def outputs(answer: dict[str, object], options: dict[str, object]) -> tuple[object, object]:
+def outputs(answer: ProcessOutcome, options: dict[str, object]) -> tuple[object, object]:
     """Standard output and standard error of a recorded outcome, as text or bytes."""
     said = answer["stdout"], answer["stderr"]
     return said if is_text(options) else (as_bytes(said[0]), as_bytes(said[1]))

@@ -1,4 +1,4 @@
-"""``subprocess.Popen``: a process the agent talks to, each exchange a call of its own."""
+"""``subprocess.Popen``: a process that the agent talks to; each read, write, wait or signal is a call."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ _SIGNATURE: Final = signature(subprocess.Popen)
 
 def _init(original: Callable[..., None]) -> Callable[..., None]:
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807
-        """Of the real class, as libraries use it: what they start is held by a stand-in too."""
+        """Of the real class, which libraries use: turn the new object into a stand-in, too."""
         started = args[0] if args else kwargs.get("args", ())
-        # A loop is seen where it is asked.
+        # Processes of an event loop are recorded at the loop's own methods.
         if _is_of_loop(sys._getframe(1)) or not is_seen(started):  # noqa: SLF001
             environment = led(kwargs.get("env"))
             if environment is not None:
@@ -44,7 +44,7 @@ def _init(original: Callable[..., None]) -> Callable[..., None]:
             original(self, *args, **kwargs)
         else:
             kind: Any = type(self)
-            self.__class__ = _held(kind)
+            self.__class__ = _recording_class(kind)
             self.__init__(*args, **kwargs)
 
     return __init__
@@ -55,8 +55,8 @@ def _is_of_loop(frame: FrameType) -> bool:
 
 
 @cache
-def _held(kind: Any) -> object:
-    """*kind* as a class whose processes are recorded."""
+def _recording_class(kind: Any) -> object:
+    """A subclass of *kind* whose processes are recorded."""
     return Popen if kind is _popen else _Kind(kind.__name__, (Popen, kind), {})
 
 
@@ -64,7 +64,7 @@ PATCHES: Final = [Patch(subprocess.Popen, "__init__", _init)]
 
 
 class _Kind(Standing):
-    """Outside any run the real class is called."""
+    """The metaclass of :class:`Popen`: calling it outside a run calls the real class."""
 
     def __call__(cls, *args: Any, **kwargs: Any) -> object:  # noqa: N805 — it is a metaclass
         started = args[0] if args else kwargs.get("args", ())
@@ -72,7 +72,7 @@ class _Kind(Standing):
 
 
 class Popen(subprocess.Popen[Any], metaclass=_Kind):
-    """Holds the real process while it is recorded, and nothing in replay."""
+    """A ``Popen`` that holds the real process while recording, and none in replay."""
 
     __supertype__ = subprocess.Popen
 
@@ -152,7 +152,7 @@ class Popen(subprocess.Popen[Any], metaclass=_Kind):
                 self._process.send_signal(sig)
 
     def _is_gone(self) -> bool:
-        """Whether it is left over from a replay that has ended: it was never there, and nobody knows more."""
+        """Whether it is left over from a replay that has ended: no real process exists, and no answer."""
         return self._real is None and self.returncode is None and current_lane() is None
 
     def terminate(self) -> None:
@@ -168,13 +168,13 @@ class Popen(subprocess.Popen[Any], metaclass=_Kind):
 
 
 class _Pipe(io.RawIOBase):
-    """One end of a pipe: every transfer is recorded, with the boundaries it had."""
+    """One end of a pipe: each read and write is recorded, with its boundaries."""
 
     def __init__(self, command: Command, name: str, real: Any) -> None:
         self._command = command
         self._name = name
         self._real = real
-        # Below all buffers, which stay empty.
+        # Below all buffers of the real stream, which stay empty.
         self._raw = getattr(getattr(real, "buffer", real), "raw", real)
 
     def readable(self) -> bool:

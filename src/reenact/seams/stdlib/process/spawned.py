@@ -1,7 +1,7 @@
-"""Programs that are started below ``subprocess``: ``os.posix_spawn`` with ``os.waitpid``, and ``pty.spawn``.
+"""Programs started without ``subprocess``: by ``os.posix_spawn`` and ``os.waitpid``, or by ``pty.spawn``.
 
-A spawned program whose outputs are led elsewhere is left alone, and so refused in replay: what reads them
-there is not seen. What a program on a terminal says is handed to its reader piece by piece, as it came.
+A spawned program whose outputs are redirected is not recorded, and refused in replay, because the reads of
+its output are not seen. The output of a program on a terminal goes to its reader in the recorded pieces.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from reenact.seams.stdlib.chosen import lane_for
 from reenact.seams.stdlib.process.command import Command, as_bytes, is_seen, plain, running
 
 _started: Final[dict[int, Command]] = {}
-"""Spawned programs by their process id, until their end was told."""
+"""Spawned programs by process id, until the agent has seen their end."""
 _STDOUT: Final = 1
 
 
 def _posix_spawn(original: Callable[..., int]) -> Callable[..., int]:
     def posix_spawn(path: Any, argv: Any, env: Mapping[object, object], /, **options: Any) -> int:
-        if not is_seen(argv) or _leads_elsewhere(options.get("file_actions")):
+        if not is_seen(argv) or _redirects(options.get("file_actions")):
             return original(path, argv, env, **options)
         command = Command([path, *list(argv)[1:]], {})
         with crossing(command.started()) as step:
@@ -37,7 +37,7 @@ def _posix_spawn(original: Callable[..., int]) -> Callable[..., int]:
     return posix_spawn
 
 
-def _leads_elsewhere(actions: Iterable[Any] | None) -> bool:
+def _redirects(actions: Iterable[Any] | None) -> bool:
     return any(action[0] == os.POSIX_SPAWN_DUP2 for action in actions or ())
 
 
@@ -69,11 +69,11 @@ def _pty_spawn(original: Callable[..., int]) -> Callable[..., int]:
         if not is_seen(argv):
             return original(argv, master_read, *rest, **options)
         words = [argv] if isinstance(argv, str) else list(argv)
-        with crossing(Command(words, {}).whole(None)) as step:
+        with crossing(Command(words, {}).on_terminal()) as step:
             if step.live:
                 heard: list[bytes] = []
-                with running(), outside():  # the fork that becomes the program is none of the run's processes
-                    status = original(argv, _overheard(master_read, heard), *rest, **options)
+                with running(), outside():  # the fork that becomes the program is no process of the run
+                    status = original(argv, _record_reads(master_read, heard), *rest, **options)
                 step.answer = {"status": status, "terminal": [plain(piece) for piece in heard]}
                 return status
         for piece in step.answer["terminal"]:
@@ -84,7 +84,7 @@ def _pty_spawn(original: Callable[..., int]) -> Callable[..., int]:
     return spawn
 
 
-def _overheard(master_read: Callable[[int], bytes], heard: list[bytes]) -> Callable[[int], bytes]:
+def _record_reads(master_read: Callable[[int], bytes], heard: list[bytes]) -> Callable[[int], bytes]:
     def read(fd: int) -> bytes:
         piece = _read(fd)
         if not piece:
@@ -96,7 +96,7 @@ def _overheard(master_read: Callable[[int], bytes], heard: list[bytes]) -> Calla
 
 
 def _hand_over(piece: bytes, master_read: Callable[[int], bytes]) -> bytes:
-    """What the reader of a terminal makes of *piece*, which it reads from a pipe."""
+    """What the terminal's reader returns for *piece*, which it reads from a pipe."""
     reading, writing = os.pipe()
     try:
         os.write(writing, piece)

@@ -1,8 +1,8 @@
-"""Processes on an event loop, as libraries start them: at the loop itself, below streams, anyio and MCP.
+"""Processes on an event loop, recorded at the loop itself, below streams, anyio and MCP.
 
-A process is one stream: what it wrote, piece by piece, which of its pipes ended, and how it ended. What is
-written to it is a call each time. In replay nothing is started: a transport gives the protocol the recorded
-pieces, each not before as much was said to the process as when it came.
+A process is recorded as one stream: its output in pieces, the ends of its pipes, and its exit. Each write to
+it is a call. In replay no process is started: a transport gives the protocol the recorded pieces, each only
+after the agent has written as much to the process as when the piece was recorded.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import msgspec
 from reenact.boundary import crossing, current_lane, outside
 from reenact.seams.patches import Patch
 from reenact.seams.stdlib.chosen import lane_for
-from reenact.seams.stdlib.process.command import Command, as_bytes, is_seen, plain, running
+from reenact.seams.stdlib.process.command import Command, ProcessStart, as_bytes, is_seen, plain, running
 
 _STDIN: Final = 0
 _NAMES: Final = ("stdin", "stdout", "stderr")
@@ -62,7 +62,7 @@ PATCHES: Final = [
 async def _start(
     command: Command, factory: Callable[[], object], options: dict[str, object], create: Callable[..., Any]
 ) -> tuple[object, object]:
-    # Nothing tells its protocol of an end, so it has no empty answer.
+    # An empty answer would never tell the protocol that the process has ended, so there is none.
     boundary = crossing(msgspec.structs.replace(command.started(), empty=None), streaming=True)
     step = await boundary.__aenter__()
     protocol = factory()
@@ -71,7 +71,7 @@ async def _start(
         return replayed, protocol
     lane = current_lane()
     if lane is not None and lane.context.mode == "replay":
-        # The recorded run talked with it past what is recorded: it is run; nobody waits for a recorded end.
+        # The recorded run talked with it over a socket, so it is really run, without its recorded pieces.
         with boundary.inside(), running(), outside():
             transport, _ = await create(lambda: protocol)
         step.answer = {"pid": transport.get_pid()}
@@ -89,20 +89,20 @@ async def _start(
 
 
 def _pipes_in(options: dict[str, object]) -> list[int]:
-    """The descriptors of a process that are pipes to us."""
+    """The file descriptors of a process that are pipes to this process."""
     pipe = asyncio.subprocess.PIPE
     return [fd for fd, name in enumerate(_NAMES) if options.get(name, pipe) == pipe]
 
 
 class _RecordingProtocol(asyncio.SubprocessProtocol):
-    """Stands before the *protocol* of a live process and tells the recording what it hears."""
+    """Wraps the *protocol* of a live process and records what it receives."""
 
     def __init__(
-        self, command: Command, boundary: crossing, step: Any, protocol: Any, pipes: list[int]
+        self, command: Command, boundary: crossing[ProcessStart], step: Any, protocol: Any, pipes: list[int]
     ) -> None:
         self.command = command
         self.writes = 0
-        """How often something was written to the process, its end counted as one."""
+        """The number of writes to the process; closing its input counts as one."""
         self._writes_noted = 0
         self._boundary = boundary
         self._step = step
@@ -115,25 +115,25 @@ class _RecordingProtocol(asyncio.SubprocessProtocol):
         self._transport = transport
         self._step.answer = {"pid": transport.get_pid()}
         self.command.note_start(self._step, transport.get_pid())
-        self._step.begin(self._leave)
+        self._step.begin(self._abandon)
         self._protocol.connection_made(_Recorded(transport, self))
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
-        self._tell({"fd": fd, "data": plain(data)})
+        self._record({"fd": fd, "data": plain(data)})
         self._protocol.pipe_data_received(fd, data)
 
     def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
-        self._tell({"fd": fd, "lost": True})
+        self._record({"fd": fd, "lost": True})
         self._open_outputs.discard(fd)
         self._end_if_done()
         self._protocol.pipe_connection_lost(fd, exc)
 
     def process_exited(self) -> None:
-        self._tell({"exited": self._transport.get_returncode()})
+        self._record({"exited": self._transport.get_returncode()})
         self._protocol.process_exited()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._tell({"over": True})
+        self._record({"over": True})
         self._is_lost = True
         self._end_if_done()
         self._protocol.connection_lost(exc)
@@ -144,16 +144,16 @@ class _RecordingProtocol(asyncio.SubprocessProtocol):
     def resume_writing(self) -> None:
         self._protocol.resume_writing()
 
-    def _tell(self, piece: dict[str, object]) -> None:
+    def _record(self, piece: dict[str, object]) -> None:
         if not self._is_over:
             if self.writes > self._writes_noted:
-                # Of its own, so that in replay what is said then has the names that were written till then.
+                # A separate piece, so that replay renames the next one with the names written until then.
                 self._writes_noted = self.writes
                 self._step.piece({"writes": self.writes})
             self._step.piece(piece)
 
     def _end_if_done(self) -> None:
-        # uvloop may tell of a lost pipe after it has told that all is over.
+        # uvloop may report a lost pipe after the end of the process.
         if self._is_lost and not self._open_outputs:
             self._end()
 
@@ -162,13 +162,13 @@ class _RecordingProtocol(asyncio.SubprocessProtocol):
             self._is_over = True
             self._boundary.__exit__(None, None, None)
 
-    def _leave(self) -> None:
-        self._tell({"left": True})
+    def _abandon(self) -> None:
+        self._record({"left": True})
         self._end()
 
 
 class _Recorded:
-    """A live transport; what is done with the process is recorded."""
+    """A live transport; signals and writes to the process are recorded."""
 
     def __init__(self, transport: Any, recording: _RecordingProtocol) -> None:
         self._transport = transport
@@ -214,20 +214,20 @@ class _RecordedInput:
         self.write(b"".join(lines))
 
     def write_eof(self) -> None:
-        self._ended()
+        self._count_end()
         self._pipe.write_eof()
 
     def close(self) -> None:
-        self._ended()
+        self._count_end()
         self._pipe.close()
 
-    def _ended(self) -> None:
+    def _count_end(self) -> None:
         if not self._pipe.is_closing():
             self._recording.writes += 1
 
 
 def _do(command: Command, what: str, act: Callable[[], object], **details: object) -> None:
-    """Do something with a process, if this code still belongs to the run that started it."""
+    """Do *act* as a call on the process; outside a run, just do it."""
     if lane_for("subprocess") is None:
         act()
         return
@@ -237,10 +237,15 @@ def _do(command: Command, what: str, act: Callable[[], object], **details: objec
 
 
 class _Replayed(asyncio.SubprocessTransport):
-    """A transport without a process: the recorded pieces come in their order."""
+    """A transport without a process: gives the protocol the recorded pieces in order."""
 
     def __init__(
-        self, command: Command, boundary: crossing, step: Any, protocol: Any, options: dict[str, object]
+        self,
+        command: Command,
+        boundary: crossing[ProcessStart],
+        step: Any,
+        protocol: Any,
+        options: dict[str, object],
     ) -> None:
         super().__init__()
         self._command = command
@@ -255,10 +260,10 @@ class _Replayed(asyncio.SubprocessTransport):
         self._open_outputs = {*_pipes_in(options)} - {_STDIN}
         self._pipes = {fd: _ReplayedPipe(self, fd) for fd in _pipes_in(options)}
         protocol.connection_made(self)
-        with outside():  # it is none of the agent's tasks
-            self._giving = asyncio.get_running_loop().create_task(self._give())
+        with outside():  # it is not a task of the agent
+            self._feed_task = asyncio.get_running_loop().create_task(self._feed())
 
-    async def _give(self) -> None:
+    async def _feed(self) -> None:
         is_over = False
         for piece in self._step.pieces():
             while not self._has_enough_input(piece):
@@ -266,12 +271,12 @@ class _Replayed(asyncio.SubprocessTransport):
                 await self._more.wait()
             if "writes" in piece:
                 continue
-            # One piece at a time: the agent reads what has come before the next one comes.
+            # One piece at a time, so that the agent can read it before the next one comes.
             await asyncio.sleep(0)
             if "data" in piece:
                 self._protocol.pipe_data_received(piece["fd"], as_bytes(piece["data"]))
             elif "lost" in piece:
-                self._lose(piece["fd"])
+                self._close_pipe(piece["fd"])
             elif "exited" in piece:
                 self._returncode = piece["exited"]
                 self._exited.set()
@@ -279,11 +284,11 @@ class _Replayed(asyncio.SubprocessTransport):
             elif "over" in piece:
                 is_over = True
                 self._protocol.connection_lost(None)
-        for fd in self._open_outputs.copy() if is_over else ():  # some captures lack the last of its pipes
-            self._lose(fd)
+        for fd in self._open_outputs.copy() if is_over else ():  # some captures lack the end of the last pipe
+            self._close_pipe(fd)
         self._boundary.__exit__(None, None, None)
 
-    def _lose(self, fd: int) -> None:
+    def _close_pipe(self, fd: int) -> None:
         self._open_outputs.discard(fd)
         self._pipes[fd].is_closed = True
         self._protocol.pipe_connection_lost(fd, None)
@@ -320,19 +325,19 @@ class _Replayed(asyncio.SubprocessTransport):
         self.do("kill")
 
     def close(self) -> None:
-        """What follows when a live process is left is among the recorded pieces."""
+        """Nothing to do: what follows a close is among the recorded pieces."""
 
     def is_closing(self) -> bool:
         return self._exited.is_set()
 
     async def _wait(self) -> int | None:
-        """As asyncio's own processes wait for their end."""
+        """For asyncio's ``Process``, which waits by this method."""
         await self._exited.wait()
         return self._returncode
 
 
 class _ReplayedPipe(asyncio.Transport):
-    """One pipe of a process that is not there."""
+    """One pipe of a process that does not exist."""
 
     def __init__(self, process: _Replayed, fd: int) -> None:
         super().__init__()
@@ -370,7 +375,7 @@ class _ReplayedPipe(asyncio.Transport):
         return 0
 
     def pause_reading(self) -> None:
-        """There is nothing to hold back."""
+        """Nothing arrives from a process, so there is nothing to pause."""
 
     def resume_reading(self) -> None:
-        """Nor to let go."""
+        """Nothing was paused."""

@@ -46,7 +46,7 @@ def check_call(*popenargs: Any, **options: Any) -> int:
 
 def check_output(*popenargs: Any, **options: Any) -> object:
     if "stdout" in options or "check" in options:
-        return subprocess.check_output(*popenargs, **options)  # which says what is wrong
+        return subprocess.check_output(*popenargs, **options)  # raises Python's own error
     return run(*popenargs, stdout=subprocess.PIPE, check=True, **options).stdout
 
 
@@ -71,7 +71,7 @@ def system(command: Any) -> int:
 
 
 def _system(original: Callable[[object], int]) -> Callable[[object], int]:
-    """The same for libraries."""
+    """The patch for libraries' calls."""
     return lambda command: system(command) if is_seen(command) else original(command)
 
 
@@ -86,7 +86,7 @@ def popen(cmd: str, mode: str = "r", buffering: int = -1) -> object:
 
 
 class _Output(io.StringIO):
-    """What a program said, with its status given on closing, as ``os.popen`` gives it."""
+    """A program's output; closing it returns the status, as for ``os.popen``."""
 
     def __init__(self, text: str, returncode: int) -> None:
         super().__init__(text)

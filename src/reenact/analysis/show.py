@@ -1,0 +1,114 @@
+"""Listing runs, and listing or playing the steps of one run."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from reenact.analysis.artifact import Artifact, Playback, StepMoment, open_artifact, read_whole
+from reenact.analysis.index import Term, parse_terms, refuse_unknown_kinds
+from reenact.analysis.steps import RunStep
+from reenact.check.kinds import name_runs
+from reenact.errors import FormatError, StoreError
+from reenact.formats.workspace import WORKSPACE
+from reenact.progress import ProgressBar, no_progress_bar
+from reenact.trace.sources.source import Header
+
+_POLL_SECONDS: Final = 0.1
+_LONGEST_PAUSE_SECONDS: Final = 5.0
+
+
+class RunsReport(NamedTuple):
+    """The runs in a folder."""
+
+    runs: list[Header]
+    """In path order."""
+    problems: list[FormatError | StoreError | OSError]
+    """One for each run that cannot be read."""
+
+
+def show_runs(folder: str | Path) -> RunsReport:
+    """Read what each run below *folder* says of itself: its state, status, model, times and final output."""
+    report = RunsReport([], [])
+    for path in name_runs([str(folder)]):
+        try:
+            with open_artifact(path) as artifact:
+                report.runs.append(artifact.header())
+        except (FormatError, StoreError, OSError) as error:
+            report.problems.append(error)
+    return report
+
+
+def find_steps(
+    artifact: Artifact, filters: Sequence[str] = (), *, progress_bar: ProgressBar = no_progress_bar
+) -> Iterator[RunStep]:
+    """Read the whole run, then return its steps that match all *filters*, such as ``tool:search``."""
+    terms = parse_terms(filters)
+    _read_whole(artifact, terms, progress_bar)
+    return (artifact.at(place) for place in range(len(artifact.rows)) if artifact.fits(place, terms))
+
+
+def play(
+    artifact: Artifact,
+    filters: Sequence[str] = (),
+    *,
+    follow: bool = False,
+    speed: float = 0,
+    progress_bar: ProgressBar = no_progress_bar,
+) -> Iterator[StepMoment]:
+    """Return each beginning and end of a step that matches all *filters*, in order.
+
+    With *follow*, the iterator waits for more until the recording of the run ends. *speed* keeps the recorded
+    pauses, that many times as fast; 0 does not wait, and no pause is longer than five seconds.
+    """
+    terms = parse_terms(filters)
+    if not artifact.header().is_open:  # a run that is being recorded may yet get steps of any kind
+        _read_whole(artifact, terms, progress_bar)
+    return _pace(_moments(artifact, terms, follow=follow), speed)
+
+
+def event_with_files(artifact: Artifact, seq: int) -> Any:
+    """Return the event *seq* in full; if it is a change of files, with the lines of their diff."""
+    event = artifact.event(seq)
+    is_change = event.get("type") == "state_mutation" and event.get("data", {}).get("type") == WORKSPACE
+    return event | {"files": artifact.changed_files(seq)} if is_change else event
+
+
+def find_problem(artifact: Artifact) -> FormatError | None:
+    """Compare the run with its digests; return what is wrong with it, or where reading it stopped."""
+    try:
+        artifact.verify()
+    except FormatError as error:
+        return error
+    return artifact.problem
+
+
+def _read_whole(artifact: Artifact, terms: tuple[Term, ...], progress_bar: ProgressBar) -> None:
+    read_whole(artifact, progress_bar)
+    refuse_unknown_kinds(terms, artifact.rows)
+
+
+def _moments(artifact: Artifact, terms: tuple[Term, ...], *, follow: bool) -> Iterator[StepMoment]:
+    playback = Playback(artifact)
+    while True:
+        # This comes before reading on, so that everything written before the end is read.
+        is_open = follow and artifact.header().is_open
+        is_complete = artifact.index(seconds=0)
+        for moment in playback.moments():
+            if artifact.fits(moment.step.place, terms):
+                yield moment
+        if is_complete and not is_open:
+            return
+        if is_complete:
+            time.sleep(_POLL_SECONDS)
+
+
+def _pace(moments: Iterator[StepMoment], speed: float) -> Iterator[StepMoment]:
+    at_ms: float | None = None
+    for moment in moments:
+        if speed and at_ms is not None:
+            time.sleep(min(max(0.0, moment.at_ms - at_ms) / 1000 / speed, _LONGEST_PAUSE_SECONDS))
+        at_ms = moment.at_ms
+        yield moment
