@@ -5,6 +5,7 @@ nothing is refused before the contents are looked at.
 """
 
 import copy
+import gc
 import io
 import json
 import shutil
@@ -216,6 +217,16 @@ ODD = {
 }
 
 
+@pytest.fixture
+def no_collection():
+    """Keep finalizers of earlier tests from running while the stack is nearly full: one would fail here."""
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+@pytest.mark.usefixtures("no_collection")
 @pytest.mark.parametrize("odd", ODD)
 def test_values_that_nobody_can_read_are_told_in_one_line(odd, recorded, tmp_path, monkeypatch):
     """Nested too deeply, or numbers out of range: by every verb, also those that run the agent."""
@@ -238,3 +249,49 @@ def test_values_that_nobody_can_read_are_told_in_one_line(odd, recorded, tmp_pat
         ["export", "RUN", "--to", "atif", "-o", "OUT"],
     ]
     assert defects(run, recorded[1], tmp_path, ways) == {}
+
+
+def set_headers(data, value):
+    data["headers"] = value
+
+
+def rate_step(data, value):
+    data.clear()
+    data |= {"type": "step_utility", "details": value}
+
+
+NOT_OBJECTS = {
+    "headers a number": ("llm_request", lambda data: set_headers(data, 5), ["export", "--to", "har"]),
+    "headers a list": ("llm_request", lambda data: set_headers(data, [1]), ["export", "--to", "har"]),
+    "content type a number": (
+        "llm_request",
+        lambda data: set_headers(data, {"content-type": 5}),
+        ["export", "--to", "har"],
+    ),
+    "a rating of no call": (
+        "state_mutation",
+        lambda data: rate_step(data, {}),
+        ["convert", "--to", "replay-log"],
+    ),
+    "a rating of a list": (
+        "state_mutation",
+        lambda data: rate_step(data, {"callId": [], "step_utility": 1}),
+        ["convert", "--to", "replay-log"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", NOT_OBJECTS)
+def test_members_that_may_be_any_json_are_taken_for_nothing_else(name, recorded, tmp_path):
+    """The format leaves their form open, and so does who reads them."""
+    kind, alter, (verb, *options) = NOT_OBJECTS[name]
+    run = tmp_path / "run"
+    shutil.copytree(recorded[1], run)
+    events = [json.loads(line) for line in (run / "events.jsonl").read_bytes().splitlines()]
+    alter(next(event["data"] for event in events if event["type"] == kind))
+    text = b"".join(encode_clean(event) + b"\n" for event in events)
+    (run / "events.jsonl").write_bytes(text)
+    manifest = manifest_codec.to_json(read_manifest((run / "manifest.json").read_bytes(), file=""))
+    manifest["integrity"]["eventsHash"] = "sha256:" + sha256(text).hexdigest()
+    (run / "manifest.json").write_bytes(write_manifest(manifest_codec.from_json(manifest)))
+    assert defects(run, run, tmp_path, [[verb, "RUN", *options, "-o", "OUT"]]) == {}

@@ -100,3 +100,56 @@ def test_a_terminal_stays_one(place: Path) -> None:
     assert "the same True" in shown
     lines = json.loads((place / "onscreen" / "manifest.json").read_text())["stdout"]["lines"]
     assert len(lines) == 3
+
+
+PRINTING_THREADS = """
+import random, threading, time, reenact
+
+@reenact.tool
+def tool(number):
+    return number
+
+lock = threading._RLock()  # a lock of a library's own: who takes it is not recorded
+
+def work(number):
+    tool(number)
+    for piece in range(8):
+        time.sleep(random.SystemRandom().random() / 500)
+        with lock:
+            print(number, piece)
+
+threads = [threading.Thread(target=work, args=[number]) for number in range(4)]
+for thread in threads:
+    thread.start()
+print("started")
+for thread in threads:
+    thread.join()
+print("over")
+"""
+
+
+def test_threads_print_in_recorded_order(tmp_path: Path) -> None:
+    """Which thread prints after which is chance, and is repeated."""
+    (tmp_path / "agent.py").write_text(PRINTING_THREADS)
+    recorded = reenact("record", "-o", "run", "--", sys.executable, "agent.py", cwd=tmp_path)
+    assert recorded.stdout.count("\n") == 34
+    for _ in range(3):
+        done = reenact("replay", "run", "--strict-output", "--", sys.executable, "agent.py", cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        assert done.stdout == recorded.stdout
+
+
+def test_what_is_printed_is_not_kept_where_another_thread_prints_less(tmp_path: Path) -> None:
+    """What a replay prints comes out although a thread whose turn it is does not print."""
+    agent = PRINTING_THREADS.replace("print(number, piece)", "number and print(number, piece)")
+    (tmp_path / "agent.py").write_text(PRINTING_THREADS)
+    reenact("record", "-o", "run", "--", sys.executable, "agent.py", cwd=tmp_path)
+    (tmp_path / "agent.py").write_text(agent)
+    done = reenact("replay", "run", "--", sys.executable, "agent.py", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("\n") == 26
+    assert "what the command printed differs" in done.stderr
+
+
+def test_one_thread_that_prints_needs_no_order(place: Path) -> None:
+    assert '"order"' not in (place / "run" / "events.jsonl").read_text()

@@ -75,7 +75,7 @@ def test_what_goes_is_said_first_and_then_goes(options, gone, runs):
     done = run("prune", "runs", *options, cwd=runs.parent)
     assert done.returncode == 0, done.stderr
     assert left(runs) == NAMES
-    assert {line.split(":")[0].rpartition("/")[2] for line in said(done, "would go")} == gone
+    assert {line.split(":")[0].rpartition("/")[2] for line in said(done, "would delete")} == gone
     assert ("delete with --yes" in done.stdout) == bool(gone)
     done = run("prune", "runs", *options, "--yes", cwd=runs.parent)
     assert (done.returncode, done.stderr) == (0, "")
@@ -90,7 +90,7 @@ def said(done, word):
 def test_payloads_alone_may_go(runs):
     """The events stay, and say so: shown and verified, but not replayed."""
     done = run("prune", "runs", "--older-than", "10d", "--payloads", "--yes", cwd=runs.parent)
-    assert "removed the payloads of 1 run, 50.0 kB" in done.stdout, done
+    assert "deleted the payloads of 1 run, 50.0 kB" in done.stdout, done
     old = runs / "old"
     assert sorted(path.name for path in old.iterdir()) == ["events.jsonl", "manifest.json", "pruned.json"]
     checked = run("verify", "runs/old", cwd=runs.parent)
@@ -102,7 +102,7 @@ def test_payloads_alone_may_go(runs):
     with pytest.raises(reenact.StoreError, match="was pruned; the payload is gone"):
         reenact.replay(old)
     again = run("prune", "runs", "--older-than", "10d", "--payloads", "--yes", cwd=runs.parent)
-    assert "removed the payloads of 0 runs" in again.stdout
+    assert "deleted the payloads of 0 runs" in again.stdout
 
 
 def test_a_blob_that_is_missing_and_was_not_pruned_is_an_error(runs):

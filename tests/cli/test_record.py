@@ -170,6 +170,18 @@ def test_a_path_that_is_no_utf_8_is_refused_before_the_child_starts(tmp_path):
     assert [*tmp_path.iterdir()] == []
 
 
+ASCII = {"PYTHONUTF8": "0", "LC_ALL": "C", "PYTHONCOERCECLOCALE": "0"}
+
+
+@pytest.mark.parametrize("words", [["record", "-o", "ö"], ["replay", "ä"]], ids=lambda words: words[0])
+def test_a_path_that_the_locale_cannot_spell_is_refused_for_that(tmp_path, words):
+    """It is UTF-8, but this Python was told that file names are ASCII."""
+    assert run("record", "-o", "ä", "--", *agent("lanes"), cwd=tmp_path).returncode == 0
+    done = run(*words, "--", *agent("lanes"), cwd=tmp_path, **ASCII)
+    assert (done.returncode, done.stderr.count("\n")) == (3, 1), done.stderr
+    assert "this Python takes file names for ascii; set PYTHONUTF8=1, or choose another path" in done.stderr
+
+
 def test_a_child_without_calls_is_called_silent(tmp_path):
     """Its status is still passed on, and no empty capture is left."""
     done = run("record", "-o", "a", "--", PYTHON, "-c", "import sys; sys.exit(6)", cwd=tmp_path)

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from reenact.testing import Reply, ScriptedProvider, ToolCall
+from tests.aging import make_older
 from tests.cli.commands import AGENTS, PYTHON, agent, run
 
 AGENT = """
@@ -42,6 +43,36 @@ def test_only_what_differs_is_made(shop):
     done = run("replay", "run", "--", PYTHON, "agent.py", "a", "B", "c", cwd=shop)
     assert (done.returncode, done.stdout) == (0, "")
     assert run("verify", "run", cwd=shop).returncode == 0
+
+
+CLOCK = """
+import pathlib, reenact, sys
+from datetime import datetime, timezone
+
+@reenact.tool
+def look(item):
+    return item
+
+look("a")
+if "news" in sys.argv:
+    file = pathlib.Path("clock")
+    file.touch()
+    look(f"news of {datetime.fromtimestamp(file.stat().st_mtime, timezone.utc).isoformat()}")
+"""
+
+
+def test_a_run_of_another_day_stays_as_long_as_it_was(shop):
+    """A time in a new request that no recorded clock gave is still that of its call."""
+    (shop / "agent.py").write_text(CLOCK)
+    run("record", "--force", "-o", "run", "--", PYTHON, "agent.py", cwd=shop)
+    make_older(shop / "run")
+    done = run("update", "run", "--", PYTHON, "agent.py", "news", cwd=shop)
+    assert done.stderr == "reenact: run: updated, 1 call answered from the capture, 2 new events\n"
+    assert "warning" not in run("verify", "run", cwd=shop).stdout
+    shown = run("show", "run", cwd=shop).stdout
+    assert " h" not in shown.partition("\n\n")[0], shown
+    done = run("replay", "run", "--", PYTHON, "agent.py", "news", cwd=shop)
+    assert done.returncode == 0, done.stderr
 
 
 def test_nothing_that_differs_changes_nothing(shop):
@@ -133,7 +164,7 @@ def test_a_process_that_is_killed_changes_nothing(provider, tmp_path):
     before = events(tmp_path)
     done = run("update", "run", "--", *agent("family", "fork", "1", "die"), cwd=tmp_path, **base)
     assert done.returncode == 2, done.stderr
-    assert "left as it was" in done.stderr
+    assert "not updated" in done.stderr
     assert events(tmp_path) == before
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
 

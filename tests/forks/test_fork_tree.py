@@ -52,7 +52,8 @@ def test_the_tree_is_the_same_from_every_run(runs: Path) -> None:
     for name in ("run", "later", "short"):
         assert fork_tree(runs / name) == fork_tree(runs / "late")
     assert names(runs, among=[]) == [("run", 0), ("late", 1)]
-    assert fork_tree(runs / "nothing") == []
+    with pytest.raises(FileNotFoundError):
+        fork_tree(runs / "nothing")
 
 
 def test_a_folder_of_runs_has_all_the_trees_below_it(runs: Path) -> None:

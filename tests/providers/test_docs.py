@@ -15,7 +15,7 @@ MEMBERS: dict[str, Any] = {"messages": [], "contents": [], "input": "hi", "max_t
 
 def _recognised() -> list[tuple[str, str, list[str]]]:
     """The rows of the first table: provider, path, members."""
-    section = PAGE.partition("## What is recognised")[2].partition("\n## ")[0]
+    section = PAGE.partition("## Recognized calls")[2].partition("\n## ")[0]
     rows = [row.strip("|").split("|") for row in section.splitlines() if row.startswith("| `")]
     return [
         (provider.strip(" `"), path.strip(" `"), [name.strip(" `") for name in members.split(",")])

@@ -13,7 +13,9 @@ import reenact
 from reenact.canonical import digest_of_bytes
 from reenact.formats.capture import CaptureManifest, CaptureSeed, event_codec
 from reenact.recorder.sink import Ending, finished_manifest
+from reenact.store.durable import Durability
 from reenact.testing import FIXED, Reply, ScriptedProvider
+from tests.recorder.recording import seed_of
 
 
 @reenact.tool
@@ -85,6 +87,56 @@ def test_a_sink_that_fails_never_breaks_the_agent(where: str) -> None:
     assert run.manifest is None or run.manifest.status == "error"
 
 
+def test_a_sink_that_cannot_start_is_asked_for_nothing_else(tmp_path: Path) -> None:
+    """One warning says why; a second one about what did not begin would hide it."""
+
+    class Refused(reenact.FileCaptureSink):
+        def start(self, seed: CaptureSeed) -> None:
+            raise RuntimeError("no key")
+
+    with reenact.capture(sink=Refused(tmp_path / "run")) as run:
+        greet("Ada")
+    assert run.warnings == ["recording failed, the run goes on unrecorded: no key"]
+    assert run.manifest is None
+
+
+@pytest.mark.parametrize("durability", ["process", "disk"])
+def test_a_file_sink_can_be_extended(tmp_path: Path, durability: Durability) -> None:
+    """What a subclass does with events and payloads is done, and the capture is whole."""
+    seen: list[str] = []
+
+    class Watched(reenact.FileCaptureSink):
+        def append(self, event: bytes, /) -> object:
+            seen.append(type(event_codec.from_bytes(event)).__name__)
+            return super().append(event)
+
+        def put_blob(self, data: bytes, /) -> str:
+            seen.append(f"{len(data)} bytes")
+            return super().put_blob(data)
+
+    with reenact.capture(sink=Watched(tmp_path / "run", durability=durability)):
+        greet("x" * 20_000)
+    assert [each for each in seen if "bytes" not in each] == ["RunStart", "ToolCall", "ToolResult", "RunEnd"]
+    assert len(seen) == 6
+    assert reenact.verify(tmp_path / "run").findings == []
+
+
+def test_a_file_sink_that_is_extended_keeps_many_events_one_by_one(tmp_path: Path) -> None:
+    """The shorter way for many at once does not go round what a subclass does with each."""
+    seen: list[bytes] = []
+
+    class Watched(reenact.FileCaptureSink):
+        def append(self, event: bytes, /) -> object:
+            seen.append(event)
+            return super().append(event)
+
+    sink = Watched(tmp_path / "run")
+    sink.start(seed_of())
+    sink.append_all([b"{}", b'{"n":1}'])
+    sink.discard()
+    assert seen == [b"{}", b'{"n":1}']
+
+
 def test_a_sink_that_drops_events_is_not_ok() -> None:
     """What it was given must be there at the end."""
 
@@ -116,11 +168,15 @@ def files_in(path: Path) -> dict[str, bytes]:
 def test_two_captures_of_one_run_are_equal_byte_for_byte(tmp_path: Path) -> None:
     """With ids, times and salt given: events, blobs and manifest, with a secret hidden and a model asked."""
     said: Any = [{"role": "user", "content": "Hello, my key is open sesame"}]
-    with ScriptedProvider(Reply("Hello!")) as provider:
-        for name in ("first", "a", "b"):  # an SDK starts a thread of its own when it is first used
+    with (
+        ScriptedProvider(Reply("Hello!")) as provider,
+        openai.OpenAI(base_url=provider.base_url("openai"), api_key="k") as client,
+    ):
+        # An SDK starts a thread of its own when it is first used, and the provider a task for the connection,
+        # which would end some time after it if each run had its own.
+        for name in ("first", "a", "b"):
             with reenact.capture(tmp_path / name, identity=FIXED, redact=("default", ["open sesame"])) as run:
-                with openai.OpenAI(base_url=provider.base_url("openai"), api_key="k") as client:
-                    client.chat.completions.create(model="m", messages=said)
+                client.chat.completions.create(model="m", messages=said)
                 run.final_output = greet("open sesame" + "x" * 20_000)
             assert run.manifest is not None
             assert run.manifest.status == "ok"

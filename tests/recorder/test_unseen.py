@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import importlib
 import socket
 import sys
 import threading
@@ -91,3 +92,17 @@ def test_nothing_is_said_of_what_is_outside_the_run(tmp_path: Path, port: int) -
         pass
     socket.create_connection(("127.0.0.1", port)).close()
     assert run.warnings == []
+
+
+def test_a_client_in_native_code_is_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It closes its connections at once, so only its name can tell."""
+    (tmp_path / "pycurl.py").write_text("")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "pycurl", raising=False)
+    with reenact.capture(tmp_path / "run") as run:
+        importlib.import_module("pycurl")
+    [warning] = run.warnings
+    assert "pycurl was imported, which connects outside Python" in warning
+    with reenact.capture(tmp_path / "other") as other:
+        importlib.import_module("pycurl")
+    assert other.warnings == []

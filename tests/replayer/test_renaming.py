@@ -10,7 +10,9 @@ import random
 import secrets
 import socket
 import string
+import sys
 import tempfile
+import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
@@ -25,6 +27,7 @@ import pytest
 import reenact
 from reenact.boundary import Call, crossing
 from reenact.replayer import renaming
+from tests.cli.commands import run
 from tests.twice import captured, replayed
 
 DAY = timedelta(days=1)
@@ -429,3 +432,73 @@ def test_of_long_texts_no_more_is_compared_than_differs_first(
     with pytest.raises(reenact.Diverged, match="kettle7"):
         replayed(tmp_path / "run", lambda _: do(text=text.replace(*change)))
     assert looked_at < 500
+
+
+def test_the_address_of_an_object_may_be_another(tmp_path: Path) -> None:
+    """In a ``repr`` and as a number; memory is used again, so addresses are not paired."""
+    kept: list[object] = []
+
+    def agent(run: reenact.Run) -> None:
+        kept.extend(object() for _ in range(100))
+        one, other = kept[-1], kept[-2]
+        do(text=f"call {one!r}, {other!r} or {one!r}", number=id(one), thread=f"{threading.get_ident()}")
+
+    captured(tmp_path / "run", agent)
+    with reenact.replay(tmp_path / "run") as run:
+        agent(run)
+    assert run.divergences == []
+
+
+@pytest.mark.parametrize(
+    ("recorded", "live"),
+    [
+        ("0x7f0000000010", "0x7f0000000020"),
+        ("at 0xdeadbeef0", "at 0xdeadbeef8"),
+        ("140000000000016", "140000000000032"),
+    ],
+)
+def test_a_number_that_is_no_address_of_this_process_may_not(
+    tmp_path: Path, recorded: str, live: str
+) -> None:
+    captured(tmp_path / "run", lambda _: do(text=recorded))
+    with pytest.raises(reenact.Diverged, match=live.split()[-1]):
+        replayed(tmp_path / "run", lambda _: do(text=live))
+
+
+def test_an_address_that_was_given_may_not_be_another(tmp_path: Path) -> None:
+    """An answer told the agent which one to ask for."""
+    kept = object(), object()
+
+    def agent(which: object) -> None:
+        do(told=f"{kept[0]!r} {kept[1]!r}")
+        tell(text=f"about {which!r}")
+
+    captured(tmp_path / "run", lambda _: agent(kept[0]))
+    with pytest.raises(reenact.Diverged):
+        replayed(tmp_path / "run", lambda _: agent(kept[1]))
+
+
+PROCESS_AGENT = """
+import os, sys, threading, reenact
+
+@reenact.tool
+def do(text, number):
+    return "done"
+
+sign = int(sys.argv[1])
+do(text=f"log-{os.getpid()}.txt of {os.getppid()} in {threading.get_native_id()}", number=os.getpid() + sign)
+do(text=f"log-{os.getpid()}.txt, {object()!r}", number=os.getppid())
+"""
+
+
+def test_the_number_of_the_process_may_be_another(tmp_path: Path) -> None:
+    """And only that: a number beside it differs."""
+    (tmp_path / "agent.py").write_text(PROCESS_AGENT)
+    python = sys.executable
+    done = run("record", "-o", "a", "--", python, "agent.py", "0", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    done = run("replay", "a", "--", python, "agent.py", "0", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "generated name" in done.stderr
+    done = run("replay", "a", "--", python, "agent.py", "-7", cwd=tmp_path)
+    assert done.returncode == 1, done.stderr

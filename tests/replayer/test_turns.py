@@ -20,7 +20,7 @@ import pytest
 
 import reenact
 from reenact.boundary import Context, Lane, outside
-from reenact.replayer.source import ReplaySource
+from reenact.replayer.source import Act, ReplaySource
 from reenact.replayer.turns import Turns
 from tests.twice import captured, replayed, twice
 
@@ -77,8 +77,12 @@ def test_the_order_of_threads_repeats(tmp_path: Path) -> None:
     assert sorted(twice(tmp_path / "run", agent)) == ["done 10", "done 25", "done 40"]
 
 
-def test_threads_that_overtake_each_other_after_their_answers(tmp_path: Path) -> None:
-    """Answers go through an SDK before the agent sees them: who was first there is first again."""
+@pytest.mark.parametrize("asks_again", [False, True])
+def test_threads_that_overtake_each_other_after_their_answers(asks_again: bool, tmp_path: Path) -> None:
+    """Answers go through an SDK before the agent sees them: who was first there is first again.
+
+    So it is where the one that was overtaken does not end then, but goes on with a call.
+    """
     asked = threading.Semaphore(0)
     answered = [threading.Event() for _ in range(5)]
     gone_on = [threading.Event() for _ in range(5)]
@@ -98,6 +102,8 @@ def test_threads_that_overtake_each_other_after_their_answers(tmp_path: Path) ->
                 answered[worker + 1].set()
                 gone_on[worker].wait()
             order.append(worker)
+            if asks_again and worker == 0:
+                work("more")
 
         threads = [threading.Thread(target=run_worker, args=(worker,)) for worker in range(4)]
         for thread in threads:
@@ -178,6 +184,19 @@ def test_another_program_gets_time_to_take_an_answer(tmp_path: Path) -> None:
         await waiting[0]
 
     asyncio.run(wait_for_both())
+    turns.close()
+
+
+def test_two_threads_may_wait_for_a_deadline_of_one_name(tmp_path: Path) -> None:
+    """A job that has asked nothing yet is taken for the one in its place, which another job may be."""
+    captured(tmp_path / "run", lambda _: work("one"))
+    source = ReplaySource(tmp_path / "run")
+    turns = Turns(source.by_seq, source.times_ms, stall_s=1.0, on_note=print)
+    turns.let_time_pass()
+    passed = [threading.Event(), threading.Event()]
+    for number, event in enumerate(passed):
+        turns.hold_deadline("0.1@e0", Lane(Context, f"0.{number}"), 0, event.set)  # type: ignore[arg-type]
+    assert [event.wait(10) for event in passed] == [True, True]
     turns.close()
 
 
@@ -712,3 +731,22 @@ def test_a_deadlocked_agent_is_its_own_fault_but_told(tmp_path: Path) -> None:
     assert not waiting.is_alive()
     assert released[0] == "TimeoutError"
     assert run.divergences == []
+
+
+def test_two_threads_that_wait_for_one_deadline_both_go_on(tmp_path: Path) -> None:
+    """Two threads have the same name while it is not known yet which recorded one each is."""
+    with reenact.capture(tmp_path / "run"):
+        work("a")
+    source = ReplaySource(tmp_path / "run")
+    acts = {3: [Act(3, "0.1@e0", 1)]}
+    turns = Turns(source.by_seq, source.times_ms, stall_s=1, on_note=print, acts=acts)
+    context: Any = None
+    passed = [threading.Event(), threading.Event()]
+    for number, event in enumerate(passed):
+        assert turns.deadline("0.1@e0") == "nothing"
+        turns.hold_deadline("0.1@e0", Lane(context, f"0.{number}"), 0.01, event.set)
+    turns.happened([2])
+    try:
+        assert all(event.wait(5) for event in passed)
+    finally:
+        turns.close()

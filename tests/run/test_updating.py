@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,8 @@ import reenact
 from reenact.boundary import Call, crossing
 from reenact.check.integrity.capture import check_capture
 from reenact.run import update
+from reenact.store.reader import CaptureReader
+from tests.aging import THREE_DAYS_MS, make_older
 
 LIVE: list[str] = []
 
@@ -290,3 +293,43 @@ def test_a_task_that_returns_something_else_is_accepted(tmp_path: Path) -> None:
         asyncio.run(agent("!"))
     with reenact.replay(tmp_path / "run"):
         asyncio.run(agent("!"))
+
+
+def test_times_of_new_events_go_on_from_the_recorded_ones(tmp_path: Path) -> None:
+    """No time goes back, the run is no longer than it was, and how long a new call took is told."""
+
+    @reenact.tool
+    def wait(query: str) -> str:
+        time.sleep(0.05)
+        return query
+
+    recorded(tmp_path / "run", lambda: [search("a"), search("b"), search("c")][:0])
+    make_older(tmp_path / "run", THREE_DAYS_MS)
+    before = lines(tmp_path / "run")
+    after = updated(tmp_path / "run", lambda: [search("a"), wait("B"), search("c")][:0])
+    assert [one for one in after if one not in before] == after[3:5]
+    times = [json.loads(line)["ts"] for line in after]
+    assert times == sorted(times)
+    asked, came = map(json.loads, after[3:5])
+    assert asked["laterMs"] == pytest.approx(THREE_DAYS_MS, abs=60_000)
+    assert came["data"]["latencyMs"] >= 50
+    assert reenact.verify(tmp_path / "run").findings == []
+    with reenact.open_artifact(tmp_path / "run") as run:
+        header, steps = run.header(), list(run.steps())
+    assert header.completed_at_ms - header.created_at_ms < 60_000
+    assert steps[1].took_ms == came["data"]["latencyMs"]
+    assert CaptureReader(tmp_path / "run").manifest.updatedAt == pytest.approx(time.time() * 1000, abs=60_000)
+
+
+def test_times_go_on_to_an_end_that_is_new(tmp_path: Path) -> None:
+    """And what is updated twice tells of each event when it was."""
+    recorded(tmp_path / "run", lambda: [search("a")])
+    make_older(tmp_path / "run", THREE_DAYS_MS + 0.5)  # other writers tell times in fractions
+    updated(tmp_path / "run", lambda: [search("a"), search("b")])
+    make_older(tmp_path / "run", THREE_DAYS_MS)
+    after = [json.loads(line) for line in updated(tmp_path / "run", lambda: [search(x) for x in "abc"])]
+    assert [each["ts"] for each in after] == sorted(each["ts"] for each in after)
+    days = [round(each.get("laterMs", 0) / THREE_DAYS_MS) for each in after]
+    assert days == [0, 0, 0, 1, 1, 2, 2, 2]
+    manifest = CaptureReader(tmp_path / "run").manifest
+    assert manifest.completedAt == after[-1]["ts"]

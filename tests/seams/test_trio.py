@@ -60,6 +60,34 @@ def test_parallel_tasks_get_what_they_asked_for(opens_outside: bool, tmp_path: P
         assert not run.notes
 
 
+def test_tasks_that_are_ready_together_run_in_the_same_order_again(tmp_path: Path) -> None:
+    """Trio tosses a coin for the order of each batch, and with it for who gets a limited place first."""
+
+    @reenact.tool
+    async def work(number: int) -> int:
+        await trio.sleep(0.001)
+        return number
+
+    async def main() -> list[int]:
+        done: list[int] = []
+        limit = trio.CapacityLimiter(2)
+
+        async def ask(number: int) -> None:
+            async with limit:
+                done.append(await work(number))
+
+        async with trio.open_nursery() as nursery:
+            for number in range(6):
+                nursery.start_soon(ask, number)
+        return done
+
+    with reenact.capture(tmp_path / "run"):
+        recorded = trio.run(main)
+    for _ in range(8):
+        with reenact.replay(tmp_path / "run"):
+            assert trio.run(main) == recorded
+
+
 Tree = list["Tree"]
 TREES = st.recursive(st.just([]), lambda trees: st.lists(trees, max_size=4), max_leaves=12)
 

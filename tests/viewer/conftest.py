@@ -13,6 +13,7 @@ from tests.cli.commands import ENVIRONMENT, command
 from tests.viewer import recordings
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+NO_CHROMIUM = "there is no Chromium; make setup-browser installs it"
 FLAGS = (
     "--no-sandbox",
     "--disable-gpu",
@@ -71,6 +72,15 @@ def served(runs):
     assert server.end() == (0, "")
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item, call):
+    """All tests that want a browser are skipped at one place, and so told in one line."""
+    report = yield
+    if report.skipped and isinstance(report.longrepr, tuple) and NO_CHROMIUM in report.longrepr[2]:
+        report.longrepr = (__file__, browser.__wrapped__.__code__.co_firstlineno, report.longrepr[2])
+    return report
+
+
 @pytest.fixture(scope="module")
 def browser(runs):
     """One browser per module: Playwright keeps a loop in this thread, which other tests must not meet.
@@ -78,7 +88,7 @@ def browser(runs):
     The runs are recorded before, because recording them needs a loop too.
     """
     if CHROMIUM is None:
-        pytest.skip("there is no Chromium; make setup-browser installs it")
+        pytest.skip(NO_CHROMIUM)
     playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
     with playwright.sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=CHROMIUM, args=list(FLAGS))

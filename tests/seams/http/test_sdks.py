@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import time
+import timeit
 import warnings
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -32,6 +32,9 @@ MODEL = "any-model"
 CALLS = 200
 
 Script = Any
+
+real_clock = timeit.Timer().timer.__call__
+"""A clock that is not recorded: the names of this module are exchanged, an attribute of a library is not."""
 
 
 def said(text: str) -> list[Any]:
@@ -321,9 +324,9 @@ def test_a_retry_after_a_rate_limit_does_not_wait_again(tmp_path: Path, ask: str
     times_s = []
 
     def work(provider: ScriptedProvider) -> str:
-        began = os.times().elapsed  # the run's own clock is recorded, this one is not
+        began = real_clock()
         answer = ASK[ask](provider, "Still there?")
-        times_s.append(os.times().elapsed - began)
+        times_s.append(real_clock() - began)
         return answer
 
     script = [Fail(429, headers={"retry-after": str(pause_s)}), Reply("Yes.")]
@@ -345,9 +348,9 @@ def test_an_asynchronous_retry_does_not_wait_again(tmp_path: Path) -> None:
     times_s = []
 
     def work(provider: ScriptedProvider) -> str | None:
-        began = os.times().elapsed  # the run's own clock is recorded, this one is not
+        began = real_clock()
         answer = asyncio.run(ask(provider))
-        times_s.append(os.times().elapsed - began)
+        times_s.append(real_clock() - began)
         return answer
 
     script = [Fail(429, headers={"retry-after": "1"}), Reply("Yes.")]

@@ -117,7 +117,12 @@ def test_libraries_keep_the_real_things(tmp_path: Path) -> None:
         assert all((httpx2, pydantic, wsgiref.handlers))
         ours = {name.rpartition(".")[0] for name in stand_ins_in_sight()}
         # All but the import itself, which must see who asks, and what starts processes, whoever does.
-        assert {name for name in ours if not is_agents_own(sys.modules[name])} == {"builtins", "os", "pty"}
+        assert {name for name in ours if not is_agents_own(sys.modules[name])} == {
+            "builtins",
+            "os",
+            "pty",
+            "socket",
+        }
 
 
 @pytest.fixture

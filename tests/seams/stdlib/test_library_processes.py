@@ -336,3 +336,11 @@ def test_a_process_left_over_from_a_replay_is_over(library: ModuleType, tmp_path
         process.terminate()
         assert process.wait() in (0, -15)
         assert process.poll() in (0, -15)
+
+
+def test_a_terminal_that_no_recording_has_says_nothing(library: ModuleType, tmp_path: Path) -> None:
+    """A lenient replay with empty answers gives a program on a terminal one of its own form."""
+    with reenact.capture(tmp_path / "run"):
+        pass
+    with reenact.replay(tmp_path / "run", policy="lenient", on_unmatched="empty", stall_s=0.2):
+        assert library.on_terminal() == (b"", 0)

@@ -6,6 +6,7 @@ import os
 import pickle
 import random
 import secrets
+import ssl
 import uuid
 from pathlib import Path
 from random import randint
@@ -53,6 +54,7 @@ DRAWS = {
     "randbits": lambda: secrets.randbits(100),
     "secrets.choice": lambda: [secrets.choice("abcdefgh") for _ in range(20)],
     "urandom": lambda: os.urandom(9),
+    "RAND_bytes": lambda: ssl.RAND_bytes(9),
 }
 
 
