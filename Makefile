@@ -79,10 +79,10 @@ test-oldest:
 # Kills, failing system calls, hostile events and files, in their long form: some hours on two cores. A part that does
 # not end in its time has failed. docs/reliability.md has figures; REENACT_SEED=N tries others, HARD=FILE one part.
 HARD := tests/recorder/test_joining.py tests/recorder/test_crash.py tests/recorder/test_storage_failures.py \
-  tests/recorder/test_secrets.py tests/redaction/test_planted.py tests/faults tests/gateway/test_last_byte.py \
+  tests/recorder/test_secrets.py tests/redaction/test_planted.py tests/redaction/test_laws.py tests/faults tests/gateway/test_last_byte.py \
   tests/store/test_bombs.py tests/check/test_tampering.py tests/test_hostile_events.py tests/replayer/test_concurrency.py \
   tests/replayer/test_random_programs.py tests/replayer/test_race_programs.py tests/forks/test_fork_programs.py \
-  tests/workspace tests/corpus/test_index.py tests/importers/test_mutations.py tests/importers/test_every_place.py
+  tests/workspace tests/corpus/test_index.py tests/corpus/test_remote.py tests/importers/test_mutations.py tests/importers/test_every_place.py
 HARD_S := 3600
 test-hard: $(READY)
 	@status=0; for part in $(HARD); do began=$$(date +%s); \

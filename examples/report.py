@@ -3,7 +3,6 @@
 Find out, and let it differ: ``reenact doctor -- python examples/report.py``
 """
 
-import os
 from pathlib import Path
 from tempfile import gettempdir
 
@@ -16,9 +15,14 @@ def write(prompt: str) -> str:
     return f"A report of {len(prompt.splitlines())} lines."
 
 
+def ticks_since_boot() -> str:
+    """What nobody records: a file that the system makes up when it is read."""
+    return Path("/proc/uptime").read_text().split()[0].replace(".", "")
+
+
 def main() -> None:
     """The agent."""
-    folder = Path(gettempdir(), f"report-{os.getpid()}")
+    folder = Path(gettempdir(), f"report-{ticks_since_boot()}")
     folder.mkdir(exist_ok=True)
     report = write(f"You write reports.\nYour folder is {folder} and yours alone.\nBe brief.")
     file = folder / "report.txt"
