@@ -391,6 +391,29 @@ def test_what_cannot_be_repeated_is_named(tmp_path: Path) -> None:
         ask(["another result", "one result"])
 
 
+@pytest.mark.parametrize("seed", [None, "random", "0"])
+def test_the_order_of_a_set_is_named_as_a_possible_cause(seed, tmp_path: Path, monkeypatch) -> None:
+    """In this process sets of texts have an order of their own, unless the hash seed is fixed."""
+    monkeypatch.delenv("PYTHONHASHSEED", raising=False)
+    if seed is not None:
+        monkeypatch.setenv("PYTHONHASHSEED", seed)
+    with reenact.capture(tmp_path / "run"):
+        ask(["one result", "another result"])
+    with pytest.raises(reenact.Diverged) as raised, reenact.replay(tmp_path / "run"):
+        ask(["another result", "one result"])
+    assert ("PYTHONHASHSEED=0" in raised.value.divergence.explain()) == (seed != "0")
+
+
+def test_another_text_is_not_blamed_on_the_order_of_a_set(tmp_path: Path, monkeypatch) -> None:
+    """A hint that is always there helps nobody."""
+    monkeypatch.delenv("PYTHONHASHSEED", raising=False)
+    with reenact.capture(tmp_path / "run"):
+        ask(["one result", "another result"])
+    with pytest.raises(reenact.Diverged) as raised, reenact.replay(tmp_path / "run"):
+        ask(["one result", "a third result"])
+    assert "PYTHONHASHSEED" not in raised.value.divergence.explain()
+
+
 def test_nobody_waits_for_ever_for_what_does_not_come(tmp_path: Path) -> None:
     """Threads that are not started again hold nobody up for long."""
 

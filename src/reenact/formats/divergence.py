@@ -80,6 +80,9 @@ class ReplayDivergence(msgspec.Struct, frozen=True, rename="camel", omit_default
     """Files that the recorded run wrote and that were there before this one began."""
     files: tuple[str, ...] = ()
     """How the files of the workspace differ, as the lines of diffs."""
+    has_set_order: bool = False
+    """Whether the order of a set may be the cause: only the order of words differs, and the hash seed of the
+    process is random."""
     has_unused_files: bool = False
     """Whether the recording has the files among which it was made, and this run did not work among them."""
 
@@ -132,6 +135,9 @@ class ReplayDivergence(msgspec.Struct, frozen=True, rename="camel", omit_default
         if self.answered is not None:
             lines.append(f"  answered     {_ANSWERED[self.answered]}")
         lines += [f"    {line}" for line in self.files]
+        if self.has_set_order:
+            lines.append("  a set?       Python orders a set of texts differently in each process:")
+            lines.append("               sort it, or record and replay with PYTHONHASHSEED=0")
         if self.volatile:
             lines.append("  volatile?    if that differs in every run, add to reenact.toml:")
             lines += [f"    {line}" for rule in self.volatile for line in rule.to_toml().splitlines()]

@@ -150,6 +150,8 @@ class ReplayEngine:
         """The run's workspace, if it is replayed, too."""
         self.has_unused_files = False
         """Whether the recording has a workspace that this run does not use."""
+        self.orders_sets_anew = False
+        """Whether a set of texts has another order in this process than in the recorded one."""
         self._is_over = False
         self.interrupt: Callable[[], None] | None = None
         """Ends a run that has diverged and hangs; ``None`` if that is not possible."""
@@ -576,6 +578,7 @@ class ReplayEngine:
             unmade,
             volatile=self._volatile,
             likeness=self.likeness,
+            orders_sets_anew=self.orders_sets_anew,
         )
         if self.files is not None and expected is not None and isinstance(request, dict):
             lines = self.files.describe_write(self.source.request(expected), request)

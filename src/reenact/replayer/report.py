@@ -41,6 +41,7 @@ def mismatch(
     *,
     volatile: VolatileKeys,
     likeness: RunLikeness,
+    orders_sets_anew: bool,
 ) -> ReplayDivergence:
     """The call *key* was made in *lane*, but the recording has *expected* there, or no call.
 
@@ -83,6 +84,7 @@ def mismatch(
     else:
         base, places = "$", (Difference("$.type", expected.type, key.type),)
     detail = f"the recording has {recorded_as} here, not {what}"
+    is_reordered = False
     if is_same:
         is_reordered = _is_reordered(source, expected, request, all_places)
         detail = f"{asked} {'has the same results in another order' if is_reordered else 'differs'}"
@@ -99,6 +101,7 @@ def mismatch(
         lane=source.lane_name(lane),
         **_called_from(),
         volatile=volatile.suggested(key, places) if is_same else (),
+        has_set_order=is_reordered and orders_sets_anew,
     )
 
 

@@ -62,6 +62,7 @@ from reenact.workspace.replaying import WorkspaceReplay
 _MOST_FILES: Final = 5
 STALL_S: Final = 10.0
 """How much longer than recorded a call may wait that has no recorded answer."""
+_HASH_SEED: Final = "PYTHONHASHSEED"
 
 
 def open_source(
@@ -120,6 +121,7 @@ class ReplayRun(Run):
         _, values = profile_and_secrets(redact)
         redaction = self.manifest.redaction
         redactor = make_redactor(redaction.profile, values, redaction.salt_bytes)
+        is_in_process = evidence is None  # a command is replayed with the recorded hash seed
         if evidence is None:
             places = own_places(str(workspace) if workspace is not None else None)
             evidence = RunEvidence("none", draws=Draws(), places=places)
@@ -141,6 +143,7 @@ class ReplayRun(Run):
         if workspace is not None:
             history = WorkspaceHistory(source.reader, repository=repository, aside=aside)
             self._engine.files = self.make_files(history, workspace, redactor)
+        self._engine.orders_sets_anew = is_in_process and os.environ.get(_HASH_SEED, "random") == "random"
         self._engine.has_unused_files = workspace is None and WorkspaceHistory.has_one(source.reader)
         self._compares_end = compares_end
         self._within = within
