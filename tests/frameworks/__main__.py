@@ -8,7 +8,7 @@ import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
-from subprocess import CalledProcessError
+from subprocess import SubprocessError
 
 from tests.frameworks.installed import Framework, frameworks
 from tests.frameworks.table import is_exact, keep
@@ -52,7 +52,7 @@ def _install(framework: Framework) -> str:
     """What went wrong; nothing when it is there."""
     try:
         framework.install()
-    except (CalledProcessError, OSError) as error:
+    except (SubprocessError, OSError) as error:
         return f"could not be installed: {error}"
     return ""
 

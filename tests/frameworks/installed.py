@@ -65,16 +65,18 @@ class Framework:
         python = ["--python", str(self.place / "bin" / "python")]
         subprocess.run([*run, "pip", "install", *python, *wanted, "-e", str(ROOT)], check=True)
         if "package.json" in pins:
-            shutil.copy(self.folder / "package.json", self.place)
-            options = ["--no-package-lock", "--no-audit", "--no-fund", "--loglevel=error"]
-            subprocess.run(["npm", "install", *options], cwd=self.place, check=True, capture_output=True)
+            for name in {*pins} & {"package.json", ".npmrc"}:
+                shutil.copy(self.folder / name, self.place)
+            words = ["npm", "install", "--no-package-lock", "--no-audit", "--no-fund", "--loglevel=error"]
+            subprocess.run(words, cwd=self.place, check=True, capture_output=True, timeout=INSTALL_S)
         for program in self.folder.glob("*.go"):
             built = ["go", "build", "-o", str(self.place / program.stem), program.name]
             subprocess.run(built, cwd=self.folder, check=True)
         ready.write_text(json.dumps(pins))
 
 
-_PINS = ("requirements.txt", "package.json")
+INSTALL_S = 600
+_PINS = ("requirements.txt", "package.json", ".npmrc")
 _VERSIONS = {"curl": ("curl", "--version"), "go": ("go", "version")}
 """For what the system has, how it tells its version."""
 
