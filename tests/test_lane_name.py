@@ -32,7 +32,7 @@ def test_the_lanes_of_a_run_are_named_so():
     inside = task.inside("c1", 4)
     for lane in (task, inside, inside.loose(), root.loose().child()):
         assert LaneName(lane.name).parent == lane.parent.name
-        assert LaneName(lane.name).is_loose is lane.is_loose
+        assert (LaneName(lane.name).kind == "loose") is lane.is_loose
     assert LaneName(task.name).in_call(4) == inside.name
 
 
@@ -41,6 +41,18 @@ def test_what_descends_from_a_lane_is_within_it(below):
     """By tasks, calls, loose code and processes; 0.10 is another task."""
     assert LaneName(below).is_within("0.1")
     assert not LaneName("0.10").is_within("0.1")
+
+
+def test_a_lane_that_moves_to_another_parent_keeps_its_own_part():
+    """Below the recorded parent it has the name it was recorded under."""
+    assert LaneName("0.1.2").moved("0.1", "0.4") == "0.4.2"
+    assert LaneName("0.1~").moved("0.1", "0:2.3") == "0:2.3~"
+
+
+def test_code_that_the_run_did_not_start():
+    """It runs in a loose lane of the process, or below that."""
+    assert LaneName("0.1:2~.3").is_of_stray
+    assert not LaneName("0.1~").is_of_stray
 
 
 def test_inside_which_call():

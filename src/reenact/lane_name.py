@@ -24,6 +24,37 @@ _ROOT_MARKS: Final = ascii_letters + digits
 _KINDS: Final[dict[str, LaneKind]] = {_TASK: "task", _INSIDE: "inside", _LOOSE: "loose"}
 
 
+def name_task(parent: str, ordinal: int) -> str:
+    """The name of the task with this *ordinal* that the lane *parent* starts."""
+    return f"{parent}{_TASK}{ordinal}"
+
+
+def name_inside(parent: str, ordinal: int) -> str:
+    """The name of the lane inside the call with this *ordinal* of *parent*."""
+    return f"{parent}{_INSIDE}{ordinal}"
+
+
+def name_loose(parent: str) -> str:
+    """The name of the loose lane of *parent*."""
+    return parent + _LOOSE
+
+
+# Functions of a plain text, because every call asks them.
+def is_loose(name: str) -> bool:
+    """Whether the calls of the lane have no defined order."""
+    return name.endswith(_LOOSE)
+
+
+def has_order(name: str) -> bool:
+    """Whether the calls of the lane have a defined order in a replay: not inside a call, and not if loose."""
+    return _INSIDE not in name and not name.endswith(_LOOSE)
+
+
+def is_below_loose(name: str) -> bool:
+    """Whether the lane or one of its parents is loose."""
+    return _LOOSE in name
+
+
 class LaneName(str):
     """The name of a lane, with its parts as properties."""
 
@@ -33,16 +64,6 @@ class LaneName(str):
     def kind(self) -> LaneKind:
         """Its relation to its parent; ``process`` for the first lane of a process."""
         return _KINDS.get(self.rstrip(digits)[-1:], "process")
-
-    @property
-    def is_loose(self) -> bool:
-        """Whether its calls have no defined order."""
-        return self.endswith(_LOOSE)
-
-    @property
-    def is_below_loose(self) -> bool:
-        """Whether it or one of its parents is loose."""
-        return _LOOSE in self
 
     @property
     def parent(self) -> LaneName | None:
@@ -74,6 +95,15 @@ class LaneName(str):
         """Whether it is *other* or descends from it, by tasks, calls or processes."""
         return self == other or self.startswith(tuple(other + mark for mark in _MARKS))
 
+    @property
+    def is_of_stray(self) -> bool:
+        """Whether its code ran in its process without having been started by the run."""
+        return self.startswith(self.process + _LOOSE)
+
+    def moved(self, parent: str, other: str) -> str:
+        """Its name if its parent were *other* instead of *parent*."""
+        return other + self.removeprefix(parent)
+
     def inside_of(self, caller: str) -> tuple[int, str] | None:
         """The ordinal of the call of *caller* that contains it, and the rest of the name, or ``None``."""
         start = f"{caller}{_INSIDE}"
@@ -83,7 +113,7 @@ class LaneName(str):
 
     def in_call(self, ordinal: int, rest: str = "") -> str:
         """The lane inside its call with this *ordinal*; *rest* is as :meth:`inside_of` returns it."""
-        return f"{self}{_INSIDE}{ordinal}{rest}"
+        return name_inside(self, ordinal) + rest
 
     def started_process(self, ordinal: int) -> str:
         """The first lane of the process that it starts as its next task."""

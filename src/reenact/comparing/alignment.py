@@ -15,7 +15,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from itertools import chain
 from typing import Final, NamedTuple, TypeAlias
 
-from reenact.lane_name import LaneName
+from reenact.lane_name import LaneName, is_loose
 
 Pairs: TypeAlias = list[tuple[int, int]]
 """Places in the one sequence and in the other, both rising."""
@@ -314,7 +314,7 @@ class _Alignment:
             ours = _tasks_by_lane(self._left, self._left_trees, lefts)
             theirs = _tasks_by_lane(self._right, self._right_trees, rights)
             for left_lane, right_lane in bind_tasks(ours, theirs):
-                is_set = left_lane is not None and LaneName(left_lane).is_loose
+                is_set = left_lane is not None and is_loose(left_lane)
                 side_by_side = self._set if is_set else self._sequence
                 here = [] if left_lane is None else lefts[left_lane]
                 there = [] if right_lane is None else rights[right_lane]

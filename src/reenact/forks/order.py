@@ -23,7 +23,7 @@ import msgspec
 from reenact.canonical import encode_clean
 from reenact.forks.recorder import Happening
 from reenact.formats.capture import ENDED, FIRED, JOINED, PUT, TOOK
-from reenact.lane_name import LaneName
+from reenact.lane_name import is_below_loose
 from reenact.recorder.eventlog import count_acts
 from reenact.replayer.source import Act
 
@@ -50,7 +50,7 @@ class ForkOrder:
         events = self._shared.get(what)
         if events:
             seq = events.popleft()
-            return seq if has_left_recording and not LaneName(what).is_below_loose else None
+            return seq if has_left_recording and not is_below_loose(what) else None
         return 0 if has_left_recording or what in self.later_rounds else None
 
 

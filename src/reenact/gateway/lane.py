@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from reenact.lane_name import name_loose
+
 LANE: Final = "g"
 LANE_BELOW: Final = "g/p"
 """The lane of programs that a recorded Python process started. Replay answers the call that started such a
@@ -24,4 +26,4 @@ def is_below(lane: str) -> bool:
 
 def is_of_gateway(lane: str) -> bool:
     """Whether the calls of *lane* come through the gateway in replay."""
-    return lane == f"{LANE}~"
+    return lane == name_loose(LANE)

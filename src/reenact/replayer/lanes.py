@@ -27,7 +27,7 @@ import msgspec
 from reenact.boundary import Lane
 from reenact.formats.record import ABSENT, Absent
 from reenact.formats.replay_receipt import AcrossTasks, TaskMatch
-from reenact.lane_name import ROOT, LaneName
+from reenact.lane_name import ROOT, LaneName, is_loose
 from reenact.replayer.source import RecordedCall
 
 _LOOKED_AT: Final = 64
@@ -61,7 +61,7 @@ class RecordedLane:
     def __init__(self, name: str, parent: RecordedLane | None) -> None:
         self.name = name
         self.parent = parent
-        self.is_loose = name.endswith("~")
+        self.is_loose = is_loose(name)
         self.calls: list[RecordedCall] = []
         self.position = 0
         self.is_bound = False
@@ -238,9 +238,12 @@ class Lanes:
         parent = self._parent_of(lane)
         if parent is None:
             return None
-        suffix = lane.name.removeprefix(lane.parent.name)
-        # Ordinals of calls shift if calls differ or have no known order; the id of the call does not.
-        name = self._inside.get(lane.within or "", "") if suffix.startswith("/") else parent.name + suffix
+        own = LaneName(lane.name)
+        if own.kind == "inside":
+            # Ordinals of calls shift if calls differ or have no known order; the id of the call does not.
+            name = self._inside.get(lane.within or "", "")
+        else:
+            name = own.moved(lane.parent.name, parent.name)
         found = self._lanes.get(name)
         return None if found is not None and found.is_bound and not found.is_loose else found
 

@@ -201,7 +201,7 @@ def left_over(source: ReplaySource) -> list[ReplayDivergence]:
 
 def _explain_stray(lane: str) -> str:
     """A hint if the call was made by code that the run had not started."""
-    if not lane.startswith(f"{LaneName(lane).process}~"):
+    if not LaneName(lane).is_of_stray:
         return ""
     return (
         "; what made it was there before the run, as a server of a fixture is, which replay answers for: "

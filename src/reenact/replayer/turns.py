@@ -28,6 +28,7 @@ from typing import Any, Final
 
 from reenact.boundary import HeldTimer, Lane, WaitFor, is_cancellation, is_on_loop
 from reenact.formats.capture import FIRED
+from reenact.lane_name import LaneName
 from reenact.replayer.idle import (
     MovingThread,
     PatientClock,
@@ -661,8 +662,8 @@ class Turns:
         lane = act.lane if act is not None else self._timeline.by_seq[self._timeline.next].lane
         if self._is_waiting(lane):
             return None
-        while lane not in sleeps and "." in lane and not self._is_running(lane):
-            lane = lane.rpartition(".")[0]
+        while lane not in sleeps and not self._is_running(lane) and (starter := LaneName(lane).parent):
+            lane = starter
         timer = sleeps.get(lane)
         self._extra_sleeps += timer is not None
         return timer

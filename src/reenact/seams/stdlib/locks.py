@@ -28,7 +28,7 @@ def _lane_with_turns() -> Lane | None:
     Such a thread may belong to a server outside the run, which gets no requests in replay.
     """
     lane = current_lane()
-    return lane if lane is not None and lane.has_order and "~" not in lane.name else None
+    return lane if lane is not None and lane.has_order and not lane.is_below_loose else None
 
 
 class LockInTurn:
