@@ -61,7 +61,7 @@ class IndexReport(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
 
     path: str
     runs: int
-    """How many the corpus has now, including those that cannot be read."""
+    """The number of runs in the corpus, including those that cannot be read."""
     receipts: int
     results: int
     added: int

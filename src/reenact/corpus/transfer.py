@@ -44,7 +44,7 @@ class PushReport(msgspec.Struct, frozen=True, rename="camel"):
     pushed: list[str]
     already_there: list[str]
     problems: list[str]
-    """Runs that were not stored, and why."""
+    """Runs that were not stored, with the reasons."""
     size_bytes: int
 
 
@@ -262,7 +262,7 @@ def _pack_into(
 
 @contextmanager
 def _name_unreadable() -> Iterator[None]:
-    """Name the run's file that cannot be read: the error is not one of the pack that is written."""
+    """Report the file of the run that cannot be read, instead of the pack that is written."""
     try:
         yield
     except PermissionError as error:
