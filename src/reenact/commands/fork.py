@@ -1,4 +1,4 @@
-"""Forking a command: run it again up to a point, change something there, and record the rest."""
+"""Forks a command: runs it again up to a point, changes something there, and records the rest."""
 
 from __future__ import annotations
 
@@ -104,9 +104,9 @@ def fork_command(
     capture = ForkedCapture(directory, place, plan, source.reader, standalone=standalone)
     run_start = read_run_start(capture.reader)
     live_upstreams = dict(upstreams or {})
-    led = upstreams_of(os.environ) | live_upstreams | (run_start.upstreams or {})
+    known = upstreams_of(os.environ) | live_upstreams | (run_start.upstreams or {})
     is_open = network or on_miss == "live"
-    fence = None if is_open else Fence(os.environ, read_allow(allow).addresses, led.values())
+    fence = None if is_open else Fence(os.environ, read_allow(allow).addresses, known.values())
     salt = capture.reader.manifest.redaction.salt_bytes
     if workspace:
         rules += tuple(project_rules(Path.cwd()))  # they cannot be found from the new folder
@@ -126,7 +126,7 @@ def fork_command(
             )
             served = ServedFork(
                 directory,
-                led,
+                known,
                 part,
                 live_upstreams=live_upstreams,
                 volatile=rules,
