@@ -222,7 +222,7 @@ class CaptureBatch:
         self.began: list[int] = []
         """The position of the event that began each call."""
         self.ended: list[int] = []
-        """The position of the outcome's event; -1 without an outcome, the call's own if that is the outcome."""
+        """The position of the outcome's event; -1 without an outcome, the call's own if it is the outcome."""
         self.outcomes: list[_EventData | None] = []
         self.within: list[int] = []
         """The position of the enclosing call; -1 if there is none."""
@@ -352,7 +352,7 @@ class CaptureBatch:
 
     @cached_property
     def tokens(self) -> dict[str, list[int | None]]:
-        """The tokens of each call, by their name; ``None`` if a call that is not a model call has no count."""
+        """The tokens of each call, by their name; ``None`` without a count, unless it is a model call."""
         none: list[int | None] = [0 if kind == "model" else None for kind in self.kinds]
         found = {name: [*none] for name in _TOKENS}
         for call, outcome in enumerate(self.outcomes):
