@@ -173,14 +173,14 @@ def fork_command(
     assert manifest.fork is not ABSENT
     notes = [*(files.notes if files is not None else ()), *(note for half in halves for note in half.notes)]
     if files is None and WorkspaceHistory.has_one(capture.reader):
-        notes.append("the recorded files were not used; fork with --workspace to work among them")
+        notes.append("the recorded files were not used; use them with --workspace")
     return ForkReport(str(place), str(directory), plan.at, status, manifest.fork.shares, manifest, notes)
 
 
 def new_place(path: str | Path) -> Path:
     """A new folder beside the run in *path*."""
     if is_remote(path):
-        raise UsageError(f"{remote_name(path)}: the fork cannot be written beside it; name a place with -o")
+        raise UsageError(f"{remote_name(path)}: the fork cannot be written next to it; name a folder with -o")
     directory = Path(local_path(path))
     places = (directory.with_name(f"{directory.name}-fork-{number}") for number in count(1))
     return next(place for place in places if not place.exists())

@@ -165,7 +165,7 @@ def _make_tables(
 ) -> list[str]:
     """Create the tables that *sql* needs; returns the problems of runs that could not be read."""
     if not paths:
-        raise UsageError("name a corpus, or runs to look into")
+        raise UsageError("name a corpus, or runs to query")
     corpora = [path for path in paths if is_corpus(path)]
     if corpora and len(paths) > 1:
         raise UsageError(f"{corpora[0]}: is a corpus; it is asked alone, index all runs into one")

@@ -55,7 +55,7 @@ class KnownSource(NamedTuple):
 def find_sources(
     roots: Iterable[CorpusRoot], known: Mapping[str, KnownSource] | None = None
 ) -> Iterator[CorpusSource]:
-    """Yield every run, replay receipt and test result in *roots*, named relative to what the user gave.
+    """Yield every run, replay receipt and test result in *roots*, named relative to the given paths.
 
     Folders of *known* captures are not listed again unless their stamps changed. With ``None``, no index is
     kept, so local sources get neither stamp nor size.

@@ -172,7 +172,7 @@ def _pull_run(run: str, target: Path, into: Path) -> list[Path]:
         for place, parent in _parents_of(copy):
             beside = Path(os.path.normpath(wanted[-1][1] / place))
             if not beside.absolute().is_relative_to(into.absolute()):
-                raise StoreError(f"{run}: is a fork of {place}; bring the folder that holds both")
+                raise StoreError(f"{run}: is a fork of {place}; pull the folder that holds both")
             wanted.append((parent, beside))
         new = [pair for pair in reversed(wanted) if not _is_here(*pair)]
         for pair in new:

@@ -100,7 +100,7 @@ class _TrajectoryBuilder:
         self._lanes[event.data.callId] = lane
         request = request_of(self._reader, event)
         if request is None:
-            self._lose(Loss(event.seq, "llm_request", "request", "it is of no known wire format"))
+            self._lose(Loss(event.seq, "llm_request", "request", "its wire format is unknown"))
             return
         turns = [("system", request.system)] if request.system else []
         for message in request.messages:

@@ -634,7 +634,7 @@ def dataset_card(
         f"Written by `reenact export --to {plan.to}`; `reenact verify` traces every row back to its run.",
         "",
         *(f"- {name}: {count} rows" for name, count in counts.items()),
-        f"- redaction: of each run as its row says; beyond that: {plan.options.redact}",
+        f"- redaction: as each row says for its run; in addition: {plan.options.redact}",
         f"- reasoning: {plan.options.reasoning}",
         f"- duplicates left out ({dedupe}): {duplicates}",
         *(f"- runs left out, {reason}: {count}" for reason, count in left_out.items()),

@@ -138,7 +138,7 @@ def export_runs(
     if odd := sorted(set(status) - set(get_args(RunStatus))):
         raise UsageError(f"runs do not end with {odd[0]!r}; select by: {', '.join(get_args(RunStatus))}")
     if min_utility is not None and isnan(min_utility):
-        raise UsageError("the least step utility is not a number; give one, such as 0.5")
+        raise UsageError("the minimum step utility is not a number; give one, such as 0.5")
     given = [paths] if isinstance(paths, str | Path) else list(paths)
     # A run that is named twice, directly and by its folder, is exported once.
     named = (run for path in given for run in _captures_in(path))
@@ -164,7 +164,7 @@ def export_runs(
         runs = [path for path, _ in found]
         return _export_dataset(runs, Path(out), plan, splits, dedupe, workers, progress_bar)
     if split is not None or reasoning != "drop":
-        raise UsageError(f"splits and reasoning are chosen for {', '.join(_DATASETS)}, not for {to}")
+        raise UsageError(f"splits and reasoning are options of {', '.join(_DATASETS)}, not of {to}")
     is_one = len(given) == 1 and found[0][0] == remote_name(given[0])
     documents = _DocumentPlan(to, selection, redact)
     return _export_documents(found, documents, str(out), workers, progress_bar, is_one=is_one)

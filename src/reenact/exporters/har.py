@@ -45,7 +45,7 @@ def document_of(reader: CaptureReader, lose: Callable[[Loss], None]) -> dict[str
                 entries.append(entry)
         elif isinstance(event, capture.ToolCall | capture.StateMutation | capture.Nondeterministic):
             tag = str(type(event).__struct_config__.tag)
-            lose(Loss(event.seq, tag, None, "an archive holds HTTP alone"))
+            lose(Loss(event.seq, tag, None, "an archive has only HTTP"))
     for asked in waiting.values():
         lose(Loss(asked.seq, str(type(asked).__struct_config__.tag), None, "it was never answered"))
     hashed, profile = manifest.integrity.eventsHash, manifest.redaction.profile

@@ -237,7 +237,7 @@ class _SpanBuilder:
             "gen_ai.request.model": event.data.model,
         }
         if request is None:
-            self._lose(Loss(event.seq, "llm_request", "request", "it is of no known wire format"))
+            self._lose(Loss(event.seq, "llm_request", "request", "its wire format is unknown"))
             return known
         return known | _request_attributes(request)
 

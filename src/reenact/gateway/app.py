@@ -115,7 +115,7 @@ def _refusal_reason(scope: Scope) -> str | None:
 
 
 class Forwarding:
-    """The application behind the checks of ``Host`` header and client."""
+    """The application that runs after the checks of ``Host`` header and client."""
 
     def __init__(
         self,

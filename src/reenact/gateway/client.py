@@ -54,7 +54,7 @@ class UpstreamClient:
 
 
 class _Attempt:
-    """What the connection reported while a request was sent."""
+    """The events of a connection while one request was sent."""
 
     def __init__(self) -> None:
         self.is_new_connection = False

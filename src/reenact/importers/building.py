@@ -1,7 +1,7 @@
 """Builds a capture from a foreign recording: an importer reports calls, and they become redacted events.
 
 Everything passes through the recorder's own context, so secrets that a recording hides never reach the disk.
-What the source lacks, what does not fit and what is unknown is counted here and listed in the manifest.
+Missing parts, losses and unknown fields of the source are counted here and listed in the manifest.
 """
 
 from __future__ import annotations
@@ -182,7 +182,7 @@ class RunBuilder:
         path: Path,
         source: ImportSource,
         *,
-        format: str,  # noqa: A002 — what it is called everywhere
+        format: str,  # noqa: A002 — the usual name
         importer: str,
         fidelity: Fidelity,
         identity: Identity,
@@ -327,10 +327,10 @@ class RunBuilder:
         self.at(_date_ms(head))
         plain = body if is_decoded else self._undo_coding(head, body)
         if plain is None:
-            self.lose(f"{sent.method} {sent.url}: the answer is coded as {head.content_encoding!r}")
+            self.lose(f"{sent.method} {sent.url}: the answer cannot be decoded: {head.content_encoding!r}")
             return
         if not is_decoded and _is_cut_off(head.content_encoding, body):
-            self.lose(f"{sent.method} {sent.url}: the answer was cut off; what comes before that is read")
+            self.lose(f"{sent.method} {sent.url}: the answer was cut off; the part before that is read")
         is_coded = plain is not body
         media_type = header_value(head.headers, "content-type").partition(";")[0].strip().lower()
         chunks = _stream_chunks(media_type, plain)

@@ -66,7 +66,7 @@ def _recognises(source: ForeignSource) -> bool:
 def _read(source: ForeignSource, runs: Runs) -> None:
     run = runs.open()
     run.missing(
-        "requests as they were sent", "which answers came of one request, where no count of tokens tells"
+        "requests as they were sent", "the request of each answer, if there is no token count between them"
     )
     reading = _Reading(run)
     for line, entry in source.objects(run.lose):
@@ -74,7 +74,7 @@ def _read(source: ForeignSource, runs: Runs) -> None:
     reading.turns.finish()
     if reading.repeated:
         run.note("repeated history", {"items": reading.repeated})
-        run.missing("repeated history, of the session it was forked from, which is left out")
+        run.missing("history of the parent session that the fork repeats; it is left out")
     if run.is_empty:
         raise FormatError("it holds no conversation", file=source.name)
 

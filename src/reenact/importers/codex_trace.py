@@ -66,8 +66,8 @@ def _read(source: ForeignSource, runs: Runs) -> None:
     if manifest.get("schema_version") not in _VERSIONS:
         run.lose(f"version {manifest.get('schema_version')!r} of bundles is not known; it was read as 2")
     run.missing(
-        "stream events as they were sent; they are made of the answers' items",
-        "addresses of the models; Codex's own is taken",
+        "stream events as they were sent; they are rebuilt from the answers' items",
+        "addresses of the models; the default of Codex is used",
         "headers",
         "tasks that made the calls",
     )
@@ -111,7 +111,7 @@ def _import_event(
         run.exchange(sent, Head(200, "OK", "HTTP/1.1", [("content-type", media_type)]), made)
     elif kind in ("inference_failed", "inference_cancelled"):
         waiting.pop(own, None)
-        run.lose(f"{kind}: an answer that failed is not in a bundle as it was sent")
+        run.lose(f"{kind}: a bundle does not have failed answers as they were sent")
     else:
         # Tool calls are already in the model's traffic; all other events are kept unchanged.
         run.note(

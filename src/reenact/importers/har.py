@@ -102,7 +102,7 @@ class _Entries:
             self._kept.append((started_ms, self.count, line, entry))
             return
         if started_ms < self._latest_ms:
-            self._run.missing("the order of requests, which a large file does not list by their times")
+            self._run.missing("the order of requests, because a large file does not list them by time")
         self._latest_ms = max(self._latest_ms, started_ms)
         _try_entry(self._run, entry, self.count, line)
 

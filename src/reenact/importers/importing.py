@@ -209,7 +209,7 @@ def import_runs(
     paths: str | Path | Sequence[str | Path],
     out: str | Path,
     *,
-    format: str | None = None,  # noqa: A002 — what it is called everywhere
+    format: str | None = None,  # noqa: A002 — the usual name
     redact: Redact = None,
     jobs: int = 1,
     on: str | None = None,
@@ -478,7 +478,7 @@ def _move_staged(found: _Found, done: _Staged) -> _Imported:
         for run in moved:
             rmtree(run.path, ignore_errors=True)
         if isinstance(error, FileNotFoundError):
-            reason = "was imported on another machine; name a folder for it that all machines share"
+            reason = "was imported on another machine; choose an output folder that all machines share"
             return _Imported([], reason, [])
         return _Imported([], str(error), [])
     failed = done.imported.failed and done.imported.failed.replace(str(done.place), str(found.out))

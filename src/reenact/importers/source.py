@@ -118,7 +118,7 @@ def expect_list(place: str, value: object) -> list[JsonValue]:
 
 def reason_of(error: Exception) -> str:
     """Why something could not be read, without Python's own terms."""
-    return str(error) if isinstance(error, Unfit) else "it holds something else than its format says"
+    return str(error) if isinstance(error, Unfit) else "its content does not match its format"
 
 
 _ODD_BYTES: Final = "some bytes are not UTF-8, or control characters; each became the character U+FFFD"
@@ -348,7 +348,7 @@ class ForeignSource:
         return hashed.digest()
 
     def identity(self) -> ImportedSource:
-        """Name, size and digest of what was read."""
+        """Name, size and digest of the files that were read."""
         if not self.is_folder and "" not in self._files:
             self.read()
         size = sum(size for size, _ in self._files.values())

@@ -122,7 +122,7 @@ def import_spans(
     for trace_id, found in by_trace.items():
         began = min((span.started_ms for span in found if span.started_ms is not None), default=None)
         run = runs.open(trace_id, started_ms=began)
-        run.missing("requests as they were sent", "what happened between the spans")
+        run.missing("requests as they were sent", "events between the spans")
         for kind, details in about:
             run.note(kind, details)
         _RunWriter(run).write(found)

@@ -170,7 +170,7 @@ def encoded_forms(secret: bytes) -> list[str]:
 
 
 def shifted_forms(secret: bytes) -> Iterator[tuple[str, int]]:
-    """The same, each with the number of bytes before the secret in its group of three bytes."""
+    """The forms of *secret*, each with the number of bytes before it in its group of three bytes."""
     for before in range(3):
         padded = b"\0" * before + secret
         text = b64encode(padded + b"\0" * (-len(padded) % 3)).decode()

@@ -157,7 +157,7 @@ def is_suspect_stream(stream: bytes, is_suspect: Callable[[bytes], bool]) -> boo
 def _is_suspect_in_turns(
     stream: bytes, found: Sequence[tuple[bytes, LazyRegex[bytes]]], is_suspect: Callable[[bytes], bool]
 ) -> bool:
-    """The same for a stream with interleaved outputs: the events of each output are joined separately."""
+    """The check for a stream with interleaved outputs: the events of each output are joined separately."""
     texts: dict[object, list[bytes]] = {}
     for line in stream.splitlines():
         indexes = tuple(_NUMBERED.findall(line))

@@ -490,7 +490,7 @@ def _names(text: str) -> Iterator[tuple[int, int]]:
             assert head is not None
             assert tail is not None
             start, done = core_start - len(head[0]), tail.end()
-            # An escape before the name is no part of it, nor is ``-D``: ``user%5Bpassword%5D=``.
+            # An escape or ``-D`` before the name is not a part of it: ``user%5Bpassword%5D=``.
             is_escape = text[start - 1 : start] == "%" and _ESCAPE.match(head[0])
             yield start + (2 if is_escape or text.startswith("-D", start) else 0), done
 

@@ -26,7 +26,7 @@ _PARCELS: Final = {"RX-77": {"at": "Rotterdam", "due": "Thursday"}}
 
 @tool
 def find_order(order_id: str) -> dict[str, Any]:
-    """What is known of an order."""
+    """The facts about an order."""
     return _ORDERS.get(order_id, {"error": "no such order"})
 
 

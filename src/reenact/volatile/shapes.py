@@ -86,7 +86,7 @@ def masks_for(one: str, other: str) -> Masks | None:
     between = _split(stretch)[0]
     is_strong = all(shape.is_strong for shape in shapes.values())
     if between == ["", ""]:
-        # A value that is only a path may be what the call is about.
+        # A value that is only a path may be the subject of the call.
         return Masks((), is_strong and all(shape.name != "path" for shape in shapes.values()))
     patterns = [
         _add_context(shape, between, number, is_next_masked=number + 1 in shapes)
