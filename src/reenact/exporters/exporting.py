@@ -164,7 +164,7 @@ def export_runs(
         runs = [path for path, _ in found]
         return _export_dataset(runs, Path(out), plan, splits, dedupe, workers, progress_bar)
     if split is not None or reasoning != "drop":
-        raise UsageError(f"splits and reasoning are options of {', '.join(_DATASETS)}, not of {to}")
+        raise UsageError(f"splits and reasoning are options for {', '.join(_DATASETS)}, not for {to}")
     is_one = len(given) == 1 and found[0][0] == remote_name(given[0])
     documents = _DocumentPlan(to, selection, redact)
     return _export_documents(found, documents, str(out), workers, progress_bar, is_one=is_one)

@@ -74,7 +74,7 @@ def _read(source: ForeignSource, runs: Runs) -> None:
     reading.turns.finish()
     if reading.repeated:
         run.note("repeated history", {"items": reading.repeated})
-        run.missing("history of the parent session that the fork repeats; it is left out")
+        run.missing("repeated history of the session that this one was forked from; it is left out")
     if run.is_empty:
         raise FormatError("it holds no conversation", file=source.name)
 

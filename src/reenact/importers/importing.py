@@ -126,7 +126,7 @@ class Runs:
         self._opened = []
 
     def lose(self, reason: str, line: int | None = None) -> None:
-        """Note a part of the source that could not be read; it is counted for the latest run."""
+        """Add a loss to the latest run; raises :class:`FormatError` if no run is open."""
         if not self._opened:
             raise FormatError(reason, file=self._source.name, line=line)
         self._opened[-1].lose(reason, line)
@@ -265,7 +265,7 @@ class _Imported(msgspec.Struct, frozen=True):
 
 
 def import_source(found: _Found, importer: Importer, redact: Redact, progress: Progress) -> _Imported:
-    """Import one source into its folder; if that fails, the folder is not created."""
+    """Import one source into its folder; if that fails, nothing is left there."""
     source = ForeignSource(found.path, found.name, progress)
     runs = Runs(importer, source, found.out, redact)
     try:
