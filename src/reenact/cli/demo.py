@@ -28,15 +28,15 @@ def command(output: Path | None) -> int:
     A support agent talks to a scripted model on this machine, with the real anthropic SDK if it is
     installed, otherwise over HTTP.
     """
-    _Story(Console(highlight=False)).tell(demo(output))
+    _DemoPrinter(Console(highlight=False)).print_report(demo(output))
     return 0
 
 
-class _Story:
+class _DemoPrinter:
     def __init__(self, console: Console) -> None:
         self._console = console
 
-    def tell(self, report: DemoReport) -> None:
+    def print_report(self, report: DemoReport) -> None:
         self._head("1", "Record a run")
         client = "with the anthropic SDK" if report.uses_sdk else "over HTTP"
         self._say(f"A support agent asks a model at {report.url}, {client}, and uses two tools:")

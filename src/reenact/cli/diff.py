@@ -1,4 +1,4 @@
-"""``reenact diff``: what two runs did differently."""
+"""``reenact diff``: compare two runs."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def command(left: str, right: str, strict: bool, as_json: bool) -> int:
 
 
 def _progress_bar(total: int, what: str) -> AbstractContextManager[Callable[[int], None]]:
-    """Comparing counts steps, reading counts bytes."""
+    """A progress bar; the total is a number of steps for comparing, and of bytes for reading."""
     return progress_bar(total, what, least=MANY if what == "comparing" else LARGE_BYTES)
 
 
@@ -97,7 +97,7 @@ def _first_line(change: Change) -> TextLine:
 
 
 def _places(row: DiffRow) -> str:
-    """``event 4``, or ``event 4 and 6`` where the numbers differ."""
+    """``event 4``, or ``event 4 and 6`` if the numbers differ."""
     seqs = [step.seq for step in (row.left, row.right) if step is not None]
     return f"event {' and '.join(map(str, dict.fromkeys(seqs)))}"
 
@@ -137,7 +137,7 @@ def _json_lines(change: JsonChange, room: int) -> Iterator[TextLine]:
 
 
 def _word(piece: Piece) -> Cell:
-    """Mark a word as ``git diff --word-diff`` does: a pipe has no colours."""
+    """Mark a word as ``git diff --word-diff`` does, because output to a pipe has no colours."""
     if piece.mark == "-":
         return Cell(f"[-{piece.text}-]", "red")
     return Cell(f"{{+{piece.text}+}}", "green") if piece.mark == "+" else Cell(piece.text, "dim")

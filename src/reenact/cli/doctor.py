@@ -1,4 +1,4 @@
-"""``reenact doctor``: find what differs from run to run, and write rules that a replay has proved."""
+"""``reenact doctor``: find values that differ from run to run, and write rules that a replay has proved."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ def command(
 
 @contextmanager
 def _output_of_children_on_stderr() -> Iterator[None]:
-    """Send what child processes print to stderr; stdout is for the report."""
+    """Redirect the output of child processes to stderr, because stdout is for the report."""
     sys.stdout.flush()
     ours = os.dup(1)
     os.dup2(2, 1)

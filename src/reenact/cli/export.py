@@ -106,7 +106,7 @@ def command(
     if as_json:
         click.echo(json.dumps(msgspec.to_builtins(report), indent=2, ensure_ascii=False))
     else:
-        _tell(report)
+        _print_report(report)
     for failed in report.failed:
         say(f"{failed.path}: {failed.reason}" if failed.path not in failed.reason else failed.reason)
     return INVALID if report.failed else 0
@@ -122,7 +122,7 @@ def _select(path: str, to: ExportFormat, status: tuple[str, ...]) -> list[str]:
     return [run.path for run in runs if not status or run.status in status]
 
 
-def _tell(report: ExportReport) -> None:
+def _print_report(report: ExportReport) -> None:
     if report.dataset is None:
         for run in report.runs:
             click.echo(printable(f"{run.out}  from {run.path}"))

@@ -55,13 +55,13 @@ def command(
         value = msgspec.to_builtins(report) | {"verdict": report.verdict}
         click.echo(json.dumps(value, indent=2, ensure_ascii=False))
     else:
-        _tell(report)
+        _print_report(report)
     if report.verdict == "nothing":
         return INVALID
     return 0 if report.verdict == "whole" else DIFFERS
 
 
-def _tell(report: ImportReport) -> None:
+def _print_report(report: ImportReport) -> None:
     for run in report.runs:
         click.echo(
             printable(f"{run.path}  {run.fidelity}  {_describe_counts(run)}, from {run.format} {run.source}")
@@ -76,7 +76,7 @@ def _tell(report: ImportReport) -> None:
             names = ", ".join(f"{name} ({count})" for name, count in [*run.unknown.items()][:_SHOWN])
             more = f" and {len(run.unknown) - _SHOWN} others" if len(run.unknown) > _SHOWN else ""
             click.echo(printable(f"  unknown fields: {names}{more}"))
-        _tell_losses(run)
+        _print_losses(run)
     for failed in report.failed:
         is_placed = failed.reason.startswith(f"{failed.source}:")
         say(failed.reason if is_placed else f"{failed.source}: {failed.reason}")
@@ -95,7 +95,7 @@ def _describe_counts(run: ImportedRun) -> str:
     return ", ".join(plural(count, kind) for count, kind in kinds if count) or "no calls"
 
 
-def _tell_losses(run: ImportedRun) -> None:
+def _print_losses(run: ImportedRun) -> None:
     for loss in run.losses[:_SHOWN]:
         place = run.source if loss.line is ABSENT else f"{run.source}:{loss.line}"
         say(f"{place}: {loss.reason}")

@@ -61,7 +61,7 @@ def command(
     if as_json:
         click.echo(json.dumps(_as_json(report), indent=2))
     else:
-        _tell(report)
+        _print_report(report)
     for bad in report.failed:
         say(f"{bad.path}: {bad.reason}" if str(bad.path) not in bad.reason else bad.reason)
     if report.failed:
@@ -69,7 +69,7 @@ def command(
     return DIFFERS if report.changed else 0
 
 
-def _tell(report: PruneReport) -> None:
+def _print_report(report: PruneReport) -> None:
     word = "deleted" if report.done else "would delete"
     for run in report.going:
         click.echo(printable(f"{word}   {_describe(run)}"))

@@ -39,7 +39,7 @@ _AT_A_TIME: Final = 4
 
 
 class _BeforeCommand(click.Command):
-    """Keeps the words behind ``--`` apart from the arguments."""
+    """Separates the words after ``--`` from the arguments."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if "--" in args:

@@ -67,7 +67,7 @@ def command(
             raise UsageError(f"{path}: is a folder of runs; name one of them")
         return _list_runs(path, as_json=as_json)
     with open_artifact(path, project_prices(Path.cwd())) as artifact:
-        if seq is not None:  # no more than the event is read, so no more is checked
+        if seq is not None:  # only this event is read and checked
             click.echo(safe_json(event_with_files(artifact, seq)))
             return 0
         if follow or play:
@@ -142,7 +142,7 @@ def _write_text(artifact: Artifact, filters: tuple[str, ...]) -> None:
 
 
 def _write_json(artifact: Artifact, filters: tuple[str, ...]) -> FormatError | None:
-    """Write one object, step by step; return what is wrong with the run."""
+    """Write one object, step by step; returns the problem of the run, if any."""
     write = sys.stdout.write
     head = safe_json(msgspec.to_builtins(artifact.header()))
     steps = find_steps(artifact, filters, progress_bar=progress_bar)

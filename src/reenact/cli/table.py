@@ -34,7 +34,7 @@ _MAX_GUTTER: Final = 8
 
 
 def header_lines(header: Header, counts: Counts) -> Iterator[TextLine]:
-    """What a run says of itself."""
+    """The header of a run: state, command, model, times and warnings."""
     yield (Cell(header.path, "bold"),)
     if header.kind in _KINDS:
         yield _field("kind", _KINDS[header.kind])

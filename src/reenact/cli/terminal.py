@@ -4,11 +4,11 @@ Recorded text cannot send control sequences to the terminal.
 
 1    CheckFailed, Diverged                 it differs, fails or is rejected
 2    FormatError, StoreError, OSError      the input cannot be read or is invalid
-     RecursionError                        likewise: the input is nested too deeply
+     RecursionError                        the input is nested too deeply
 3    UsageError, click's usage errors      wrong usage
 70   anything else                         a defect of reenact (``EX_SOFTWARE``)
-130  KeyboardInterrupt                     Ctrl-C, as shells say it
-141  BrokenPipeError                       the reader of our output closed it, likewise
+130  KeyboardInterrupt                     Ctrl-C, with the status that shells use
+141  BrokenPipeError                       the reader of our output closed it, as in shells
 """
 
 from __future__ import annotations
@@ -172,7 +172,7 @@ ON: Final = click.option(
     "--on", metavar="ENGINE", help="Run the work on Ray: ray, or ray=ADDRESS for a cluster."
 )
 _WIDTH: Final = 120
-"""Without a terminal and without ``COLUMNS``."""
+"""The width without a terminal and without ``COLUMNS``."""
 
 
 class Cell(NamedTuple):

@@ -1,4 +1,4 @@
-"""``reenact update``: run a recorded command again, and record only what the capture does not have."""
+"""``reenact update``: run a recorded command again, and record only calls that the capture lacks."""
 
 from __future__ import annotations
 

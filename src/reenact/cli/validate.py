@@ -108,7 +108,7 @@ class _Text:
             if found.pack_digest is not None:
                 self._say(f"pack      {found.pack_digest}")
         elif self._good is not None:
-            self._say(_praise(self._good))
+            self._say(_accepted_line(self._good))
 
     def _say(self, *lines: str) -> None:
         # Records on stdout are for programs, so text goes to stderr.
@@ -130,7 +130,7 @@ def _explain(judged: Judged) -> Iterator[str]:
             yield f"  and {len(problems) - _SHOWN:,} more; --json lists them all"
 
 
-def _praise(judged: Judged) -> str:
+def _accepted_line(judged: Judged) -> str:
     data = judged.result.data if judged.result else None
     if type(data) is not dict or "model_full_name" not in data:
         return f"{printable(judged.place)}: accepted"

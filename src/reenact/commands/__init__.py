@@ -1,1 +1,1 @@
-"""Recording, replaying, updating and forking a command: any program, in any language."""
+"""Records, replays, updates and forks commands: any program, in any language."""

@@ -1,4 +1,4 @@
-"""Finding what differs from run to run, and rules for it that a replay has proved.
+"""Finds values that differ from run to run, and rules for them that a replay has proved.
 
 The command is recorded several times. The last capture is replayed leniently to find what breaks a replay,
 and strictly with rules for that. Rules that pass are written, others are only reported.
@@ -55,7 +55,7 @@ class DoctorProof(NamedTuple):
 
 
 class DoctorReport(NamedTuple):
-    """What differed, and the rules that allow it."""
+    """The differences, and the rules that allow them."""
 
     captures: list[Path]
     diagnosis: Diagnosis
@@ -106,7 +106,7 @@ def doctor_command(
         for number in range(1, runs + 1):
             capture = folder / str(number)
             report = record_command(words, capture, redact=redact, upstreams=upstreams, port=port)
-            _stop_where_killed(capture, report.exit_status)
+            _stop_if_killed(capture, report.exit_status)
             if not capture.is_dir():
                 reason = report.notes[0] if report.notes else str(report.problem)
                 raise CheckFailed(f"{capture}: {reason}")
@@ -123,7 +123,7 @@ def doctor_command(
         report = replay_command(
             captures[-1], words, policy=policy, volatile=rules, network=network, port=port, stdout=2
         )
-        _stop_where_killed(captures[-1], report.exit_status)
+        _stop_if_killed(captures[-1], report.exit_status)
         divergences = [ReplayDivergence.from_json(value) for value in report.receipt.divergences]
         return DoctorProof(report.verdict, report.answered, divergences)
 
@@ -166,7 +166,7 @@ def _read_requests(path: Path) -> Iterator[AlignedCall]:
         yield AlignedCall(call.seq, call.lane, call.type, call.name, request, parent_seq, has_own_clock)
 
 
-def _stop_where_killed(path: Path, status: int) -> None:
+def _stop_if_killed(path: Path, status: int) -> None:
     """Stop after a command that a signal killed: Ctrl-C goes to the command, and ends the doctor too."""
     if status == _INTERRUPTED:
         raise KeyboardInterrupt

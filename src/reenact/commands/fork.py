@@ -1,4 +1,4 @@
-"""Forking a command: run it again up to a point, change something there, and record the rest."""
+"""Forks a command: runs it again up to a point, changes something there, and records the rest."""
 
 from __future__ import annotations
 
@@ -104,9 +104,9 @@ def fork_command(
     capture = ForkedCapture(directory, place, plan, source.reader, standalone=standalone)
     run_start = read_run_start(capture.reader)
     live_upstreams = dict(upstreams or {})
-    led = upstreams_of(os.environ) | live_upstreams | (run_start.upstreams or {})
+    known = upstreams_of(os.environ) | live_upstreams | (run_start.upstreams or {})
     is_open = network or on_miss == "live"
-    fence = None if is_open else Fence(os.environ, read_allow(allow).addresses, led.values())
+    fence = None if is_open else Fence(os.environ, read_allow(allow).addresses, known.values())
     salt = capture.reader.manifest.redaction.salt_bytes
     if workspace:
         rules += tuple(project_rules(Path.cwd()))  # they cannot be found from the new folder
@@ -126,7 +126,7 @@ def fork_command(
             )
             served = ServedFork(
                 directory,
-                led,
+                known,
                 part,
                 live_upstreams=live_upstreams,
                 volatile=rules,
@@ -173,14 +173,14 @@ def fork_command(
     assert manifest.fork is not ABSENT
     notes = [*(files.notes if files is not None else ()), *(note for half in halves for note in half.notes)]
     if files is None and WorkspaceHistory.has_one(capture.reader):
-        notes.append("the recorded files were not used; fork with --workspace to work among them")
+        notes.append("the recorded files were not used; use them with --workspace")
     return ForkReport(str(place), str(directory), plan.at, status, manifest.fork.shares, manifest, notes)
 
 
 def new_place(path: str | Path) -> Path:
     """A new folder beside the run in *path*."""
     if is_remote(path):
-        raise UsageError(f"{remote_name(path)}: the fork cannot be written beside it; name a place with -o")
+        raise UsageError(f"{remote_name(path)}: the fork cannot be written next to it; name a folder with -o")
     directory = Path(local_path(path))
     places = (directory.with_name(f"{directory.name}-fork-{number}") for number in count(1))
     return next(place for place in places if not place.exists())

@@ -1,4 +1,4 @@
-"""Recording a command: its Python processes, and the requests to the gateway."""
+"""Records a command: its Python processes, and the requests to the gateway."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class RecordingReport(msgspec.Struct, frozen=True):
     left_out: list[LeftOut] = []
     """The files of the workspace that are not in the capture, at the end of the run."""
     kept: str | None = None
-    """Where a complete capture is that could not be stored at its address."""
+    """The path of a complete capture that could not be stored at its address."""
 
 
 def record_command(
@@ -152,7 +152,7 @@ def record_command(
                     printed=printed,
                 )
             claim.remove()
-            ended = _Ended(status, printed.end(), _look_at_end(scanner, notes))
+            ended = _Ended(status, printed.end(), _scan_at_end(scanner, notes))
             manifest = _finish(new, ended, handover, gateway, notes)
             if manifest is not None and is_replaced:
                 put_in_place(new, target)
@@ -195,7 +195,7 @@ def _put_into(store: ObjectStore, report: RecordingReport) -> RecordingReport:
     return msgspec.structs.replace(report, path=store.address)
 
 
-def _look_at_end(scanner: Scanner | None, notes: list[str]) -> str | Absent:
+def _scan_at_end(scanner: Scanner | None, notes: list[str]) -> str | Absent:
     """Read the files after the command has ended."""
     if scanner is None:
         return ABSENT
@@ -222,7 +222,7 @@ def _new_path(words: tuple[str, ...], now: datetime) -> Path:
 
 
 class _Ended(NamedTuple):
-    """What is known about the command after it has ended."""
+    """Facts about the command that are known after its end."""
 
     status: int
     printed: PrintedLines

@@ -1,4 +1,4 @@
-"""Replaying a command: run it again, answer every call from its capture, and judge the result."""
+"""Replays a command: runs it again, answers every call from its capture, and judges the result."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class ReplayReport(msgspec.Struct, frozen=True):
     """The exit status of the command."""
     receipt: ReplayReceipt
     hermetic: str
-    """In words: how certain it is that nothing went live."""
+    """A phrase that says how certain it is that nothing went live."""
     prints_as_recorded: bool = True
     """Whether the command printed the recorded lines; true if none were recorded."""
 
@@ -172,7 +172,7 @@ def _compare_files(replayed: Replayed, served: ServedReplay) -> Replayed:
 
 
 def _hermetic_claim(run_start: RunStartData, fence: Fence | None) -> str:
-    """In words: how certain it is that nothing went live."""
+    """A phrase that says how certain it is that nothing went live."""
     if run_start.upstreams is ABSENT:
         return "nothing went live"
     return "nothing left this machine" if fence is not None and fence.stands else "nothing was passed on"
@@ -278,7 +278,7 @@ def _find_missing_processes(directory: str, roots: Iterable[str]) -> Iterator[Re
 
 
 def _compare_exit_status(replayed: Replayed, recorded: int | None, status: int) -> Replayed:
-    """Another exit status is a divergence, also if all calls were made."""
+    """Add a divergence if the exit status differs, even if all calls were made."""
     if replayed.receipt.verdict == "diverged" or recorded in (None, status):
         return replayed
     divergence = ReplayDivergence(

@@ -1,4 +1,4 @@
-"""Updating a recorded command: run it again, answer recorded calls, and record new ones."""
+"""Updates a recorded command: runs it again, answers recorded calls, and records new ones."""
 
 from __future__ import annotations
 

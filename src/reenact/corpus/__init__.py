@@ -1,1 +1,1 @@
-"""Many runs at once: tables of them, an index, and SQL over both."""
+"""Works with many runs at once: an index, tables, and SQL over both."""

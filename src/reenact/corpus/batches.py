@@ -30,7 +30,7 @@ from reenact.workers import map_batches, worker_count
 
 _BATCH: Final = 64
 _RAY_WORKERS: Final = 16
-"""The number of workers that is assumed for a cluster when batches are made."""
+"""The assumed number of workers of a cluster, to choose the size of batches."""
 
 
 class StatsReport(msgspec.Struct, frozen=True, rename="camel"):
@@ -40,7 +40,7 @@ class StatsReport(msgspec.Struct, frozen=True, rename="camel"):
     latencies_ms: list[float]
     """The duration of each call that has one."""
     unreadable: list[str]
-    """What could not be read, and why; all else is counted."""
+    """Runs that could not be read, with the reasons; all others are counted."""
 
 
 def stats(
@@ -68,7 +68,7 @@ def stats(
 def _count_runs(
     paths: Sequence[str], counting: Counting, *, jobs: int, on: str | None, progress_bar: ProgressBar
 ) -> list[str]:
-    """Count all runs in *paths*, or in one corpus; returns what could not be read, and why."""
+    """Count all runs in *paths*, or in one corpus; returns the runs that could not be read, with reasons."""
     corpora = [path for path in paths if is_corpus(path)]
     if corpora:
         if len(paths) > 1:
@@ -91,14 +91,14 @@ def _count_runs(
 
 
 def _make_batches(runs: list[str], workers: int, on: str | None) -> list[list[str]]:
-    """Make several batches per worker even for few runs, since these may be long."""
+    """Make several batches per worker even for few runs, because single runs may be long."""
     shares = 4 * (workers if on is None else max(workers, _RAY_WORKERS))
     size = max(1, min(_BATCH, len(runs) // shares))
     return [runs[start : start + size] for start in range(0, len(runs), size)]
 
 
 def count_batch(runs: Iterable[str], prices: Mapping[str, Price]) -> tuple[list[RunCount], list[str]]:
-    """Count each of *runs*; also returns what could not be read."""
+    """Count each of *runs*; also returns those that could not be read, with reasons."""
     counts: list[RunCount] = []
     problems: list[str] = []
     for run in runs:
@@ -190,7 +190,7 @@ def verify_runs(
     """Check that every run in *paths*, runs and folders of runs, is valid.
 
     *jobs* processes (0: one per core) share the runs, or tasks of Ray with *on* (``ray``, ``ray=ADDRESS``). A
-    run that cannot be read is reported, and the others are verified all the same.
+    run that cannot be read is reported, and the others are still verified.
     """
     runs = name_runs(paths)
     workers = worker_count(jobs, is_much=True)
@@ -207,7 +207,7 @@ def verify_runs(
 
 
 def verify_batch(runs: Iterable[str]) -> tuple[list[VerifyReport], list[str]]:
-    """Verify each of *runs*; also returns what could not be read."""
+    """Verify each of *runs*; also returns those that could not be read, with reasons."""
     reports: list[VerifyReport] = []
     problems: list[str] = []
     for run in runs:
@@ -219,7 +219,7 @@ def verify_batch(runs: Iterable[str]) -> tuple[list[VerifyReport], list[str]]:
 
 
 def _artifact_in(run: str) -> str:
-    """*run* itself, or the log, bundle or trace in a folder that is no capture."""
+    """*run* itself, or the log, bundle or trace in a folder that is not a capture."""
     folder = Path(run)
     if is_remote(run) or not folder.is_dir() or RunDir(folder).is_capture:
         return run

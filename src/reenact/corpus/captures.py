@@ -1,7 +1,7 @@
-"""Finished captures as columns: what nearly all runs of a corpus are, many of them at once.
+"""Reads finished captures, which nearly all runs of a corpus are, in batches and by column.
 
-It adds the same rows as :mod:`reenact.corpus.rows`, in a fifth of the time, by decoding all events at once.
-Captures that are unusual in any way are left to that module.
+The rows are the same as those of :mod:`reenact.corpus.rows`, in a fifth of the time, because all events are
+decoded at once. Captures that are unusual in any way are left to that module.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ if TYPE_CHECKING:
 
 _BATCH_RUNS: Final = 128
 _BATCH_BYTES: Final = 2 << 20
-"""So much is decoded before columns are made of it: it is in the caches of the processor then."""
+"""The size of a batch of events that is decoded before columns are built: it fits into processor caches."""
 _UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _CHUNK_BYTES: Final = 1 << 20
 _KINDS: Final = {
@@ -125,12 +125,12 @@ class FinishedCapture:
 
     @classmethod
     def load(cls, folder: str, *, is_finished: bool = False) -> FinishedCapture | None:
-        """The capture in *folder*; ``None`` where it is not of the plain form, whole or not.
+        """The capture in *folder*; ``None`` if it does not have the usual form, even if it is complete.
 
-        *is_finished* if somebody has seen already that it holds nothing but what a finished one does: a
-        finished capture is not opened again, so that three looks can be spared.
+        *is_finished* says that the folder has only the files of a finished capture. A finished capture is not
+        opened again, so that three checks can be skipped.
         """
-        if not is_finished and any(_is_there(f"{folder}/{name}") for name in (OPEN_MANIFEST, RECORDING_LOCK)):
+        if not is_finished and any(_exists(f"{folder}/{name}") for name in (OPEN_MANIFEST, RECORDING_LOCK)):
             return None
         try:
             manifest = read_manifest(_read_file(f"{folder}/{MANIFEST}"), file=MANIFEST)
@@ -142,11 +142,11 @@ class FinishedCapture:
         is_plain = manifest.fork is ABSENT and manifest.eventLogPath == EVENTS
         if not is_plain or b"\r" in text or not text.startswith(b"{") or not text.endswith(b"\n"):
             return None
-        is_recovered = not is_finished and _is_there(f"{folder}/{RECOVERED}")
+        is_recovered = not is_finished and _exists(f"{folder}/{RECOVERED}")
         return cls(folder, manifest, RunState.RECOVERED if is_recovered else RunState.COMPLETE, text)
 
     def resolve(self, value: object) -> object:
-        """Replace the references in a payload by what they refer to."""
+        """Replace the references in a payload by their targets."""
         if not isinstance(value, dict | list):
             return value
         if self._references is None:
@@ -168,7 +168,7 @@ class FinishedCapture:
 
     @cached_property
     def _request_lines(self) -> dict[str, tuple[int, bytes]]:
-        """By call id: the number and the line of the request's event."""
+        """The number and the line of each request event, by call id."""
         found: dict[str, tuple[int, bytes]] = {}
         for number, line in enumerate(self.text.split(b"\n")[:-1], 1):
             if (call_id := read_head(line).request_call_id) is not None:
@@ -176,7 +176,7 @@ class FinishedCapture:
         return found
 
 
-def _is_there(path: str) -> bool:
+def _exists(path: str) -> bool:
     return os.access(path, os.F_OK, follow_symlinks=False)
 
 
@@ -195,10 +195,10 @@ def _read_file(path: str) -> bytes:
 
 
 class CaptureBatch:
-    """Finished captures, decoded, that wait to become columns together.
+    """A batch of finished captures that are decoded and will be converted to columns together.
 
-    Events stand one behind the other as if they were of one run; what tells of an event or a call has one
-    item for each, and refers to others by their place there.
+    The events of all captures are in one sequence, and so are the calls. The lists about events or calls have
+    one item for each, and they refer to others by their position.
     """
 
     def __init__(self, needed: NeededColumns) -> None:
@@ -206,26 +206,26 @@ class CaptureBatch:
         self._has_texts = "data" in needed.get("events", ())
         self._captures: list[FinishedCapture] = []
         self.names: list[str] = []
-        """Of the runs."""
+        """The names of the runs."""
         self.event_ends: list[int] = []
-        """By run, where its events end."""
+        """The end position of the events of each run."""
         self.call_ends: list[int] = []
-        """Likewise, its calls."""
+        """The end position of the calls of each run."""
         self.types: list[str] = []
         self.times: list[int | float] = []
         self.data: list[_EventData] = []
         self.texts: list[msgspec.Raw] = []
-        """What all data say; none unless a column needs it."""
+        """The encoded data of all events; empty unless a column needs it."""
         self.seqs: list[int] = []
         self.at_ms: list[int | float] = []
-        """Since the first event of the run."""
+        """Milliseconds since the first event of the run."""
         self.began: list[int] = []
-        """By call, the event that began it."""
+        """The position of the event that began each call."""
         self.ended: list[int] = []
-        """That of its outcome; -1 where there is none, that of the call where it is its own outcome."""
+        """The position of the outcome's event; -1 without an outcome, the call's own if it is the outcome."""
         self.outcomes: list[_EventData | None] = []
         self.within: list[int] = []
-        """The call inside which it was made, -1 outside of any."""
+        """The position of the enclosing call; -1 if there is none."""
         self.text_bytes = 0
 
     def __len__(self) -> int:
@@ -236,7 +236,7 @@ class CaptureBatch:
         return len(self._captures) >= _BATCH_RUNS or self.text_bytes >= _BATCH_BYTES
 
     def add(self, folder: str, name: str, *, is_finished: bool = False) -> bool:
-        """Take up the capture in *folder*; whether it was plain enough for that."""
+        """Add the capture in *folder*; false if it does not have the usual form."""
         capture = FinishedCapture.load(folder, is_finished=is_finished)
         if capture is None:
             return False
@@ -282,7 +282,7 @@ class CaptureBatch:
         return True
 
     def add_rows(self, into: TableRows) -> None:
-        """Add the rows of all captures; none where this raises."""
+        """Add the rows of all captures; if this raises, none were added."""
         made: dict[str, Mapping[str, Sequence[Any] | pyarrow.Array]] = {}
         if "calls" in self._needed:
             made["calls"] = {name: _CALL_COLUMNS[name](self) for name in self._needed["calls"]}
@@ -297,19 +297,19 @@ class CaptureBatch:
             into.add_table(table, rows)
 
     def close(self) -> None:
-        """Let go of what leads back here, so that nothing is left to be collected."""
+        """Break reference cycles, because the garbage collector is disabled."""
         for capture in self._captures:
             capture.close()
 
     def by_run(self, ends: Sequence[int]) -> pyarrow.Array:
-        """The name of its run, for each of what ends there."""
+        """An array with the name of the run for each event or call; *ends* are the end positions by run."""
         names = [name.encode() for name in self.names]
         counts = [end - start for start, end in zip((0, *ends), ends, strict=False)]
         texts = [name for name, count in zip(names, counts, strict=True) for name in [name] * count]
         return _joined(texts, map(len, texts))
 
     def _slices(self) -> Iterator[tuple[FinishedCapture, str, slice, slice]]:
-        """Each run with the places of its events and of its calls."""
+        """Each run with the positions of its events and of its calls."""
         first_event = first_call = 0
         for capture, name, last_event, last_call in zip(
             self._captures, self.names, self.event_ends, self.call_ends, strict=True
@@ -319,7 +319,7 @@ class CaptureBatch:
 
     @cached_property
     def kinds(self) -> list[str]:
-        """Of the calls, as all below."""
+        """The kinds of the calls."""
         types, data = self.types, self.data
         return [
             _KINDS.get(types[place]) or clean_name(event_kind(types[place], data[place]))
@@ -328,7 +328,7 @@ class CaptureBatch:
 
     @cached_property
     def times_us(self) -> list[int | None]:
-        """Of the events."""
+        """The times of the events in microseconds."""
         times = self.times
         if times and time_us(min(times)) is not None and time_us(max(times)) is not None:
             return [int(at_ms) * 1000 for at_ms in times]
@@ -336,7 +336,7 @@ class CaptureBatch:
 
     @cached_property
     def event_names(self) -> list[str]:
-        """Of the events."""
+        """The names of the events."""
         return list(map(event_name, self.types, self.data))
 
     @cached_property
@@ -352,7 +352,7 @@ class CaptureBatch:
 
     @cached_property
     def tokens(self) -> dict[str, list[int | None]]:
-        """By their name, what each call used; a call of no model has none where it says nothing."""
+        """The tokens of each call, by their name; ``None`` without a count, unless it is a model call."""
         none: list[int | None] = [0 if kind == "model" else None for kind in self.kinds]
         found = {name: [*none] for name in _TOKENS}
         for call, outcome in enumerate(self.outcomes):
@@ -364,7 +364,7 @@ class CaptureBatch:
         return found
 
     def resolve(self, call: int, value: object) -> object:
-        """A payload of a call."""
+        """Resolve the references in a payload of a call."""
         return self._captures[bisect_right(self.call_ends, call)].resolve(value)
 
     def _run_rows(self, has_output: bool) -> Iterator[tuple[object, ...]]:
@@ -397,7 +397,7 @@ class CaptureBatch:
         return rows
 
     def _exchanges(self, first_event: int, calls: slice) -> Iterator[ExchangeAsStored]:
-        """The model calls."""
+        """The model calls of one run."""
         for place, kind, ended in zip(
             self.began[calls], self.kinds[calls], self.outcomes[calls], strict=True
         ):
@@ -425,7 +425,7 @@ def _answer(ended: _EventData) -> AnswerAsStored | str:
 
 
 class _Calls(NamedTuple):
-    """The calls of one run, by the places of their events."""
+    """The calls of one run, as positions of their events."""
 
     began: list[int]
     ended: list[int]
@@ -433,7 +433,7 @@ class _Calls(NamedTuple):
     outcomes: list[_EventData | None]
 
     def may_have_retries(self, types: Sequence[str], data: Sequence[_EventData]) -> bool:
-        """Whether a call that failed is followed by one of the same name, in its lane and around it."""
+        """Whether a failed call is followed by one of the same name, in the same lane and enclosing call."""
         states = list(map(_state, self.outcomes))
         if "error" not in states:
             return False
@@ -461,7 +461,7 @@ def _find_calls(types: Sequence[str], data: Sequence[_EventData]) -> _Calls:
         elif what not in OUTSIDE:
             within.append(-1 if each.parent is None else waiting.get(each.parent, -1))
             began.append(place)
-            # A read of state has an id for what happens inside it, but is written when it is over.
+            # A read of state has an id for the calls inside it, but its event is written at the end.
             if call_id is None or what == "state_mutation":
                 ended.append(place)
             else:
@@ -471,7 +471,7 @@ def _find_calls(types: Sequence[str], data: Sequence[_EventData]) -> _Calls:
 
 
 def _has_lines(text: bytes, count: int) -> bool:
-    """Whether *text* ends with its line number *count*; counting all takes three times as long."""
+    """Whether *text* ends with line number *count*; counting all lines takes three times as long."""
     end = -1
     for _ in range(count):
         end = text.find(b"\n", end + 1)
@@ -501,7 +501,7 @@ def _decode_payload(raw: msgspec.Raw) -> object:
 # Columns
 
 _Cells: TypeAlias = "Callable[[CaptureBatch], Sequence[Any] | pyarrow.Array]"
-"""All cells of one column."""
+"""Makes all cells of one column."""
 
 
 def _latencies(batch: CaptureBatch) -> list[float | None]:
@@ -518,12 +518,12 @@ def _latencies(batch: CaptureBatch) -> list[float | None]:
 
 def _utilities(batch: CaptureBatch) -> list[float | None]:
     stated = [None if data is None else data.utility for data in batch.outcomes]
-    # As exact as an index of steps has it.
+    # With the precision of a step index, which has 32-bit floats.
     return [None if utility is None else array("f", [utility])[0] for utility in stated]
 
 
 def _tool_payloads(batch: CaptureBatch, raws: Iterable[msgspec.Raw]) -> list[str | None]:
-    """A payload of each call, as JSON text; ``None`` where there is none, or what it refers to is gone."""
+    """A payload of each call as JSON text; ``None`` if there is none, or if it refers to a missing one."""
     found: list[str | None] = []
     for call, (raw, kind) in enumerate(zip(raws, batch.kinds, strict=True)):
         text = None
@@ -576,7 +576,7 @@ def _texts(batch: CaptureBatch) -> list[str | None] | pyarrow.Array:
 
 
 def _joined(texts: Sequence[msgspec.Raw | bytes], lengths: Iterable[int]) -> pyarrow.Array:
-    """An array of *texts*, without making a string of each."""
+    """An array of *texts*, made without a Python string for each."""
     import pyarrow as pa
 
     ends = array("i", accumulate(lengths, initial=0))
@@ -622,7 +622,7 @@ _EVENT_COLUMNS: Final[Mapping[str, _Cells]] = {
 
 
 class RunFacts(NamedTuple):
-    """What the row of a run says of its events."""
+    """Facts about the events of a run, for its row."""
 
     events: int
     steps: int

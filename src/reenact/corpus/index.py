@@ -61,7 +61,7 @@ class IndexReport(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
 
     path: str
     runs: int
-    """How many the corpus has now, including those that cannot be read."""
+    """The number of runs in the corpus, including those that cannot be read."""
     receipts: int
     results: int
     added: int
@@ -132,7 +132,7 @@ def _update(
 
 
 def _index_at(address: str, runs: Sequence[str | Path], work: _WorkOptions, *, full: bool) -> IndexReport:
-    """Update a corpus at an address: download what is needed, upload the new files."""
+    """Update a corpus at an address: download the needed files, and upload the new ones."""
     stored = StoredCorpus(address, is_written=True)
     with TemporaryDirectory(prefix="reenact-index-") as temp, relabel_errors(temp, address):
         folder = Path(temp)

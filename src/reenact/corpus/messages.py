@@ -28,7 +28,7 @@ from reenact.providers.reading import loads
 from reenact.trace.model_calls import model_reply
 
 _CONVERSATION: Final = ("messages", "input", "contents", "prompt")
-"""Where the wire formats keep what is said to the model."""
+"""The members for the conversation in the wire formats."""
 MessageRow: TypeAlias = tuple[str, int, str, int, int, str | None, str, str | None, str | None, str | None]
 """In the order of the columns."""
 _KINDS: Final = {kind: str(kind.__struct_config__.tag) for kind in get_args(Part)}
@@ -60,15 +60,15 @@ class ExchangeAsStored(NamedTuple):
     seq: int
     lane: str
     request: Any
-    """The request itself, or what :func:`read_new_texts` found in it."""
+    """The request, or the result of :func:`read_new_texts`."""
     marks: int | None
-    """How many members of the request may refer to something; ``None`` where nobody counted."""
+    """The number of members of the request that may be references; ``None`` if it was not counted."""
     answer: AnswerAsStored | str | None
-    """The answer itself, or what :func:`read_answer_text` found in it."""
+    """The answer, or the result of :func:`read_answer_text`."""
 
 
 def message_rows(name: str, exchanges: Iterable[ExchangeAsStored], run: PayloadSource) -> list[MessageRow]:
-    """What is new in each model call of the run called *name*."""
+    """The new messages of each model call in the run *name*."""
     rows: list[MessageRow] = []
     lanes: dict[str, _Lane] = {}
     for seq, lane, request, marks, answer in exchanges:
@@ -92,14 +92,14 @@ def message_rows(name: str, exchanges: Iterable[ExchangeAsStored], run: PayloadS
 
 
 class _Lane:
-    """What was said to models in one lane of a run."""
+    """The messages sent to models in one lane of a run."""
 
     def __init__(self) -> None:
         self._system: str | None = None
         self._messages: tuple[ModelMessage, ...] = ()
 
     def take_new(self, sent: Conversation, *, is_shared: bool) -> Sequence[ModelMessage]:
-        """The messages of *sent* that were not sent before; all of them where it *is_shared*."""
+        """The messages of *sent* that are new; all of them if earlier ones were left out (*is_shared*)."""
         shared = 0 if is_shared else _common_prefix(self._messages, sent.messages)
         if not is_shared:
             self._messages = sent.messages
@@ -167,18 +167,18 @@ def _part_cells(part: Part) -> tuple[str, str | None, str | None, str | None]:
             return kind, short_text(part.text), None, None
 
 
-# Chats of nothing but text, in which all but the first request refer to the one before: a quarter of the time
+# A fast path for chats of text only, in which each request refers to the one before: a quarter of the time
 
 
 class _SaidText(msgspec.Struct, gc=False, forbid_unknown_fields=True):
-    """A message that is one text in each of these wire formats."""
+    """A message that has only text, in each of these wire formats."""
 
     content: Annotated[str, msgspec.Meta(min_length=1)]
     role: Literal["user", "assistant"]
 
 
 class NewTexts(msgspec.Struct, gc=False):
-    """What a request says behind what it refers to."""
+    """The messages of a request after the ones it refers to."""
 
     ref: msgspec.Raw = msgspec.field(name="$ref")
     then: list[_SaidText] = []
@@ -204,8 +204,8 @@ _read_text_response: Final = msgspec.json.Decoder(_TextResponse).decode
 
 
 def read_new_texts(request: msgspec.Raw) -> NewTexts | None:
-    """What a request says; ``None`` where that is anything but new texts."""
-    # Nothing else in it refers to something.
+    """The new messages of a request; ``None`` unless they are only text."""
+    # There is one reference, the one to the earlier messages.
     if bytes(request).count(b'"$') == 1:
         with suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             found = _read_text_request(request)
@@ -219,7 +219,7 @@ def _asks_in_texts(url: str) -> bool:
 
 
 def read_answer_text(provider: str | None, response: msgspec.Raw) -> str | None:
-    """What a model answered; ``None`` where that is anything but one text."""
+    """The answer of a model; ``None`` unless it is one text."""
     if provider != "openai_chat" or b'"$' in bytes(response):
         return None
     with suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError, LookupError, TypeError):

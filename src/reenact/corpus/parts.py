@@ -35,7 +35,7 @@ SOURCES: Final = "sources"
 VERSION: Final = 1
 FORMAT: Final = "reenact.corpus"
 _FOLDER: Final = "\t"
-"""Separates the stamp of a source's files from that of its folder."""
+"""Separates the stamp of a source's files from the stamp of its folder."""
 _ROW_GROUP_BYTES: Final = 32 * 1024 * 1024
 
 
@@ -105,7 +105,7 @@ def index_batch(sources: Sequence[CorpusSource]) -> IndexedBatch:
 
 @contextmanager
 def without_garbage_collection() -> Iterator[None]:
-    """Disable the collector: rows have no reference cycles, and it would take a third of the time."""
+    """Disable the garbage collector: rows have no reference cycles, and it would take a third of the time."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -190,7 +190,7 @@ def merge_files(table: str, files: Sequence[Path], without: Sequence[str]) -> tu
             for group in range(source.num_row_groups):
                 rows = source.read_row_group(group)
                 if without:
-                    import pyarrow.compute as pc  # which takes a tenth of a second
+                    import pyarrow.compute as pc  # takes a tenth of a second to import
 
                     rows = rows.filter(pc.invert(pc.is_in(rows[key], value_set=gone)))
                 if rows.num_rows:
@@ -368,7 +368,7 @@ def last_part(folder: Path, stored: StoredCorpus | None) -> int:
 
 
 def remove_unnamed(folder: Path, parts: Sequence[CorpusPart]) -> None:
-    """Remove files of earlier versions of the corpus and of killed writers, unless a reader has the lock."""
+    """Remove files of earlier versions and of killed writers, unless a reader holds the lock."""
     named = {str(part_file(folder, table, part.id)) for part in parts for table in part.size_bytes}
     left = [file for table in (SOURCES, *TABLES) for file in (folder / table).glob("*.parquet")]
     left += folder.glob(f"{TEMP_PREFIX}*")

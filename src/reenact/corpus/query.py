@@ -165,7 +165,7 @@ def _make_tables(
 ) -> list[str]:
     """Create the tables that *sql* needs; returns the problems of runs that could not be read."""
     if not paths:
-        raise UsageError("name a corpus, or runs to look into")
+        raise UsageError("name a corpus, or runs to query")
     corpora = [path for path in paths if is_corpus(path)]
     if corpora and len(paths) > 1:
         raise UsageError(f"{corpora[0]}: is a corpus; it is asked alone, index all runs into one")
@@ -253,7 +253,7 @@ def _keep(rows: TableRows, found: dict[str, list[pyarrow.Table]]) -> None:
 
 
 def needed_by(connection: duckdb.DuckDBPyConnection, sql: str) -> NeededColumns:
-    """The columns that *sql* needs; all of them where that cannot be determined."""
+    """The columns that *sql* needs; all of them if that cannot be determined."""
     [(serialized,)] = connection.execute("select json_serialize_sql(?)", [sql]).fetchall()
     tree: Any = msgspec.json.decode(serialized)
     if tree.get("error") or "statements" not in tree:
@@ -272,13 +272,13 @@ def needed_by(connection: duckdb.DuckDBPyConnection, sql: str) -> NeededColumns:
 
 
 class _Named:
-    """All names in a query, wherever they occur: one too many costs time, a missing one would be wrong."""
+    """Collects all names in a query: one too many costs time, a missing one would give a wrong result."""
 
     def __init__(self) -> None:
         self.texts: set[str] = set()
         self.aliases: set[str] = set(TABLES)
         self.alone: set[str] = set()
-        """Column names without a table; such a name that is also a table's means its whole row."""
+        """Column names without a table; if one is also the name of a table, it means its whole row."""
         self.means_all = False
         """Whether the query may use columns that it does not name."""
         self.has_function = False

@@ -40,9 +40,9 @@ _UNREADABLE: Final = (ReenactError, OSError, RecursionError, msgspec.ValidationE
 
 
 def read_sources(sources: Iterable[CorpusSource], into: TableRows) -> Iterator[SourceReading]:
-    """Add the rows of each of *sources*, in this order; what came of each is told when its rows are there.
+    """Add the rows of each of *sources*, in this order, and yield its result after its rows were added.
 
-    Finished captures that stand together are read together, in a fifth of the time.
+    Consecutive finished captures are read in batches, in a fifth of the time.
     """
     batch = CaptureBatch(into.needed)
     waiting: list[CorpusSource] = []
@@ -67,13 +67,13 @@ def _read_batch(
             if sources:
                 batch.add_rows(into)
         except _UNREADABLE:
-            yield from [read_source(source, into) for source in sources]  # which finds the one that is odd
+            yield from [read_source(source, into) for source in sources]  # to find the unreadable one
         else:
             yield from [SourceReading(None, is_final=True)] * len(sources)
 
 
 def read_source(source: CorpusSource, into: TableRows) -> SourceReading:
-    """Add the rows of *source*, by itself; of a run that cannot be read, one row that says why."""
+    """Add the rows of one *source*; a run that cannot be read gets one row with the reason."""
     mark = into.mark()
     try:
         if source.kind == "run":
@@ -128,7 +128,7 @@ def _read_run(source: CorpusSource, into: TableRows) -> SourceReading:
 
 
 def _add_calls(run: str, artifact: Artifact, into: TableRows) -> None:
-    """Add whole columns: the step index is stored by column."""
+    """Add whole columns, because the step index is stored by column."""
     payloads: list[_ToolPayloads]
     index, rows = artifact.rows, into.rows["calls"]
     count = len(index)
@@ -198,7 +198,7 @@ def _payloads(source: RunSource, index: StepIndex, kinds: list[str]) -> list[_To
 
 
 def _payload(source: RunSource, value: object) -> str | None:
-    """A payload as JSON text; ``None`` where there is none, or what it refers to is gone."""
+    """A payload as JSON text; ``None`` if there is none, or if it refers to a missing one."""
     if value is None:
         return None
     try:
@@ -208,7 +208,7 @@ def _payload(source: RunSource, value: object) -> str | None:
 
 
 def _exchanges(artifact: Artifact) -> Iterator[ExchangeAsStored]:
-    """The model calls."""
+    """The model calls of a run."""
     index, run = artifact.rows, artifact.source
     for place in range(len(index)):
         if index.kinds[index.kind[place]] == "model":

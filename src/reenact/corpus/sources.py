@@ -1,4 +1,4 @@
-"""Finds what to index: runs, replay receipts and test results in folders, with stamps to detect changes."""
+"""Finds the runs, replay receipts and test results to index in folders, with stamps to detect changes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _FILES_OF_RUN: Final = (
     *("manifest.json", "manifest.open.json", "recovered.json", "events.jsonl"),
     *("REPLAY.jsonl", "replay.json", "trace.json"),
 )
-"""The stamp of a run has an item for each of them."""
+"""The stamp of a run has one item for each of these files."""
 _UNFINISHED: Final = frozenset({OPEN_MANIFEST, RECORDING_LOCK, RECOVERED})
 
 
@@ -55,7 +55,7 @@ class KnownSource(NamedTuple):
 def find_sources(
     roots: Iterable[CorpusRoot], known: Mapping[str, KnownSource] | None = None
 ) -> Iterator[CorpusSource]:
-    """Yield every run, replay receipt and test result in *roots*, named relative to what the user gave.
+    """Yield every run, replay receipt and test result in *roots*, named relative to the given paths.
 
     Folders of *known* captures are not listed again unless their stamps changed. With ``None``, no index is
     kept, so local sources get neither stamp nor size.
@@ -72,7 +72,7 @@ def find_sources(
 
 
 def root_of(path: str | Path) -> CorpusRoot:
-    """*path* as the corpus stores it; an address stays as it is."""
+    """*path* as the corpus stores it; an address is not changed."""
     name = remote_name(path)
     path = os.path.abspath(name) if address_in(name) is None else name
     return CorpusRoot(_as_text(name), path)
@@ -192,7 +192,7 @@ def _name_below(root: CorpusRoot, path: str) -> str:
 
 
 def _as_text(name: str) -> str:
-    """*name* as a table can hold it: a byte that is not UTF-8 is told as ``\\udcff``."""
+    """*name* as a table can hold it: a byte that is not UTF-8 becomes ``\\udcff``."""
     return name if name.isascii() else name.encode("utf-8", "backslashreplace").decode()
 
 
@@ -205,7 +205,7 @@ _ESCAPED_BYTE: Final = re.compile(r"\\udc([89a-f][0-9a-f])")
 
 
 def path_of(name: str) -> str:
-    """The path that is told as *name*."""
+    """The path that :func:`_as_text` converted to *name*."""
     if os.path.lexists(name):
         return name
     return _ESCAPED_BYTE.sub(lambda byte: chr(0xDC00 + int(byte[1], 16)), name)
@@ -218,7 +218,7 @@ def _mark(found: os.stat_result) -> str:
 
 def _mark_folder(path: str) -> str:
     found = _stat(path)
-    return "" if found is None else "%x.%x" % (found.st_mtime_ns, found.st_ctime_ns)  # noqa: UP031 — likewise
+    return "" if found is None else "%x.%x" % (found.st_mtime_ns, found.st_ctime_ns)  # noqa: UP031 — faster
 
 
 def _stat(path: str | os.DirEntry[str]) -> os.stat_result | None:
@@ -232,7 +232,7 @@ class SourceList:
     """Sources to read, kept in a temporary file to save memory."""
 
     def __init__(self) -> None:
-        self._file = TemporaryFile(prefix="reenact-index-")  # noqa: SIM115 — until it is closed
+        self._file = TemporaryFile(prefix="reenact-index-")  # noqa: SIM115 — open until it is closed
         self._starts = array("q", [0])
         self._written_ns = array("q")
         self._size_bytes = array("q")
@@ -251,7 +251,7 @@ class SourceList:
     def batches(self) -> list[list[int]]:
         """Group the positions of all sources into batches, ordered by the time of writing.
 
-        So the rows of a part cover a few days, and a query for certain days skips most files.
+        That way the rows of a part cover a few days, and a query for certain days skips most files.
         """
         batches: list[list[int]] = []
         batch_bytes = 0

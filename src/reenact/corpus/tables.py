@@ -29,34 +29,34 @@ MAX_TEXT_BYTES: Final = 64 * 1024
 
 TABLES: Final[Mapping[str, tuple[Column, ...]]] = {
     "runs": (
-        Column("run", "text", "where it is"),
+        Column("run", "text", "its path or address"),
         Column("kind", "text", "`capture`, `events`, `replay-log`, `replay-log-legacy`, `bundle` or `trace`"),
         Column("state", "text", "of a capture: `open`, `interrupted`, `complete` or `recovered`"),
         Column(
-            "status", "text", "`ok`, `error`, or the format's own word; `unreadable` where it cannot be read"
+            "status", "text", "`ok`, `error`, or the format's own word; `unreadable` if it cannot be read"
         ),
         Column("capture_id", "text", ""),
         Column("run_id", "text", ""),
         Column("created_at", "time", ""),
         Column("completed_at", "time", ""),
-        Column("duration_ms", "float", "as stated, else from the first event to the last"),
-        Column("provider", "text", "as the manifest states it"),
-        Column("model", "text", "likewise"),
+        Column("duration_ms", "float", "as stated, otherwise from the first event to the last"),
+        Column("provider", "text", "as in the manifest"),
+        Column("model", "text", "as in the manifest"),
         Column("producer", "text", ""),
         Column("redaction", "text", "the profile"),
-        Column("command", "json", "the words of the recorded command"),
+        Column("command", "json", "the arguments of the recorded command"),
         Column("exit_status", "int", ""),
-        Column("error", "text", "what the run ended with"),
+        Column("error", "text", "the error that ended the run"),
         Column("final_output", "json", ""),
         Column("warnings", "int", "how many"),
         Column("events", "int", "how many"),
-        Column("calls", "int", "how many rows it has in `calls`"),
-        Column("errors", "int", "how many of its calls failed"),
+        Column("calls", "int", "the number of its rows in `calls`"),
+        Column("errors", "int", "the number of failed calls"),
         Column("input_tokens", "int", "of all model calls"),
         Column("output_tokens", "int", ""),
-        Column("cached_tokens", "int", "how many of the input tokens came from a cache"),
+        Column("cached_tokens", "int", "input tokens that came from a cache"),
         Column("size_bytes", "int", "of its events"),
-        Column("problem", "text", "why it could not be read, or not to its end"),
+        Column("problem", "text", "why it could not be read, or not completely"),
     ),
     "calls": (
         Column("run", "text", ""),
@@ -66,8 +66,8 @@ TABLES: Final[Mapping[str, tuple[Column, ...]]] = {
             "kind", "text", "`tool`, `model`, `state`, `message`, or the source of a value: `clock`, `rng`, …"
         ),
         Column("name", "text", ""),
-        Column("tool", "text", "the name, of tools"),
-        Column("model", "text", "the name, of models"),
+        Column("tool", "text", "the name, if it is a tool"),
+        Column("model", "text", "the name, if it is a model"),
         Column("state", "text", "`ok`, `error`, `cancelled` or `open`"),
         Column("started_at", "time", ""),
         Column("at_ms", "float", "since the first event of the run"),
@@ -75,26 +75,26 @@ TABLES: Final[Mapping[str, tuple[Column, ...]]] = {
         Column("input_tokens", "int", ""),
         Column("output_tokens", "int", ""),
         Column("cached_tokens", "int", ""),
-        Column("utility", "float", "where it is recorded"),
+        Column("utility", "float", "if it is recorded"),
         Column("lane", "text", "the task that made it: `0.1` is the first that `0` started"),
-        Column("parent_seq", "int", "the call inside which it was made"),
-        Column("is_retry", "bool", "whether it asks again what the call before it in its task had failed at"),
+        Column("parent_seq", "int", "the enclosing call"),
+        Column("is_retry", "bool", "whether it repeats the previous call of its task, which failed"),
         Column("arguments", "json", "of a tool"),
         Column("result", "json", "of a tool"),
-        Column("error", "json", "what a failed call raised"),
+        Column("error", "json", "the error of a failed call"),
     ),
     "messages": (
         Column("run", "text", ""),
         Column("seq", "int", "the event of the model call"),
-        Column("origin", "text", "`request` or `answer`; a request has only what was not sent before"),
-        Column("message", "int", "its number among the new ones of the call, from 0"),
+        Column("origin", "text", "`request` or `answer`; a request has only new messages"),
+        Column("message", "int", "its number among the new messages of the call, from 0"),
         Column("part", "int", "its number in the message, from 0"),
         Column("role", "text", ""),
         Column(
             "kind", "text", "`text`, `thinking`, `tool_call`, `tool_result`, `media`, `refusal` or `other`"
         ),
         Column(
-            "text", "text", "of a tool call its arguments, of a result its content, where no text as JSON"
+            "text", "text", "the arguments of a tool call, the content of a result; as JSON if it is not text"
         ),
         Column("tool", "text", "of a tool call, and of a result that names it"),
         Column("call_id", "text", "the model's own id of the tool call"),
@@ -103,9 +103,9 @@ TABLES: Final[Mapping[str, tuple[Column, ...]]] = {
         Column("run", "text", ""),
         Column("seq", "int", ""),
         Column("at", "time", ""),
-        Column("type", "text", "in the words of a capture"),
+        Column("type", "text", "as in a capture"),
         Column("name", "text", "the tool, the model, the kind of state, or the key of a value"),
-        Column("call_id", "text", "which a call and its outcome share"),
+        Column("call_id", "text", "the same for a call and its outcome"),
         Column("lane", "text", ""),
         Column("data", "json", "as stored: large payloads and repeated messages are references"),
     ),
@@ -116,9 +116,9 @@ TABLES: Final[Mapping[str, tuple[Column, ...]]] = {
         Column("policy", "text", "`strict` or `lenient`"),
         Column("code", "text", "as in the receipt; `live_call_refused` for a refused call"),
         Column("event_seq", "int", "the recorded event"),
-        Column("json_path", "text", "the first place that differs"),
+        Column("json_path", "text", "the first path that differs"),
         Column("detail", "text", ""),
-        Column("source_line", "text", "where in the agent's code the call was made"),
+        Column("source_line", "text", "the line of the agent's code that made the call"),
     ),
     "assertions": (
         Column("result", "text", "the file of the test result"),
@@ -128,12 +128,12 @@ TABLES: Final[Mapping[str, tuple[Column, ...]]] = {
         Column("test_status", "text", "`pass`, `fail` or `error`"),
         Column("started_at", "time", ""),
         Column("duration_ms", "float", "of the whole test"),
-        Column("run", "text", "the capture, log or bundle it was about, as the result names it"),
-        Column("id", "text", "of the assertion; none where the test could not be run"),
+        Column("run", "text", "the capture, log or bundle under test, as named in the result"),
+        Column("id", "text", "of the assertion; empty if the test could not be run"),
         Column("type", "text", ""),
         Column("severity", "text", ""),
         Column("status", "text", "`pass`, `fail` or `skip`"),
-        Column("message", "text", "what was found; of a test that could not be run, why"),
+        Column("message", "text", "the finding, or why the test could not be run"),
         Column("params", "json", ""),
         Column("observed", "json", ""),
     ),
@@ -149,7 +149,7 @@ class CorpusSource(msgspec.Struct, frozen=True):
     name: str
     """The user's name for it, which is in the rows."""
     path: str
-    """Where to read it."""
+    """The path to read."""
     kind: SourceKind
     stamp: str = ""
     """Changes when the source does."""
@@ -157,7 +157,7 @@ class CorpusSource(msgspec.Struct, frozen=True):
     folder: str = ""
     """The stamp of a capture's folder; while it is unchanged, so is the list of the files."""
     is_finished: bool = False
-    """Whether its folder, when it was listed, was that of a finished capture; not known where ``False``."""
+    """Whether its folder was the one of a finished capture when it was listed; ``False`` if unknown."""
 
 
 class SourceReading(NamedTuple):
@@ -177,9 +177,9 @@ ALL_COLUMNS: Final[NeededColumns] = {
 
 
 class TableRows:
-    """Rows being collected; those of no *needed* column may be missing.
+    """A buffer for rows; columns that are not *needed* may be empty.
 
-    They come one by one, or as Arrow tables that are complete already; the order in which they came is kept.
+    Rows are added one by one, or as complete Arrow tables; their order is kept.
     """
 
     def __init__(self, needed: NeededColumns = ALL_COLUMNS) -> None:
@@ -187,10 +187,10 @@ class TableRows:
         self.rows: dict[str, Rows] = {
             table: {column.name: [] for column in columns} for table, columns in TABLES.items()
         }
-        """Those that came one by one since the last Arrow table."""
+        """The rows that were added one by one since the last Arrow table."""
         self._pieces: dict[str, list[pyarrow.Table]] = {table: [] for table in TABLES}
         self.text_bytes = 0
-        """About how much the rows hold."""
+        """The approximate size of the rows."""
 
     def needs(self, table: str, *columns: str) -> bool:
         """Whether the table is needed; with *columns*, whether one of them is."""
@@ -198,34 +198,34 @@ class TableRows:
         return any(column in needed for column in columns) if columns else bool(needed)
 
     def add(self, table: str, *values: object) -> None:
-        """Add one row, its values in the order of the columns."""
+        """Add one row, with its values in the order of the columns."""
         self.extend(table, [values])
 
     def extend(self, table: str, rows: Collection[tuple[object, ...]]) -> None:
-        """Add rows, the values of each in the order of the columns."""
+        """Add rows, each with its values in the order of the columns."""
         for column, values in zip(self.rows[table].values(), zip(*rows, strict=True), strict=bool(rows)):
             column += values
         self.text_bytes += sum([len(cell) if isinstance(cell, str) else 8 for row in rows for cell in row])
 
     def add_table(self, table: str, rows: pyarrow.Table) -> None:
-        """Rows that are complete."""
+        """Add a complete Arrow table."""
         self._finish_piece(table)
         if rows.num_rows:
             self._pieces[table].append(rows)
             self.text_bytes += rows.nbytes
 
     def mark(self) -> dict[str, int]:
-        """How many rows came one by one, to :meth:`cut` back to."""
+        """The number of rows added one by one, for :meth:`cut`."""
         return {table: len(rows[KEYS[table]]) for table, rows in self.rows.items()}
 
     def cut(self, mark: Mapping[str, int]) -> None:
-        """Forget the rows that were added since *mark*, whole or not; no Arrow table came meanwhile."""
+        """Drop the rows added since *mark*, even incomplete ones; no Arrow table was added since then."""
         for table, count in mark.items():
             for column in self.rows[table].values():
                 del column[count:]
 
     def take(self) -> dict[str, pyarrow.Table]:
-        """What has been collected since it was last taken, of tables that have any."""
+        """Return and clear the collected rows of all tables that have any."""
         import pyarrow as pa
 
         for table in TABLES:
@@ -244,7 +244,7 @@ class TableRows:
 
 
 def as_columns(table: str, rows: Sequence[tuple[object, ...]]) -> Rows:
-    """*rows* by column, their values being in the order of the columns."""
+    """Convert *rows*, whose values are in the order of the columns, to columns."""
     values = map(list, zip(*rows, strict=True)) if rows else ([] for _ in TABLES[table])
     return {column.name: cells for column, cells in zip(TABLES[table], values, strict=True)}
 
@@ -268,7 +268,7 @@ def arrow_schema(table: str) -> pyarrow.Schema:
 def arrow_table(
     table: str, rows: Mapping[str, Sequence[Any] | pyarrow.Array], needed: Collection[str]
 ) -> pyarrow.Table:
-    """*rows*, by column, with the types of *table*; nothing in columns that are not *needed*."""
+    """*rows*, by column, with the types of *table*; columns that are not *needed* are null."""
     import pyarrow as pa
 
     schema = arrow_schema(table)
@@ -280,7 +280,7 @@ def arrow_table(
     return pa.Table.from_arrays(arrays, schema=schema)
 
 
-# What cells hold
+# Values of cells
 
 _LATEST_MS: Final = 253_402_300_799_999
 """The last millisecond of the year 9999."""
@@ -288,22 +288,22 @@ _MAX_NAME: Final = 200
 
 
 def short_text(text: str) -> str | None:
-    """A payload for a row; ``None`` where it is too long for a table."""
+    """A payload for a row; ``None`` if it is too long for a table."""
     return None if len(text) > MAX_TEXT_BYTES else text if text.isascii() else clean_text(text)
 
 
 def short_json(value: object) -> str | None:
-    """The same of a value, as JSON; ``None`` also where it has none."""
+    """A value as JSON for a row; ``None`` if it is too long or cannot be encoded."""
     if value is None:
         return None
     try:
         return short_text(msgspec.json.encode(value).decode())
     except (TypeError, ValueError, RecursionError):
-        return None  # a lone surrogate, or deeper than anybody nests
+        return None  # a lone surrogate, or nested too deeply
 
 
 def clean_text(text: str) -> str:
-    """*text* as a table can hold it: half of a surrogate pair has no UTF-8."""
+    """*text* as a table can hold it: a lone surrogate cannot be encoded as UTF-8."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
@@ -321,7 +321,7 @@ def clean_name(text: str) -> str:
 def int_or_none(value: object) -> int | None:
     """An integer of at most 64 bits, else ``None``."""
     is_int = isinstance(value, int) and not isinstance(value, bool) and -(2**63) <= value < 2**63
-    return value if is_int else None  # type: ignore[return-value]  # it is one
+    return value if is_int else None  # type: ignore[return-value]  # mypy does not narrow it
 
 
 def time_us(at_ms: float | None) -> int | None:

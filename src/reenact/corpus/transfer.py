@@ -44,7 +44,7 @@ class PushReport(msgspec.Struct, frozen=True, rename="camel"):
     pushed: list[str]
     already_there: list[str]
     problems: list[str]
-    """Runs that were not stored, and why."""
+    """Runs that were not stored, with the reasons."""
     size_bytes: int
 
 
@@ -172,7 +172,7 @@ def _pull_run(run: str, target: Path, into: Path) -> list[Path]:
         for place, parent in _parents_of(copy):
             beside = Path(os.path.normpath(wanted[-1][1] / place))
             if not beside.absolute().is_relative_to(into.absolute()):
-                raise StoreError(f"{run}: is a fork of {place}; bring the folder that holds both")
+                raise StoreError(f"{run}: is a fork of {place}; pull the folder that holds both")
             wanted.append((parent, beside))
         new = [pair for pair in reversed(wanted) if not _is_here(*pair)]
         for pair in new:
@@ -262,7 +262,7 @@ def _pack_into(
 
 @contextmanager
 def _name_unreadable() -> Iterator[None]:
-    """Name the run's file that cannot be read: the error is not one of the pack that is written."""
+    """Report the file of the run that cannot be read, instead of the pack that is written."""
     try:
         yield
     except PermissionError as error:

@@ -1,1 +1,1 @@
-"""Runs as what other tools read: one exporter per file."""
+"""Exports runs to the formats of other tools: one exporter per file."""

@@ -1,7 +1,7 @@
-"""A run as an ATIF trajectory: messages, answers of the model with their tools, and what these gave.
+"""Exports a run as an ATIF trajectory: messages, answers of the model with tool calls, and their results.
 
-A tool that a model asked for stands in the step of that answer. One that was seen at work by itself is a step
-of the agent without a model.
+A tool call that a model asked for is part of the step of that answer. A tool call that was recorded on its
+own is a step of the agent without a model.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ _USAGE: Final = {
 
 
 def document_of(reader: CaptureReader, lose: Callable[[Loss], None]) -> dict[str, object]:
-    """The trajectory; its ``extra`` names the capture that it was made of."""
+    """The trajectory; its ``extra`` names the capture."""
     manifest = reader.manifest
-    writing = _Writing(reader, lose)
+    writing = _TrajectoryBuilder(reader, lose)
     derived = DerivedEvents(reader)
     for recorded in reader.events():
         for event in derived.around(recorded):
@@ -57,19 +57,19 @@ def document_of(reader: CaptureReader, lose: Callable[[Loss], None]) -> dict[str
     }
 
 
-class _Writing:
+class _TrajectoryBuilder:
     def __init__(self, reader: CaptureReader, lose: Callable[[Loss], None]) -> None:
         self._reader = reader
         self._lose = lose
         self.steps: list[dict[str, JsonValue]] = []
         self._said: dict[str, list[tuple[str, str]]] = {}
-        """By lane: what the model was told so far."""
+        """The messages sent to the model so far, by lane."""
         self._answers: dict[str, dict[str, Any]] = {}
-        """By lane: the step of the latest answer."""
+        """The step of the latest answer, by lane."""
         self._lanes: dict[str, str] = {}
-        """By call id: its lane."""
+        """The lane of each call, by call id."""
         self._calls: dict[str, dict[str, Any]] = {}
-        """By call id: the step that a tool call stands in."""
+        """The step of each tool call, by call id."""
 
     def event(self, event: CaptureEvent) -> None:
         if isinstance(event, capture.LlmRequest):
@@ -100,7 +100,7 @@ class _Writing:
         self._lanes[event.data.callId] = lane
         request = request_of(self._reader, event)
         if request is None:
-            self._lose(Loss(event.seq, "llm_request", "request", "it is of no known wire format"))
+            self._lose(Loss(event.seq, "llm_request", "request", "its wire format is unknown"))
             return
         turns = [("system", request.system)] if request.system else []
         for message in request.messages:
@@ -115,7 +115,7 @@ class _Writing:
             shared += 1
         for source, text in turns[shared:]:
             self._step(event, source, text, lane)
-        is_reported = event.data.derived is True  # it holds what is new alone
+        is_reported = event.data.derived is True  # it has only the new messages
         self._said[lane] = [] if is_reported else turns
 
     def _add_response(self, event: capture.LlmResponse) -> None:

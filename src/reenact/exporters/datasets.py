@@ -1,7 +1,7 @@
-"""Runs as rows to train on: which runs, which of their rows, and in which file each row goes.
+"""Converts runs to rows for training: selects runs, finds duplicates and assigns each row to a file.
 
-Everything is decided by the runs and the options alone: the same export gives the same rows. What one run
-gives is told by functions of one path, so that other processes may work on many.
+Everything depends only on the runs and the options: the same export gives the same rows. The functions for
+one run take one path, so that worker processes can share the runs.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ from reenact.trace.to_rows import (
 DatasetFormat: TypeAlias = Literal["sft", "preference", "parquet"]
 Dedupe: TypeAlias = Literal["none", "exact", "near"]
 NEAR: Final = 0.85
-"""From this share of equal runs of words on, two rows are near duplicates."""
+"""The share of equal shingles from which two rows are near duplicates."""
 _SHINGLE_WORDS: Final = 5
 _BINS: Final = 128
 _BAND_BINS: Final = 4
@@ -66,18 +66,18 @@ _SPOOLED_BYTES: Final = 16 * 1024 * 1024
 
 
 class Selection(msgspec.Struct, frozen=True):
-    """Which runs are taken; a run that says nothing of what is asked for is not."""
+    """Which runs to export; a run that lacks a value to compare is left out."""
 
     status: tuple[str, ...] = ()
     test: str | None = None
-    """A file with assertions; pairs are ranked by it, of everything else it must hold."""
+    """A file with assertions; it ranks pairs, and for everything else it must pass."""
     min_utility: float | None = None
     min_verification_delta: int | None = None
     allow_code: bool = False
 
 
 def judge(reader: CaptureReader, selection: Selection) -> RunVerdict:
-    """What is known of how good a run was."""
+    """The run's status, ratings and verifications, and the result of the test."""
     verdict = run_verdict(reader)
     if selection.test is None:
         return verdict
@@ -86,7 +86,7 @@ def judge(reader: CaptureReader, selection: Selection) -> RunVerdict:
 
 
 def reason_against(verdict: RunVerdict, selection: Selection, *, ranks: bool = False) -> str | None:
-    """Why a run is not taken; ``None`` where it is. Where runs are *ranked*, a failed test is no reason."""
+    """Why a run is left out; ``None`` if it is exported. If the test *ranks* runs, a failure is no reason."""
     if selection.status and verdict.status not in selection.status:
         return f"status {verdict.status}"
     if selection.test is not None and verdict.tests == "failed" and not ranks:
@@ -105,28 +105,28 @@ def reason_against(verdict: RunVerdict, selection: Selection, *, ranks: bool = F
 
 
 class DatasetPlan(msgspec.Struct, frozen=True):
-    """How runs become rows; it travels to other processes."""
+    """How to convert runs to rows; it is sent to worker processes."""
 
     to: DatasetFormat
     folder: str
-    """Where the files go: rows name their runs as seen from there."""
+    """The folder of the files; rows have the paths of their runs relative to it."""
     options: RowOptions
     selection: Selection
 
 
 class DatasetRow(NamedTuple):
-    """A row, and what decides whether it is written, and where."""
+    """A row, with the values that decide whether and where it is written."""
 
     value: dict[str, Any]
     digest: bytes
     words: list[str]
-    """What its texts say, for near duplicates; calls have none."""
+    """The words of its texts, to find near duplicates; rows of calls have none."""
     family: str
-    """Rows of one family are in one split."""
+    """All rows of a family go to the same split."""
 
 
 class RunRows(NamedTuple):
-    """What one run gives."""
+    """The rows of one run."""
 
     rows: list[DatasetRow]
     losses: list[Loss]
@@ -157,7 +157,7 @@ def _rows_of(reader: CaptureReader, place: RowPlace, plan: DatasetPlan) -> RunRo
 
 
 class DistinctLosses:
-    """Losses, each kind once, with the first place."""
+    """Losses without repetition: of each kind, the first one."""
 
     def __init__(self) -> None:
         self._found: dict[tuple[str, str | None, str], Loss] = {}
@@ -205,7 +205,7 @@ def _words(messages: Iterable[ChatMessage]) -> Iterator[str]:
 
 
 def find_family(reader: CaptureReader) -> str:
-    """The capture that a run is the fork of a fork of; its own id where it is none."""
+    """The id of the first ancestor of a fork; the run's own id if it is not a fork."""
     path, manifest = reader.path, reader.manifest
     for _ in range(_MAX_GENERATIONS):
         if manifest.fork is ABSENT:
@@ -226,7 +226,7 @@ def find_family(reader: CaptureReader) -> str:
 
 
 class Continuation(NamedTuple):
-    """A conversation of a run that may be one half of a pair."""
+    """A conversation of a run that may become one half of a pair."""
 
     path: str
     last_event: int
@@ -236,7 +236,7 @@ class Continuation(NamedTuple):
 
 
 class RunContinuations(NamedTuple):
-    """What one run gives for pairs."""
+    """The conversations of one run, for pairs."""
 
     found: list[Continuation]
     losses: list[Loss]
@@ -269,7 +269,7 @@ def _continuations_of(reader: CaptureReader, path: str, plan: DatasetPlan) -> Ru
 
 
 class Pair(NamedTuple):
-    """Two conversations that begin with *shared* messages, and then the model said different things."""
+    """Two conversations with *shared* messages, after which the model answered differently."""
 
     chosen: Continuation
     rejected: Continuation
@@ -277,12 +277,12 @@ class Pair(NamedTuple):
 
 
 def find_pairs(found: Sequence[Continuation]) -> Iterator[Pair]:
-    """Each conversation that a better run answered otherwise, with the best that it goes along with longest.
+    """Pair each conversation with the best one that shares the longest prefix, if its run is better.
 
-    Where two part at what a tool gave or a user said, the model did not choose, and there is no pair.
+    If two differ in a tool's result or a user's message, the model made no choice, and there is no pair.
     """
     best: dict[bytes, list[tuple[Continuation, bytes]]] = {}
-    """By what was said so far: the best two continuations that go on differently, each with how."""
+    """The best two different continuations of each prefix, by its digest, with the next message's digest."""
     for each in found:
         for at in range(1, len(each.digests)):
             if each.roles[at] == "assistant":
@@ -299,7 +299,7 @@ def find_pairs(found: Sequence[Continuation]) -> Iterator[Pair]:
 
 
 def _keep_best(kept: list[tuple[Continuation, bytes]], new: Continuation, how: bytes) -> None:
-    """At most two, which go on differently; of equal ones the first that was found."""
+    """Keep at most two that continue differently; of equally good ones, the first one found."""
     for place, (known, known_how) in enumerate(kept):
         if known_how == how:
             if new.verdict.rank > known.verdict.rank:
@@ -312,7 +312,7 @@ def _keep_best(kept: list[tuple[Continuation, bytes]], new: Continuation, how: b
 
 
 def pair_rows(pairs: Iterable[Pair], plan: DatasetPlan) -> Iterator[DatasetRow]:
-    """The pairs as rows; the runs are read again, few of them at a time."""
+    """The pairs as rows; the runs are read again, with a small cache."""
     kept: OrderedDict[str, dict[int, tuple[Chat, RowSource]]] = OrderedDict()
 
     def read(one: Continuation) -> tuple[Chat, RowSource]:
@@ -350,7 +350,7 @@ def pair_rows(pairs: Iterable[Pair], plan: DatasetPlan) -> Iterator[DatasetRow]:
             "provenance": msgspec.to_builtins(provenance),
         }
         words = [*_words(chosen.messages), *_words(rejected.messages[pair.shared :])]
-        # What begins alike is in one split: all that share their first question.
+        # Rows with the same beginning go to one split: all that share their first question.
         opening = pair.chosen.digests[pair.chosen.roles.index("user") if "user" in pair.chosen.roles else 0]
         yield DatasetRow(value, pair.chosen.digests[-1] + pair.rejected.digests[-1], words, opening.hex())
 
@@ -359,7 +359,7 @@ def pair_rows(pairs: Iterable[Pair], plan: DatasetPlan) -> Iterator[DatasetRow]:
 
 
 class Splits:
-    """Shares of all families, by their digests."""
+    """Assigns families to splits by their digests."""
 
     def __init__(self, shares: Mapping[str, float]) -> None:
         if not shares or not all(0 < share <= 1 for share in shares.values()):
@@ -377,7 +377,7 @@ class Splits:
         return list(self._shares)
 
     def split_of(self, family: str) -> str:
-        """The same for the same family and shares, whatever else is exported."""
+        """The split of a family; it depends only on the family and the shares, not on other rows."""
         place = int.from_bytes(sha256(f"reenact split {family}".encode()).digest()[:8], "big") / 2**64
         for name, share in self._shares.items():
             place -= share
@@ -387,7 +387,7 @@ class Splits:
 
 
 def read_splits(text: str) -> dict[str, float]:
-    """What ``train=0.9,test=0.1`` says."""
+    """Parse ``train=0.9,test=0.1``."""
     found: dict[str, float] = {}
     for part in text.split(","):
         name, mark, share = part.strip().partition("=")
@@ -405,7 +405,7 @@ def read_splits(text: str) -> dict[str, float]:
 
 
 class Duplicates:
-    """Tells rows that were there before."""
+    """Recognises duplicates of earlier rows."""
 
     def __init__(self, dedupe: Dedupe) -> None:
         self._dedupe = dedupe
@@ -413,7 +413,7 @@ class Duplicates:
         self._bands: dict[tuple[int, tuple[int, ...]], list[list[int]]] = {}
 
     def is_one(self, row: DatasetRow) -> bool:
-        """Whether *row* says the same as an earlier one, or nearly."""
+        """Whether *row* equals an earlier one, or nearly equals it."""
         if self._dedupe == "none":
             return False
         if row.digest in self._seen:
@@ -437,9 +437,10 @@ class Duplicates:
 
 
 def near_signature(words: list[str]) -> list[int]:
-    """A MinHash of the runs of five words, by one permutation.
+    """A MinHash of the text's shingles of five words, by one permutation.
 
-    The share of equal numbers in two of them is about the share of these runs that two texts have in common.
+    The share of equal numbers in two signatures estimates the share of shingles that two texts have in
+    common.
     """
     lowest = [-1] * _BINS
     for start in range(max(1, len(words) - _SHINGLE_WORDS + 1)):
@@ -448,7 +449,7 @@ def near_signature(words: list[str]) -> list[int]:
         place, value = number % _BINS, number // _BINS
         if lowest[place] < 0 or value < lowest[place]:
             lowest[place] = value
-    # A bin that is empty takes what the next one has, and how far that was.
+    # An empty bin takes the value of the next one that is not empty, with the distance to it.
     filled = list(lowest)
     for place in range(_BINS):
         step = 0
@@ -462,17 +463,17 @@ def near_signature(words: list[str]) -> list[int]:
 
 
 class ExportedDataset(msgspec.Struct, frozen=True):
-    """What was written, and what was not."""
+    """The files that were written, and the number of rows left out."""
 
     files: dict[str, int]
     """Rows by file."""
     duplicates: int
     redaction: str
-    """The profile that the rows were held against; ``none`` where it is only that of each run."""
+    """The profile applied to the rows; ``none`` if only the redaction of each run applies."""
 
 
 class RowWriter:
-    """Takes rows and puts each into its file, unless it was there before."""
+    """Writes each row to its file, unless it is a duplicate."""
 
     def __init__(
         self,
@@ -485,7 +486,7 @@ class RowWriter:
         self._duplicates = Duplicates(dedupe)
         self._write = write
         self.written = written
-        """By split, the rows as they stand in its file; known when that is closed."""
+        """The digests of the rows in file order, by split; complete when the file is closed."""
         self.counts: Counter[str] = Counter(dict.fromkeys(write, 0))
         self.duplicates = 0
 
@@ -501,7 +502,7 @@ class RowWriter:
 
 @contextmanager
 def open_rows(out: Path, to: DatasetFormat, splits: Splits | None, dedupe: Dedupe) -> Iterator[RowWriter]:
-    """Writes to *out*, or to one file for each split in it; nothing is there unless all went well."""
+    """Open *out*, or one file per split in it; the files appear only if everything succeeds."""
     with ExitStack() as stack:
         writers, written = {}, {}
         for name in [""] if splits is None else splits.names:
@@ -515,16 +516,16 @@ def open_rows(out: Path, to: DatasetFormat, splits: Splits | None, dedupe: Dedup
 
 
 def split_file(out: Path, name: str, to: DatasetFormat) -> Path:
-    """The file of a split; *out* itself where there is none."""
+    """The file of a split; *out* itself without splits."""
     return out / f"{name}.{'parquet' if to == 'parquet' else 'jsonl'}" if name else out
 
 
 @contextmanager
 def _line_writer(stream: BinaryIO, written: RowsDigest) -> Iterator[Callable[[DatasetRow], None]]:
-    """Rows with members that no row before had go first, all others behind them.
+    """Write rows with new members first, and all others after them.
 
-    Readers such as Hugging Face's take the types of a file from its first megabytes, and fail at what comes
-    later and has others.
+    Readers such as Hugging Face's take the types of a file from its first megabytes, and fail at later rows
+    with other types.
     """
     seen: set[object] = set()
     with SpooledTemporaryFile(max_size=_SPOOLED_BYTES) as others:
@@ -547,7 +548,7 @@ def _line_writer(stream: BinaryIO, written: RowsDigest) -> Iterator[Callable[[Da
 
 
 def _shapes(row: Mapping[str, Any]) -> Iterator[object]:
-    """What decides on the types of a row: which members its messages have, and its tools."""
+    """What determines the types of a row: the members of its messages, and its tools."""
     for column in ("messages", "prompt", "chosen", "rejected"):
         for message in row.get(column, ()):
             yield column, frozenset(message)
@@ -564,7 +565,7 @@ def _parquet_writer(stream: BinaryIO, written: RowsDigest) -> Iterator[Callable[
     types = {"int": pyarrow.int64(), "float": pyarrow.float64(), "bool": pyarrow.bool_()}
 
     def fields_of(struct: type[msgspec.Struct]) -> list[tuple[str, Any]]:
-        # Annotations are texts here: ``int | None``.
+        # Annotations are strings here: ``int | None``.
         names = msgspec.structs.fields(struct)
         return [(each.name, types.get(_plain_type(each.type), pyarrow.string())) for each in names]
 
@@ -590,7 +591,7 @@ def _parquet_writer(stream: BinaryIO, written: RowsDigest) -> Iterator[Callable[
 
 
 def write_manifest(out: Path, plan: DatasetPlan, splits: Splits | None, writer: RowWriter) -> None:
-    """Put beside the rows how many there are and in which order; nothing stands beside a device or a pipe."""
+    """Write the number of rows and their digests next to them; not for a device or a pipe."""
     if splits is None and is_written_through(out):
         return
     manifest = DatasetManifest(
@@ -610,20 +611,20 @@ def write_manifest(out: Path, plan: DatasetPlan, splits: Splits | None, writer: 
 def dataset_card(
     plan: DatasetPlan, counts: Mapping[str, int], dedupe: Dedupe, duplicates: int, left_out: Mapping[str, int]
 ) -> str:
-    """What stands beside the splits, for Hugging Face and people: files, types, and which rows were taken."""
+    """The README of a dataset with splits, for Hugging Face and people: files, types and selection."""
     chats = ["messages"] if plan.to == "sft" else ["prompt", "chosen", "rejected"]
     features: list[dict[str, object]] = [{"name": name, "list": "json"} for name in [*chats, "tools"]]
     if plan.to == "preference":
         verdicts = [{"name": name, "struct": _card_fields(RunVerdict)} for name in ("chosen", "rejected")]
         features.append({"name": "verdicts", "struct": verdicts})
         sources = [{"name": name, "struct": _card_fields(RowSource)} for name in ("chosen", "rejected")]
-        told = [
+        others = [
             {"name": name, "dtype": "string"} for name in ("schema", "reasoning", "export_redaction", "test")
         ]
-        features.append({"name": "provenance", "struct": [*sources, *told]})
+        features.append({"name": "provenance", "struct": [*sources, *others]})
     else:
         features.append({"name": "provenance", "struct": _card_fields(SftProvenance)})
-    # A split without rows would keep Hugging Face from reading the others.
+    # An empty split would stop Hugging Face from reading the others.
     files = [{"split": name, "path": f"{name}.jsonl"} for name, count in counts.items() if count]
     head = {
         "configs": [{"config_name": "default", "data_files": files}],
@@ -633,7 +634,7 @@ def dataset_card(
         f"Written by `reenact export --to {plan.to}`; `reenact verify` traces every row back to its run.",
         "",
         *(f"- {name}: {count} rows" for name, count in counts.items()),
-        f"- redaction: of each run as its row says; beyond that: {plan.options.redact}",
+        f"- redaction: as each row says for its run; in addition: {plan.options.redact}",
         f"- reasoning: {plan.options.reasoning}",
         f"- duplicates left out ({dedupe}): {duplicates}",
         *(f"- runs left out, {reason}: {count}" for reason, count in left_out.items()),

@@ -1,6 +1,6 @@
-"""Exporting: runs as documents of other tools, one a run, or as rows of one dataset.
+"""Exports runs as documents of other tools, one per run, or as rows of one dataset.
 
-What is not in them is told.
+The report lists what a format cannot hold.
 """
 
 from __future__ import annotations
@@ -70,21 +70,21 @@ _UNREADABLE: Final = (
     ReenactError, OSError, LookupError, TypeError, ValueError, AttributeError, ArithmeticError,
     RecursionError,
 )  # fmt: skip
-"""What reading a run raises: its digests may be right, and its events say something else than events do."""
+"""The exceptions of reading a run: even with correct digests, its events may have unexpected content."""
 _BATCH: Final = 16
-"""So many runs go to a worker at once."""
+"""The number of runs in a batch for a worker."""
 _ENDPOINTS: Final = ("http://", "https://")
 
 
 class ExportedRun(msgspec.Struct, frozen=True):
-    """A run that was written, as a file of its own or as rows."""
+    """A run that was written as a file, or as rows of a dataset."""
 
     path: str
-    """The run."""
+    """The path of the run."""
     out: str
     losses: list[Loss]
     rows: int = 0
-    """In a dataset, without duplicates; a pair is one of both runs."""
+    """Rows in a dataset, without duplicates; a pair counts for both runs."""
 
 
 class FailedExport(msgspec.Struct, frozen=True):
@@ -93,16 +93,16 @@ class FailedExport(msgspec.Struct, frozen=True):
 
 
 class ExportReport(msgspec.Struct, frozen=True):
-    """What came of an export."""
+    """The result of an export."""
 
     to: ExportFormat
     runs: list[ExportedRun]
     failed: list[FailedExport]
-    """Runs that could not be read."""
+    """Runs that could not be read, or whose document could not be written or sent."""
     left_out: dict[str, int] = {}
     """Runs that were not selected, by reason."""
     dataset: ExportedDataset | None = None
-    """Of ``sft``, ``preference`` and ``parquet``."""
+    """Only for ``sft``, ``preference`` and ``parquet``."""
 
 
 def export_runs(
@@ -123,24 +123,24 @@ def export_runs(
     on: str | None = None,
     progress_bar: ProgressBar = no_progress_bar,
 ) -> ExportReport:
-    """Write captures, and the captures in folders, as *to*.
+    """Export captures, and the captures in folders, in the format *to*.
 
-    ``atif``, ``har`` and ``otlp`` are documents: one capture is written to the file *out*, several get files
-    below the folder *out*, named as they are; ``otlp`` is also sent to a collector whose address *out* is.
-    ``sft``, ``preference`` and ``parquet`` are datasets: all rows go to the file *out*, or with *split* to
-    one file for each share in the folder *out*. What is hidden in a capture stays hidden; *redact* hides
-    more. Only runs with one of the *status*, that pass the *test*, and whose steps and verifications were at
-    least as good as asked for, are taken; pairs are ranked by the test instead. *jobs* processes (0: one per
-    core) read the runs, or *on* ``ray`` its tasks; what is written is the same, byte for byte.
+    ``atif``, ``har`` and ``otlp`` are documents: one capture is written to the file *out*, several to files
+    below the folder *out*, with the names of the captures. For ``otlp``, *out* may be the address of a
+    collector. ``sft``, ``preference`` and ``parquet`` are datasets: all rows go to the file *out*, or with
+    *split* to one file per split in the folder *out*. Redacted values of a capture stay redacted; *redact*
+    hides more. A run is exported only if it has one of the *status*, passes the *test*, and its steps and
+    verifications reach the minimum; for pairs, the test ranks the runs instead. *jobs* processes (0: one per
+    core) read the runs, or the tasks of ray if *on* is ``ray``; the output is the same, byte for byte.
     """
     if to not in EXPORT_FORMATS:
         raise UsageError(f"{to!r} is not an export format; use one of {', '.join(EXPORT_FORMATS)}")
     if odd := sorted(set(status) - set(get_args(RunStatus))):
         raise UsageError(f"runs do not end with {odd[0]!r}; select by: {', '.join(get_args(RunStatus))}")
     if min_utility is not None and isnan(min_utility):
-        raise UsageError("the least step utility is not a number; give one, such as 0.5")
+        raise UsageError("the minimum step utility is not a number; give one, such as 0.5")
     given = [paths] if isinstance(paths, str | Path) else list(paths)
-    # A run that is named twice, by itself and with its folder, is exported once.
+    # A run that is named twice, directly and by its folder, is exported once.
     named = (run for path in given for run in _captures_in(path))
     found = [*{path if is_remote(path) else realpath(path): (path, name) for path, name in named}.values()]
     if not found:
@@ -164,20 +164,20 @@ def export_runs(
         runs = [path for path, _ in found]
         return _export_dataset(runs, Path(out), plan, splits, dedupe, workers, progress_bar)
     if split is not None or reasoning != "drop":
-        raise UsageError(f"splits and reasoning are chosen for {', '.join(_DATASETS)}, not for {to}")
+        raise UsageError(f"splits and reasoning are options for {', '.join(_DATASETS)}, not for {to}")
     is_one = len(given) == 1 and found[0][0] == remote_name(given[0])
     documents = _DocumentPlan(to, selection, redact)
     return _export_documents(found, documents, str(out), workers, progress_bar, is_one=is_one)
 
 
 class _Workers(NamedTuple):
-    """Who reads the runs."""
+    """The processes that read the runs."""
 
     jobs: int
     on: str | None
 
     def map(self, work: Callable[[list[str]], list[R]], runs: Sequence[str]) -> Iterator[R]:
-        """What *work* makes of each of *runs*, in their order."""
+        """The result of *work* for each of *runs*, in order."""
         size = max(1, min(_BATCH, len(runs) // (self.jobs * 4)))
         batches = [list(runs[start : start + size]) for start in range(0, len(runs), size)]
         for made in map_batches(work, batches, jobs=min(self.jobs, len(batches)), on=self.on):
@@ -185,7 +185,7 @@ class _Workers(NamedTuple):
 
 
 def _check_test(file: Path, *, allow_code: bool) -> None:
-    """What is wrong with the test is said before the first run is read."""
+    """Raise errors in the test before the first run is read."""
     if not file.is_file():
         raise StoreError(f"{file}: No such file; name a test.yaml")
     read_test_case(file.read_bytes(), str(file))
@@ -193,7 +193,7 @@ def _check_test(file: Path, *, allow_code: bool) -> None:
 
 
 class _DocumentPlan(msgspec.Struct, frozen=True):
-    """How runs become documents; it travels to other processes."""
+    """How to convert runs to documents; it is sent to worker processes."""
 
     to: DocumentFormat
     selection: Selection
@@ -201,7 +201,7 @@ class _DocumentPlan(msgspec.Struct, frozen=True):
 
 
 class RunDocument(NamedTuple):
-    """What one run gives."""
+    """The result for one run."""
 
     text: bytes
     losses: list[Loss]
@@ -262,7 +262,7 @@ def _export_documents(
         raise UsageError(f"{out}: only otlp is sent to an address; name a file")
     documents = workers.map(partial(document_batch, plan=plan), [path for path, _ in found])
     with progress_bar(len(found), "exporting") as progress:
-        # Written and sent here, not by the workers: what a killed one did is done again, and would be twice.
+        # This process writes and sends, because the batch of a killed worker is repeated.
         for (path, name), made in zip(found, documents, strict=True):
             target = out if is_one or is_sent else str(Path(out) / f"{name}{_SUFFIXES[plan.to]}")
             if made.left_out is not None:
@@ -287,7 +287,7 @@ def _write_document(document: bytes, to: DocumentFormat, target: str) -> None:
         otlp.send(target, document)
         return
     Path(target).parent.mkdir(parents=True, exist_ok=True)
-    # OTLP has one request a line, so that files can be put together.
+    # OTLP files have one request per line, so that they can be concatenated.
     text = document if to == "otlp" else msgspec.json.format(document, indent=1)
     write_output(Path(target), text + b"\n")
 
@@ -301,7 +301,7 @@ def _export_dataset(
     workers: _Workers,
     progress_bar: ProgressBar,
 ) -> ExportReport:
-    exported = _ExportingRows(out, plan)
+    exported = _DatasetCollector(out, plan)
     with open_rows(out, plan.to, splits, dedupe) as writer:
         with progress_bar(len(paths), "exporting") as progress:
             for path, made in zip(paths, workers.map(partial(row_batch, plan=plan), paths), strict=True):
@@ -318,7 +318,7 @@ def _export_dataset(
 
 
 def row_batch(paths: Sequence[str], plan: DatasetPlan) -> list[RunRows | RunContinuations | str]:
-    """What each of *paths* gives for a dataset; a text where it cannot be read."""
+    """The rows or continuations of each of *paths*; a text with the reason if a run cannot be read."""
     made: list[RunRows | RunContinuations | str] = []
     read = continuations_of_run if plan.to == "preference" else rows_of_run
     for path in paths:
@@ -329,8 +329,8 @@ def row_batch(paths: Sequence[str], plan: DatasetPlan) -> list[RunRows | RunCont
     return made
 
 
-class _ExportingRows:
-    """What was done for each run."""
+class _DatasetCollector:
+    """Collects the results of all runs."""
 
     def __init__(self, out: Path, plan: DatasetPlan) -> None:
         self._out = out
@@ -342,7 +342,7 @@ class _ExportingRows:
         self.left_out: Counter[str] = Counter()
 
     def take(self, path: str, made: RunRows | RunContinuations | str, writer: RowWriter) -> None:
-        """Write the rows of a run, or keep what pairs are found by; *made* may be why it was not read."""
+        """Write the rows of a run, or keep its continuations; *made* is a text if it could not be read."""
         if isinstance(made, str):
             self.failed.append(FailedExport(path, made))
             return
@@ -372,7 +372,7 @@ class _ExportingRows:
 
 
 def _captures_in(given: str | Path) -> list[tuple[str, str]]:
-    """Captures at or below *given*, each with the name of its file."""
+    """Captures at or below *given*, each with a name for its file."""
     if is_remote(given):
         return [(run.path, _file_name(run.name or run.path.rpartition("/")[2])) for run in list_remote(given)]
     path = Path(local_path(given))

@@ -1,4 +1,4 @@
-"""A run's HTTP traffic as HAR 1.2: what was asked of models and of the network, with the answers."""
+"""Exports a run's HTTP traffic as HAR 1.2: requests to models and to the network, with their answers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _Asked = capture.LlmRequest | capture.Nondeterministic
 
 
 def document_of(reader: CaptureReader, lose: Callable[[Loss], None]) -> dict[str, object]:
-    """The archive; its comment names the capture that it was made of."""
+    """The archive; its comment names the capture."""
     manifest = reader.manifest
     waiting: dict[str, _Asked] = {}
     entries = []
@@ -45,7 +45,7 @@ def document_of(reader: CaptureReader, lose: Callable[[Loss], None]) -> dict[str
                 entries.append(entry)
         elif isinstance(event, capture.ToolCall | capture.StateMutation | capture.Nondeterministic):
             tag = str(type(event).__struct_config__.tag)
-            lose(Loss(event.seq, tag, None, "an archive holds HTTP alone"))
+            lose(Loss(event.seq, tag, None, "an archive has only HTTP"))
     for asked in waiting.values():
         lose(Loss(asked.seq, str(type(asked).__struct_config__.tag), None, "it was never answered"))
     hashed, profile = manifest.integrity.eventsHash, manifest.redaction.profile
@@ -65,18 +65,18 @@ def _is_asked(event: capture.CaptureEvent) -> bool:
 def _entry_of(
     reader: CaptureReader,
     asked: _Asked,
-    came: capture.LlmResponse | capture.Nondeterministic,
+    outcome: capture.LlmResponse | capture.Nondeterministic,
     lose: Callable[[Loss], None],
 ) -> dict[str, JsonValue] | None:
     kind = str(type(asked).__struct_config__.tag)
     request = None if asked.data.request is ABSENT else from_json(reader.resolve(asked.data.request))
-    stored = came.data.response if isinstance(came, capture.LlmResponse) else came.data.value
+    stored = outcome.data.response if isinstance(outcome, capture.LlmResponse) else outcome.data.value
     answer = None if stored is ABSENT else from_json(reader.resolve(stored))
     if not isinstance(request, dict) or "url" not in request:
         lose(Loss(asked.seq, kind, "request", "it is not known as it was sent"))
         return None
     if not isinstance(answer, dict) or "status" not in answer:
-        lose(Loss(came.seq, kind, None, "it failed before there was an answer"))
+        lose(Loss(outcome.seq, kind, None, "it failed before there was an answer"))
         return None
     recorded_headers = asked.data.headers if isinstance(asked.data.headers, dict) else {}
     headers = [
@@ -85,7 +85,7 @@ def _entry_of(
     post = _post_of(request, str(recorded_headers.get("content-type", "")))
     if "parts" in request:
         lose(Loss(asked.seq, kind, "request", "the bytes of a multipart body are not kept"))
-    pieces = came.data.pieces
+    pieces = outcome.data.pieces
     body = _body_of(answer, None if pieces is ABSENT else from_json(reader.resolve(pieces)))
     sent: dict[str, Any] = {
         "method": request["method"],
@@ -101,12 +101,12 @@ def _entry_of(
         sent["postData"] = post
     return {
         "startedDateTime": datetime.fromtimestamp(asked.ts / 1000, UTC).isoformat(),
-        "time": came.ts - asked.ts,
+        "time": outcome.ts - asked.ts,
         "request": sent,
         "response": _response_of(answer, body),
         "cache": {},
-        "timings": _TIMINGS | {"wait": came.ts - asked.ts},
-        "comment": f"events {asked.seq} and {came.seq}",
+        "timings": _TIMINGS | {"wait": outcome.ts - asked.ts},
+        "comment": f"events {asked.seq} and {outcome.seq}",
     }
 
 
@@ -144,7 +144,7 @@ def _value_of(headers: list[dict[str, str]], name: str) -> str:
 
 
 def _cookies_in(headers: list[dict[str, str]], name: str) -> list[dict[str, str]]:
-    """The cookies of these headers; behind one that is set stand its attributes."""
+    """The cookies of these headers; the attributes of a ``set-cookie`` header are left out."""
     cookies = []
     for header in headers:
         if header["name"].lower() == name:

@@ -1,6 +1,6 @@
-"""A run as spans of OpenTelemetry, by its semantic conventions for generative AI, in OTLP's JSON.
+"""Exports a run as OpenTelemetry spans with the semantic conventions for generative AI, in OTLP JSON.
 
-Ids are made of the capture's own, so that a run that is sent twice is the same trace.
+Ids are derived from those of the capture, so that a run that is sent twice is the same trace.
 """
 
 from __future__ import annotations
@@ -66,8 +66,8 @@ _PARAMS: Final = ("temperature", "top_p", "top_k", "max_tokens", "seed")
 
 
 def document_of(reader: CaptureReader, lose: Callable[[Loss], None]) -> dict[str, object]:
-    """One request to a collector; the span of the run names the capture that it was made of."""
-    writing = _Writing(reader, lose)
+    """One request to a collector; the span of the run names the capture."""
+    writing = _SpanBuilder(reader, lose)
     derived = DerivedEvents(reader)
     for recorded in reader.events():
         for event in derived.around(recorded):
@@ -79,11 +79,11 @@ def document_of(reader: CaptureReader, lose: Callable[[Loss], None]) -> dict[str
 
 
 class Unreachable(StoreError):
-    """Nobody answers at the address; whatever else is sent there would wait in vain too."""
+    """The address does not answer, so further requests to it would time out, too."""
 
 
 def send(endpoint: str, document: bytes) -> None:
-    """Post a request to a collector, as OTLP over HTTP; raises where it is not taken in time."""
+    """Post a request to a collector, as OTLP over HTTP; raises if it is not accepted in time."""
     import httpx2  # slow to import
 
     posted: Future[httpx2.Response] = Future()
@@ -92,10 +92,10 @@ def send(endpoint: str, document: bytes) -> None:
         try:
             headers = {**_own_headers(os.environ), "content-type": "application/json"}
             posted.set_result(httpx2.post(endpoint, content=document, headers=headers, timeout=_TIMEOUT_S))
-        except Exception as error:  # for who waits
+        except Exception as error:  # raised again by the waiting thread
             posted.set_exception(error)
 
-    # The client's own limit is for each piece; one that drips its answer would take forever.
+    # The client's timeout is for each read; a server that sends its answer slowly would take forever.
     Thread(target=post, name="reenact-otlp", daemon=True).start()
     try:
         answer = posted.result(_TIMEOUT_S)
@@ -114,7 +114,7 @@ def send(endpoint: str, document: bytes) -> None:
     try:
         refused = (msgspec.json.decode(answer.content) if answer.content else {}).get("partialSuccess") or {}
         count = int(refused.get("rejectedSpans") or 0)
-    except (ValueError, TypeError, AttributeError):  # whatever else it says, it has taken them
+    except (ValueError, TypeError, AttributeError):  # any other answer means that it accepted them
         return
     if count:
         reason = refused.get("errorMessage") or "it does not say why"
@@ -122,7 +122,7 @@ def send(endpoint: str, document: bytes) -> None:
 
 
 def _own_headers(environ: Mapping[str, str]) -> dict[str, str]:
-    """Those that OpenTelemetry's own exporters take from the environment: ``api-key=…,other=…``."""
+    """The headers that OpenTelemetry's exporters read from the environment: ``api-key=…,other=…``."""
     names = ("OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_TRACES_HEADERS")
     pairs = [each.partition("=") for name in names for each in environ.get(name, "").split(",")]
     return {unquote(name).strip().lower(): unquote(value).strip() for name, sign, value in pairs if sign}
@@ -148,7 +148,7 @@ def _any_value(value: Any) -> dict[str, JsonValue]:
     return {"arrayValue": {"values": [_any_value(each) for each in value]}}
 
 
-class _Writing:
+class _SpanBuilder:
     def __init__(self, reader: CaptureReader, lose: Callable[[Loss], None]) -> None:
         self._reader = reader
         self._lose = lose
@@ -156,7 +156,7 @@ class _Writing:
         self._root = _hex_id(f"{reader.manifest.captureId} run", 8)
         self._spans: list[dict[str, JsonValue]] = []
         self._open: dict[str, tuple[capture.CaptureEvent, dict[str, Any]]] = {}
-        """By call id: the event that asked, and its span."""
+        """The request event and its span, by call id."""
         self._first_ms: float | None = None
         self._last_ms: float = 0.0
 
@@ -237,7 +237,7 @@ class _Writing:
             "gen_ai.request.model": event.data.model,
         }
         if request is None:
-            self._lose(Loss(event.seq, "llm_request", "request", "it is of no known wire format"))
+            self._lose(Loss(event.seq, "llm_request", "request", "its wire format is unknown"))
             return known
         return known | _request_attributes(request)
 
@@ -265,7 +265,7 @@ class _Writing:
         }
 
     def finish(self) -> list[dict[str, JsonValue]]:
-        """All spans, that of the run first."""
+        """All spans, with the span of the run first."""
         for asked, span in self._open.values():
             tag = str(type(asked).__struct_config__.tag)
             self._lose(Loss(asked.seq, tag, None, "it was never answered; its span ends with the run"))

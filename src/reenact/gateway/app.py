@@ -70,9 +70,9 @@ _MODEL_IS_DONE: Final = (
 )
 """Marks in a model's stream after which clients stop reading before the end; spaces are removed."""
 _MARK_BYTES: Final = 40
-"""How many bytes of a chunk are kept to find a mark that is split between two chunks."""
+"""The number of bytes of a chunk that are kept, to find a mark that is split between two chunks."""
 _PATIENCE_S: Final = 1.0
-"""How long the last chunk waits for the end of the answer; other chunks do not wait."""
+"""The time that the last chunk waits for the end of the answer; other chunks do not wait."""
 _LOCAL_ORIGIN: Final = re.compile(rf"https?://({'|'.join(map(re.escape, LOOPBACK_NAMES))})(:[0-9]+)?")
 _MAX_CODINGS: Final = 4
 """A path that is percent-encoded more often is taken for an attack."""
@@ -115,7 +115,7 @@ def _refusal_reason(scope: Scope) -> str | None:
 
 
 class Forwarding:
-    """The application behind the checks of ``Host`` header and client."""
+    """The application that runs after the checks of ``Host`` header and client."""
 
     def __init__(
         self,

@@ -1,7 +1,7 @@
 """One call that the gateway makes for a client.
 
 While a run is captured, the request is forwarded as it comes in. Its last byte waits until the call is on
-disk: an upstream never has a complete request that is not recorded. Where the recording may answer, the
+disk: an upstream never has a complete request that is not recorded. If the recording may answer, the
 request is read completely first, because it is matched as a whole.
 """
 
@@ -83,7 +83,7 @@ class RequestHead(NamedTuple):
 
 
 class ForwardedCall:
-    """See the module's docstring; *on_open* is called when the request is complete.
+    """One call for a client; *on_open* is called when its request is complete.
 
     A request to *base* is sent to *live_base* instead, but recorded as sent to *base*.
     """

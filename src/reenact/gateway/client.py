@@ -1,7 +1,7 @@
 """The HTTP client for all upstreams; it reuses connections as long as no call fails because of that.
 
 A server may close an idle connection at any time, and a request that is on its way fails then. This looks the
-same as a server that got the request and crashed, so the request is sent again only where that is safe, as
+same as a server that got the request and crashed, so the request is sent again only if that is safe, as
 browsers and Go do: if it is idempotent, or was not sent completely.
 """
 
@@ -54,7 +54,7 @@ class UpstreamClient:
 
 
 class _Attempt:
-    """What the connection reported while a request was sent."""
+    """The events of a connection while one request was sent."""
 
     def __init__(self) -> None:
         self.is_new_connection = False

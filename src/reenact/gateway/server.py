@@ -29,10 +29,10 @@ _KEEP_ALIVE_S: Final = 3600
 """Longer than any client keeps a connection, so that we never close one that is about to be used."""
 _MAX_HEAD_BYTES: Final = 1 << 20
 _LAST_WORDS_S: Final = 2
-"""How long answers may continue when the server is closed; their clients have ended by then."""
+"""The time that answers may take after the server was closed; their clients have ended by then."""
 UPSTREAM_TIMEOUT_S: Final = 600.0
 _CODINGS: Final = ("zstandard", "compression.zstd", "brotli")
-"""Libraries for content codings, used where they are installed."""
+"""Libraries for content codings, used if they are installed."""
 
 
 class Gateway:

@@ -25,7 +25,7 @@ _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 class _Known(NamedTuple):
     base_url: str
     variables: tuple[str, ...]
-    """Where SDKs and agents read the base URL; the first one that is set has the user's choice."""
+    """The variables from which SDKs and agents read the base URL; the first that is set takes precedence."""
 
 
 _KNOWN: Final[Mapping[str, _Known]] = {

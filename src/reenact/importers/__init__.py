@@ -1,1 +1,1 @@
-"""Foreign recordings as captures, with a declared fidelity: one importer per file."""
+"""Imports foreign recordings as captures with a declared fidelity: one importer per file."""

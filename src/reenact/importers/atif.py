@@ -1,4 +1,4 @@
-"""ATIF: trajectories of agents as one JSON document, subagents embedded."""
+"""ATIF: agent trajectories as one JSON document with embedded subagents."""
 
 from __future__ import annotations
 
@@ -63,79 +63,79 @@ def _read(source: ForeignSource, runs: Runs) -> None:
     run.missing("requests as they were sent")
     turns = TranscriptTurns(run)
     lost: Losses = []
-    told: JsonValue
+    document: JsonValue
     if source.path.stat().st_size > LARGE_BYTES:
-        told = _read_stream(source, run, turns, lost)
+        document = _read_stream(source, run, turns, lost)
     else:
-        told = source.document(lost)
-        if isinstance(told, dict) and isinstance(told.get("steps"), list):
-            _import_trajectory(run, turns, told, "0", partial(source.line_of, _STEPS))
-            for number, each in enumerate(expect_list(_INNER[0], told.get(_INNER[0]))):
+        document = source.document(lost)
+        if isinstance(document, dict) and isinstance(document.get("steps"), list):
+            _import_trajectory(run, turns, document, "0", partial(source.line_of, _STEPS))
+            for number, each in enumerate(expect_list(_INNER[0], document.get(_INNER[0]))):
                 _import_inner(run, turns, each, "0", number, source.line_of(_INNER, number + 1))
-    if not isinstance(told, dict) or not isinstance(told.get("steps"), list):
+    if not isinstance(document, dict) or not isinstance(document.get("steps"), list):
         reason, line = lost[0] if lost else ("expected an object with steps", None)
         raise FormatError(reason, file=source.name, line=line)
     for reason, line in lost:
         run.lose(reason, line)
-    version = str(told.get("schema_version"))
+    version = str(document.get("schema_version"))
     if _KNOWN.fullmatch(version) is None:
         run.lose(f"version {version!r} is not known; it was read as 1.8", _version_line(source))
     turns.finish()
 
 
 def _read_stream(source: ForeignSource, run: RunBuilder, turns: TranscriptTurns, lost: Losses) -> JsonObject:
-    """A large one, step by step; what stands behind the steps is noted behind them."""
-    told: JsonObject = {}
+    """Import a large document step by step; members after the steps are noted after them."""
+    document: JsonObject = {}
     steps = inner = 0
     for path, line, value, is_item in source.members([_STEPS, _INNER], lost):
         if not is_item:
-            told |= {path[0]: value} if path else {}
+            document |= {path[0]: value} if path else {}
             if path == _STEPS:
-                run.note("trajectory", _about(told))
+                run.note("trajectory", _about(document))
         elif path == _STEPS:
             steps += 1
-            _try_step(run, turns, value, _model_of(told), "0", steps, line)
+            _try_step(run, turns, value, _model_of(document), "0", steps, line)
         else:
             _import_inner(run, turns, value, "0", inner, line)
             inner += 1
-    run.check_fields("trajectory", told, _TRAJECTORY)
-    run.note("end of the trajectory", _about(told))
-    return told
+    run.check_fields("trajectory", document, _TRAJECTORY)
+    run.note("end of the trajectory", _about(document))
+    return document
 
 
-def _about(told: JsonObject) -> JsonObject:
+def _about(trajectory: JsonObject) -> JsonObject:
     names = ("agent", "session_id", "notes", "final_metrics", "extra")
-    return {key: told[key] for key in names if key in told}
+    return {key: trajectory[key] for key in names if key in trajectory}
 
 
-def _model_of(told: JsonObject) -> JsonValue:
-    agent = told.get("agent")
+def _model_of(trajectory: JsonObject) -> JsonValue:
+    agent = trajectory.get("agent")
     return agent.get("model_name") if isinstance(agent, dict) else None
 
 
 def _import_trajectory(
     run: RunBuilder,
     turns: TranscriptTurns,
-    told: JsonObject,
+    trajectory: JsonObject,
     lane: str,
     line_of: Callable[[int], int | None],
 ) -> None:
-    run.check_fields("trajectory", told, _TRAJECTORY)
-    run.note("trajectory", _about(told), lane=lane)
-    for number, step in enumerate(expect_list("steps", told.get("steps")), 1):
-        _try_step(run, turns, step, _model_of(told), lane, number, partial(line_of, number))
+    run.check_fields("trajectory", trajectory, _TRAJECTORY)
+    run.note("trajectory", _about(trajectory), lane=lane)
+    for number, step in enumerate(expect_list("steps", trajectory.get("steps")), 1):
+        _try_step(run, turns, step, _model_of(trajectory), lane, number, partial(line_of, number))
 
 
 def _import_inner(
-    run: RunBuilder, turns: TranscriptTurns, told: JsonValue, lane: str, number: int, line: int | None
+    run: RunBuilder, turns: TranscriptTurns, trajectory: JsonValue, lane: str, number: int, line: int | None
 ) -> None:
-    """A trajectory below another; what is lost of it is told with the line on which it begins."""
-    if not isinstance(told, dict) or not isinstance(told.get("steps"), list):
+    """Import an embedded trajectory; its losses are reported with the line on which it begins."""
+    if not isinstance(trajectory, dict) or not isinstance(trajectory.get("steps"), list):
         run.lose(f"trajectory {number + 1} below task {lane} has no steps", line)
         return
     below = f"{lane}.{number}"
-    _import_trajectory(run, turns, told, below, lambda _: line)
-    for inner, each in enumerate(run.objects(_INNER[0], told.get(_INNER[0]), line)):
+    _import_trajectory(run, turns, trajectory, below, lambda _: line)
+    for inner, each in enumerate(run.objects(_INNER[0], trajectory.get(_INNER[0]), line)):
         _import_inner(run, turns, each, below, inner, line)
 
 

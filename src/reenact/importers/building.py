@@ -1,7 +1,7 @@
-"""A capture being made of a foreign recording: what an importer says becomes events, redacted as always.
+"""Builds a capture from a foreign recording: an importer reports calls, and they become redacted events.
 
-Everything goes through the recorder's own context, so nothing reaches the disk that a recording would hide.
-What the source does not hold, does not fit or is not known is counted here and ends up in the manifest.
+Everything passes through the recorder's own context, so secrets that a recording hides never reach the disk.
+Missing parts, losses and unknown fields of the source are counted here and listed in the manifest.
 """
 
 from __future__ import annotations
@@ -51,32 +51,32 @@ from reenact.seams.stdlib import NOTHING
 
 Fields = Mapping[str, JsonValue]
 Line = int | Callable[[], int | None] | None
-"""Where something stands in a source, or how to find that out."""
+"""A line number in the source, or a function that finds it."""
 
 FIDELITIES: Final[tuple[Fidelity, ...]] = ("replayable", "tools", "judgeable", "viewable")
 _MAX_LOSSES: Final = 1_000
-"""So many are listed in a manifest; all are counted."""
+"""The number of losses listed in a manifest; all of them are counted."""
 _MAX_UNKNOWN: Final = 1_000
 _OTHERS: Final = "…"
-"""Counts the unknown fields beyond that many names."""
+"""The name under which unknown fields beyond that number are counted."""
 LEFT_OUT: Final = ": left out"
-"""Behind the name of a member that is known, may hold anything, and is not in the capture."""
+"""The suffix for a known member that may hold anything and is not in the capture."""
 _NS_PER_MS: Final = 1_000_000
 _WRITE_BYTES: Final = 64 * 1024
-"""What comes of so much of a source is written at once, and not kept any longer."""
+"""Events are written each time this much of a source was read, and then freed."""
 _LATEST_MS: Final = 10**14
-"""Beyond the year 5000: no time that anything was recorded at."""
+"""After the year 5000; later times are not plausible."""
 
 
 class KnownFields(frozenset[str]):
-    """The names of an object's fields, with what is known of the objects in some of them.
+    """The names of an object's fields, with the known fields of the objects inside them.
 
-    ``None`` is for objects that may hold anything and are not taken: that they are left out is told.
+    ``None`` marks objects that may hold anything and are not imported; the manifest lists them as left out.
     """
 
     inner: dict[str, AbstractSet[str] | None]
     plain: frozenset[str]
-    """Those in which there are no objects to look into."""
+    """The fields without inner objects to check."""
 
     def __new__(cls, *names: str, **inner: AbstractSet[str] | None) -> KnownFields:
         made = super().__new__(cls, (*names, *inner))
@@ -86,7 +86,7 @@ class KnownFields(frozenset[str]):
     def inner_objects(
         self, place: str, value: Fields
     ) -> Iterator[tuple[str, Fields, AbstractSet[str] | None]]:
-        """The objects in *value*, alone or in lists, of which something is known."""
+        """The inner objects of *value*, alone or in lists, with the fields that are known of them."""
         for name, known in self.inner.items():
             child = value.get(name)
             for each in child if isinstance(child, list) else (child,):
@@ -101,27 +101,27 @@ class ToolRequest(msgspec.Struct, frozen=True):
     arguments: JsonValue
     id: str | None = None
     line: Line = None
-    """Where a source tells of it."""
+    """The line in the source."""
 
     def to_json(self) -> JsonObject:
-        # In canonical order, so that an answer can be written as it is.
+        # In canonical order, so that an answer can be written without sorting.
         if self.id is None:
             return {"arguments": self.arguments, "name": self.name}
         return {"arguments": self.arguments, "id": self.id, "name": self.name}
 
 
 class ModelTurn(msgspec.Struct, frozen=True, kw_only=True):
-    """A model call as a transcript tells it: what was new to the model, and what it answered."""
+    """A model call as a transcript shows it: the new messages, and the answer."""
 
     messages: list[JsonObject] = []
-    """Since the answer before, in the same lane: objects with ``role`` and ``content``."""
+    """Messages since the previous answer in the same lane: objects with ``role`` and ``content``."""
     text: str = ""
     reasoning: str = ""
     tools: tuple[ToolRequest, ...] = ()
     provider: str = "unknown"
     model: str = "unknown"
     usage: JsonObject | None = None
-    """Under the names of a capture: ``inputTokens``, ``outputTokens`` and so on."""
+    """With the names of a capture: ``inputTokens``, ``outputTokens`` and so on."""
     stop_reason: str | None = None
     error: str | None = None
     asked_ms: float | None = None
@@ -130,18 +130,18 @@ class ModelTurn(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ImportCounts(msgspec.Struct):
-    """What was found in a source."""
+    """The numbers of calls and notes found in a source."""
 
     model_calls: int = 0
     tool_calls: int = 0
     tool_results: int = 0
     requests: int = 0
-    """HTTP requests that ask no model."""
+    """HTTP requests to other servers than models."""
     notes: int = 0
 
 
 class ImportedRun(msgspec.Struct, frozen=True):
-    """One capture that was made of a source."""
+    """One capture that was made from a source."""
 
     path: str
     source: str
@@ -155,34 +155,34 @@ class ImportedRun(msgspec.Struct, frozen=True):
 
     @property
     def is_whole(self) -> bool:
-        """Whether all that the source holds and the importer knows is in the capture."""
+        """Whether everything that the importer knows is in the capture."""
         return self.loss_count == 0
 
 
 class ImportSource(Protocol):
-    """Where a run comes from."""
+    """The source of a run."""
 
     name: str
     started_ms: int
-    """When it was last changed, for sources that tell no times."""
+    """The time of its last change, for sources without times."""
     is_json: bool
-    """Whether all that was read of it so far is JSON to the letter."""
+    """Whether everything read so far is strict JSON."""
     position: int
-    """How many bytes of it were read so far."""
+    """The number of bytes read so far."""
 
     def identity(self) -> ImportedSource:
-        """Name, size and digest, when all of it has been read."""
+        """Name, size and digest, after all of it was read."""
 
 
 class RunBuilder:
-    """One capture under way; :meth:`finish` completes it, :meth:`abandon` takes it away."""
+    """One capture in progress; :meth:`finish` completes it, :meth:`discard` deletes it."""
 
     def __init__(
         self,
         path: Path,
         source: ImportSource,
         *,
-        format: str,  # noqa: A002 — what it is called everywhere
+        format: str,  # noqa: A002 — the usual name
         importer: str,
         fidelity: Fidelity,
         identity: Identity,
@@ -190,7 +190,7 @@ class RunBuilder:
         upstreams: Mapping[str, str] | None = None,
         redact: Redact = None,
     ) -> None:
-        """*upstreams*: where the models are, by name, of a run whose requests came through a gateway."""
+        """*upstreams*: the addresses of the models, by name, if the requests came through a gateway."""
         self.path = path
         self.counts = ImportCounts()
         self._source = source
@@ -202,15 +202,15 @@ class RunBuilder:
         self._losses: list[ImportLoss] = []
         self._loss_count = 0
         self._line: Line = None
-        """Where the part begins that an importer reads now."""
+        """The line on which the part begins that an importer is reading."""
         self._now_ms = source.started_ms
         if isinstance(started_ms, int | float) and 0 <= started_ms < _LATEST_MS:
             self._now_ms = int(started_ms)
         self._open_tools: dict[str, tuple[str, str]] = {}
-        """By the source's own id: the call's id here, and its lane."""
+        """The id and lane of each call without a result, by the id in the source."""
         self._call_ids: set[str] = set()
         self._written_to = 0
-        """How far the source was read when events were written last."""
+        """The position in the source at the last write."""
         named, values = profile_and_secrets(redact)
         profile = named or default_profile(os.environ)
         self._redactor: Redactor = make_redactor(profile, values, identity.salt)
@@ -231,10 +231,10 @@ class RunBuilder:
         self._context = CaptureContext(self._sink, seed, self._redactor, now_ns=self._clock_ns)
         self._lanes: dict[str, Lane] = {}
         self._latest_model: dict[str, str] = {}
-        """By lane: the latest model call."""
+        """The latest model call of each lane."""
         self.final_output: JsonValue = None
         self.error: str | None = None
-        """How the run failed, if it did."""
+        """The error message if the run failed."""
         self._context.start()
         self._is_of_gateway = upstreams is not None
         self._context.record_event("run_start", {} if upstreams is None else {"upstreams": dict(upstreams)})
@@ -243,18 +243,18 @@ class RunBuilder:
         return self._now_ms * _NS_PER_MS
 
     def at(self, time_ms: float | None) -> None:
-        """What follows happened then; times never run backwards."""
+        """Set the time of the following events; time never runs backwards."""
         if time_ms is not None and self._now_ms < time_ms < _LATEST_MS:
             self._now_ms = int(time_ms)
 
     # What is not in the capture
 
     def missing(self, *what: str) -> None:
-        """The source does not hold this, which recordings do."""
+        """Note parts of a recording that the source does not have."""
         self._missing.update(dict.fromkeys(what))
 
     def unknown(self, place: str, fields: Iterable[str]) -> None:
-        """The importer does not know these fields of *place*."""
+        """Count fields of *place* that the importer does not know."""
         for field in fields:
             name = f"{place}.{field}" if place else str(field)
             if name not in self._unknown and len(self._unknown) >= _MAX_UNKNOWN:
@@ -262,8 +262,8 @@ class RunBuilder:
             self._unknown[name] += 1
 
     def check_fields(self, place: str, value: object, known: AbstractSet[str]) -> JsonObject:
-        """*value*, if it is an object; what is in it beyond what is *known* is counted."""
-        # Nearly always: every object of a source comes here.
+        """Return *value*, which must be an object, and count its fields that are not *known*."""
+        # A fast path that nearly always applies: every object of a source passes here.
         if isinstance(value, dict) and value.keys() <= (
             known.plain if isinstance(known, KnownFields) else known
         ):
@@ -279,7 +279,7 @@ class RunBuilder:
         return found
 
     def objects(self, place: str, value: object, line: Line = None) -> list[JsonObject]:
-        """The objects in the list at *place*; what is no such list, or none in it, is a loss."""
+        """The objects in the list at *place*; other items, or a value that is not a list, are losses."""
         if value is not None and not isinstance(value, list):
             self.lose(str(unfit(place, "a list", value)), line)
             return []
@@ -291,7 +291,7 @@ class RunBuilder:
         return found
 
     def lose(self, reason: str, line: Line = None) -> None:
-        """A part of the source could not be read; without a *line*, it is of the part under way."""
+        """Note a part of the source that could not be read; without a *line*, it is the part being read."""
         self._loss_count += 1
         line = self._line if line is None else line
         line = line() if callable(line) else line
@@ -302,7 +302,7 @@ class RunBuilder:
     def attempt(
         self, line: Line, read: Callable[..., object], *given: object, what: str = "the line"
     ) -> None:
-        """Let an importer *read* one part of the source; what does not fit is a loss, the rest goes on."""
+        """Let an importer *read* one part of the source; if it does not fit, note a loss and continue."""
         self._line = line
         try:
             read(*given)
@@ -311,26 +311,26 @@ class RunBuilder:
         self._line = None
 
     def lower(self, fidelity: Fidelity) -> None:
-        """The run is at most that faithful."""
+        """Lower the fidelity of the run to at most *fidelity*."""
         if FIDELITIES.index(fidelity) > FIDELITIES.index(self._fidelity):
             self._fidelity = fidelity
 
-    # What is
+    # What is in the capture
 
     def exchange(self, sent: Sent, head: Head, body: bytes, *, is_decoded: bool = False) -> None:
-        """An HTTP request and its answer, recorded as the clients' own would be.
+        """Record an HTTP request and its answer, in the same way as one of a live client.
 
-        *is_decoded* where the content coding that *head* names was undone already. Server-sent events become
-        pieces, one per event; a body whose coding cannot be undone here is not taken, because nobody could
-        look for secrets in it.
+        *is_decoded* says that the content coding named in *head* was already removed. Server-sent events
+        become pieces, one per event. A body whose coding cannot be decoded here is left out, because it
+        cannot be searched for secrets.
         """
         self.at(_date_ms(head))
         plain = body if is_decoded else self._undo_coding(head, body)
         if plain is None:
-            self.lose(f"{sent.method} {sent.url}: the answer is coded as {head.content_encoding!r}")
+            self.lose(f"{sent.method} {sent.url}: the answer cannot be decoded: {head.content_encoding!r}")
             return
         if not is_decoded and _is_cut_off(head.content_encoding, body):
-            self.lose(f"{sent.method} {sent.url}: the answer was cut off; what comes before that is read")
+            self.lose(f"{sent.method} {sent.url}: the answer was cut off; the part before that is read")
         is_coded = plain is not body
         media_type = header_value(head.headers, "content-type").partition(";")[0].strip().lower()
         chunks = _stream_chunks(media_type, plain)
@@ -355,7 +355,7 @@ class RunBuilder:
             self.counts.requests += 1
 
     def _undo_coding(self, head: Head, body: bytes) -> bytes | None:
-        """*body* without its content coding, itself where that was undone before; ``None`` if unknown."""
+        """*body* without its content coding; unchanged if already decoded, ``None`` for an unknown coding."""
         names = [name.strip().lower() for name in head.content_encoding.split(",")]
         codings = [name for name in names if name not in ("", "identity")]
         if not codings or not body:
@@ -371,7 +371,7 @@ class RunBuilder:
         return plain if plain or not body else body
 
     def model_turn(self, turn: ModelTurn) -> None:
-        """A model call that a transcript describes."""
+        """Record a model call that a transcript describes."""
         self.counts.model_calls += 1
         self.at(turn.asked_ms)
         request: JsonObject = {"messages": [*turn.messages]}
@@ -416,7 +416,7 @@ class RunBuilder:
     def tool_call(
         self, own_id: str, tool: str, args: JsonValue, *, time_ms: float | None = None, lane: str = "0"
     ) -> bool:
-        """A tool was called; false where that id was there before."""
+        """Record a tool call; false if its id was used before."""
         if own_id in self._call_ids:
             return False
         self._call_ids.add(own_id)
@@ -439,7 +439,7 @@ class RunBuilder:
         time_ms: float | None = None,
         line: Line = None,
     ) -> bool:
-        """What a tool returned; a result without its call is a loss, and false."""
+        """Record the result of a tool; a result without a call is a loss, and returns false."""
         call_id, _ = self._open_tools.pop(own_id, (None, ""))
         if call_id is None:
             what = "a second result" if own_id in self._call_ids else "the result of a call that is not there"
@@ -457,11 +457,11 @@ class RunBuilder:
         return True
 
     def is_open(self, own_id: str) -> bool:
-        """Whether a call of that id waits for its result."""
+        """Whether the call with this id has no result yet."""
         return own_id in self._open_tools
 
     def note(self, kind: str, details: JsonValue, *, time_ms: float | None = None, lane: str = "0") -> None:
-        """Something else that the source tells."""
+        """Record any other entry of the source."""
         self.counts.notes += 1
         self.at(time_ms)
         data: JsonObject = {"type": _name_of(kind), "details": details, "lane": lane, "derived": True}
@@ -481,7 +481,7 @@ class RunBuilder:
         return lane
 
     def finish(self) -> ImportedRun:
-        """Complete the capture; a source is there still, so half of one is not kept."""
+        """Complete the capture, or raise: the source still exists, so half a capture is not kept."""
         if isinstance(self._context.failed_by, StoreError):
             raise self._context.failed_by
         if self._open_tools:
@@ -517,29 +517,29 @@ class RunBuilder:
         )
 
     def discard(self) -> None:
-        """Take the capture away: there was nothing to import."""
+        """Delete the capture: there was nothing to import."""
         self._sink.discard()
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing was found so far."""
+        """Whether nothing was imported so far."""
         return self.counts == ImportCounts()
 
 
 def _name_of(name: JsonValue) -> str:
-    """A name as events hold it: a text without half characters."""
+    """A name as events have it: text without lone surrogates."""
     text = name if isinstance(name, str) else str(name)
     return (text if text.isascii() else text.encode("utf-8", "replace").decode()) or "unknown"
 
 
 def kind_of(entry: Fields) -> str:
-    """The type that an entry says it has; a text, whatever it says."""
+    """The type of an entry, always as text."""
     kind = entry.get("type")
     return kind if isinstance(kind, str) else str(kind)
 
 
 def text_of(content: object) -> str:
-    """The text in a message's content: a text, or the text parts of a list."""
+    """The text of a message's content, which is a text or a list with text parts."""
     if isinstance(content, str):
         return content
     if isinstance(content, list):
@@ -551,7 +551,7 @@ def text_of(content: object) -> str:
 
 
 def usage_counts(usage: JsonValue, names: Mapping[str, str]) -> JsonObject | None:
-    """Token counts under the names of a capture, by the *names* that the source has for them."""
+    """Token counts with the names of a capture; *names* maps the names of the source to them."""
     if not isinstance(usage, dict):
         return None
     found: JsonObject = {
@@ -563,7 +563,7 @@ def usage_counts(usage: JsonValue, names: Mapping[str, str]) -> JsonObject | Non
 
 
 def iso_ms(time: JsonValue) -> float | None:
-    """A time as transcripts write it: in ISO 8601, in seconds or in milliseconds since the epoch."""
+    """A time of a transcript: ISO 8601, or seconds or milliseconds since the epoch."""
     if isinstance(time, str):
         try:
             found = datetime.fromisoformat(time)
@@ -582,7 +582,7 @@ def _date_ms(head: Head) -> float | None:
 
 @lru_cache(maxsize=64)
 def _parsed_date_ms(date: str) -> float | None:
-    # Many answers come within one second.
+    # Many answers have the same date, which has a resolution of one second.
     try:
         return parsedate_to_datetime(date).timestamp() * 1000
     except (ValueError, OverflowError, TypeError):
@@ -590,7 +590,7 @@ def _parsed_date_ms(date: str) -> float | None:
 
 
 def _is_cut_off(content_encoding: str, body: bytes) -> bool:
-    """Whether a compressed *body* has no end; only gzip tells."""
+    """Whether a compressed *body* is incomplete; only gzip shows this."""
     if content_encoding.strip().lower() not in ("gzip", "x-gzip"):
         return False
     inflater = zlib.decompressobj(31)
@@ -602,7 +602,7 @@ def _is_cut_off(content_encoding: str, body: bytes) -> bool:
 
 
 def _load_coders(codings: Collection[str]) -> None:
-    """The decoders take the library that is loaded, as a client's own would be."""
+    """Import the libraries for these *codings*, because :func:`decoder` uses only loaded ones."""
     for coding, modules in (("br", ("brotli", "brotlicffi")), ("zstd", ("zstandard",))):
         if coding in codings:
             for module in modules:
@@ -614,9 +614,9 @@ def _load_coders(codings: Collection[str]) -> None:
 
 
 def _stream_chunks(media_type: str, body: bytes) -> list[bytes] | None:
-    """The events of a stream that came whole; ``None`` for what is no stream."""
+    """The events of a stream that was saved as a whole; ``None`` if it is not a stream."""
     if media_type == "text/event-stream":
-        # Where one ends is not recorded; an empty line ends an event whatever the line ends are.
+        # The chunk boundaries are not recorded; an empty line ends an event, with either kind of line end.
         mark = b"\r\n\r\n" if b"\r\n\r\n" in body else b"\n\n"
     elif media_type in ("application/x-ndjson", "application/jsonl", "application/stream+json"):
         mark = b"\n"

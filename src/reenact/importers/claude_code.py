@@ -1,7 +1,8 @@
-"""Transcripts of Claude Code: one JSON object a line, a tree by ``parentUuid``.
+"""Transcripts of Claude Code: one JSON object per line, which form a tree by ``parentUuid``.
 
-An answer stands on as many lines as it has parts, with one message id. Sidechains, inline or in files of
-their own below ``<session>/subagents/``, are lanes; so is what was said anew at an earlier place of the tree.
+An answer has one line for each of its parts, with the same message id. Sidechains, inline or in their own
+files below ``<session>/subagents/``, are lanes. So are prompts that branch off from an earlier entry of the
+tree.
 """
 
 from __future__ import annotations
@@ -24,13 +25,13 @@ from reenact.importers.importing import Importer, Runs
 from reenact.importers.source import ForeignSource, JsonObject
 from reenact.importers.turns import TranscriptTurns
 
-_SPOKEN: Final = ("user", "assistant")
+_ROLES: Final = ("user", "assistant")
 _NOTED: Final = frozenset({
     "system", "attachment", "summary", "queue-operation", "file-history-snapshot", "last-prompt", "progress",
     "custom-title", "ai-title", "agent-name", "tag", "pr-link", "worktree-state", "mode", "permission-mode",
     "content-replacement", "bridge-session",
 })  # fmt: skip
-"""Kinds of lines that are no part of the conversation; they are kept as they are."""
+"""Line types outside the conversation; they are kept unchanged."""
 _ENTRY: Final = KnownFields(
     "type", "uuid", "parentUuid", "logicalParentUuid", "isSidechain", "agentId", "sessionId", "session_id",
     "timestamp", "cwd", "version", "gitBranch", "slug", "userType", "entrypoint", "message", "requestId",
@@ -68,9 +69,9 @@ _USAGE: Final = {
 
 def _recognises(source: ForeignSource) -> bool:
     if source.path.parent.name == "subagents" and _session_of(source).exists():
-        return False  # it is read with its session
+        return False  # imported together with its session
     return any(
-        "sessionId" in entry and entry.get("type") in (*_SPOKEN, *_NOTED) for entry in source.first_lines()
+        "sessionId" in entry and entry.get("type") in (*_ROLES, *_NOTED) for entry in source.first_lines()
     )
 
 
@@ -99,9 +100,9 @@ class _Reading:
         self._run = run
         self.turns = TranscriptTurns(run)
         self._lanes: dict[int, str] = {}
-        """By the digest of an entry's id: its lane."""
+        """The lane of each entry, by the hash of its id."""
         self._latest: dict[str, int] = {}
-        """By lane: the latest entry."""
+        """The latest entry of each lane."""
         self._children: dict[str, int] = {}
         self._sidechains: dict[str, str] = {}
 
@@ -116,7 +117,7 @@ class _Reading:
         blocks = self._blocks(line, message.get("content")) if isinstance(message, dict) else []
         if lane is None:
             lane = self._lane_of(line, entry, is_prompt=kind == "user" and not _has_results(blocks))
-        if kind not in _SPOKEN:
+        if kind not in _ROLES:
             if kind not in _NOTED:
                 run.unknown("type", [kind])
                 if "sessionId" not in entry:
@@ -144,7 +145,7 @@ class _Reading:
             return "0"
         lane = self._parent_lane(line, entry, parent)
         if is_prompt:
-            # What is said at another place than the end goes on from there: a branch.
+            # A prompt whose parent is not the latest entry starts a branch.
             is_branch = isinstance(parent, str) and self._latest.get(lane) not in (None, hash(parent))
             lane = self.new_lane(lane) if is_branch and hash(parent) in self._lanes else lane
         self._latest[lane] = digest = hash(own)

@@ -1,6 +1,6 @@
-"""Rollouts of Codex: one JSON object a line, with the items of the Responses API as they were exchanged.
+"""Rollouts of Codex: one JSON object per line, with the items of the Responses API as they were exchanged.
 
-A forked session repeats the history of the one that it was forked from; what is repeated is cut.
+A forked session repeats the history of its parent session; the repeated part is left out.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from reenact.importers.turns import TranscriptTurns
 
 _LINE: Final = KnownFields("timestamp", "ordinal", "type", "payload", metadata=None)
 _PART: Final = KnownFields("type", "text", "refusal", annotations=None, logprobs=None)
-"""Of parts that are texts; all others are kept as they are."""
+"""The fields of text parts; other parts are kept unchanged."""
 _NOTED: Final = frozenset({
     "session_meta", "turn_context", "compacted", "world_state", "event_msg", "inter_agent_communication",
     "token_usage_record",
@@ -56,7 +56,7 @@ USAGE: Final = {
 def _recognises(source: ForeignSource) -> bool:
     first = source.first_lines(3)
     is_current = any(each.get("type") == "session_meta" and "payload" in each for each in first)
-    # Before lines had a type, the first one told of the session and the others were items.
+    # In the first version lines had no type: the first line described the session, the others were items.
     is_early = (
         bool(first) and {"id", "timestamp", "instructions"} <= first[0].keys() and "type" not in first[0]
     )
@@ -66,7 +66,7 @@ def _recognises(source: ForeignSource) -> bool:
 def _read(source: ForeignSource, runs: Runs) -> None:
     run = runs.open()
     run.missing(
-        "requests as they were sent", "which answers came of one request, where no count of tokens tells"
+        "requests as they were sent", "the request of each answer, if there is no token count between them"
     )
     reading = _Reading(run)
     for line, entry in source.objects(run.lose):
@@ -74,7 +74,7 @@ def _read(source: ForeignSource, runs: Runs) -> None:
     reading.turns.finish()
     if reading.repeated:
         run.note("repeated history", {"items": reading.repeated})
-        run.missing("repeated history, of the session it was forked from, which is left out")
+        run.missing("repeated history of the session that this one was forked from; it is left out")
     if run.is_empty:
         raise FormatError("it holds no conversation", file=source.name)
 
@@ -88,7 +88,7 @@ class _Reading:
         self._answers = 0
         self._is_answering = False
         self._forked_ms: float | None = None
-        """When the session was forked from another: what is older is that one's."""
+        """The time at which the session was forked; older entries belong to the parent session."""
         self._seen: set[str] = set()
         self.repeated = 0
 
@@ -112,8 +112,8 @@ class _Reading:
             self._note(kind, payload, time_ms)
 
     def _is_older(self, payload: JsonObject, time_ms: float | None) -> bool:
-        told = payload.get("internal_chat_message_metadata_passthrough")
-        made_ms = iso_ms(told.get("create_time")) if isinstance(told, dict) else None
+        metadata = payload.get("internal_chat_message_metadata_passthrough")
+        made_ms = iso_ms(metadata.get("create_time")) if isinstance(metadata, dict) else None
         made_ms = made_ms or iso_ms(payload.get("started_at")) or time_ms
         return made_ms is not None and self._forked_ms is not None and made_ms < self._forked_ms
 
@@ -131,7 +131,7 @@ class _Reading:
             if payload.get("forked_from_id") is not None:
                 self._forked_ms = iso_ms(payload.get("timestamp")) or time_ms
         elif self._session != str(payload.get("id")):
-            return  # the head of the session whose history is repeated here
+            return  # the header of the parent session whose history is repeated here
         self._run.note("session_meta", payload, time_ms=time_ms)
 
     def _note(self, kind: str, payload: JsonObject, time_ms: float | None) -> None:
@@ -158,7 +158,7 @@ class _Reading:
         own = item.get("call_id") or item.get("id")
         if kind in _CALLS and isinstance(own, str):
             if own in self._seen:
-                self.repeated += 1  # by a fork, or by a session that was resumed
+                self.repeated += 1  # repeated by a fork or by a resumed session
                 return
             self._seen.add(own)
         if kind == "message":
@@ -179,25 +179,25 @@ class _Reading:
 
     def _message(self, item: JsonObject, time_ms: float | None) -> None:
         role, content = item.get("role"), item.get("content")
-        others = self._check_parts(content)
+        other_parts = self._check_parts(content)
         if role == "assistant":
-            for other in others:
+            for other in other_parts:
                 self._run.note("part of an answer", other, time_ms=time_ms)
             self._answer(time_ms, text=text_of(content))
         else:
             self._is_answering = False
-            said = content if others else text_of(content)
+            said = content if other_parts else text_of(content)
             self.turns.say("system" if role in ("system", "developer") else "user", said, time_ms)
 
     def _check_parts(self, content: JsonValue) -> list[JsonValue]:
-        """Those parts of a content that are no texts."""
-        others = []
+        """The parts of a content that are not text."""
+        other_parts = []
         for part in content if isinstance(content, list) else ():
             if isinstance(part, dict) and isinstance(part.get("text"), str):
                 self._run.check_fields("part", part, _PART)
             else:
-                others.append(part)
-        return others
+                other_parts.append(part)
+        return other_parts
 
     def _answer(
         self,

@@ -1,7 +1,7 @@
-"""Trace bundles of Codex (``CODEX_ROLLOUT_TRACE_ROOT``): requests to the model whole, answers by their items.
+"""Trace bundles of Codex (``CODEX_ROLLOUT_TRACE_ROOT``), with whole requests, and the items of the answers.
 
-The stream of events by which an answer came is not in a bundle. One that says the same is made of its items,
-so that Codex replays it.
+A bundle does not have the event stream of an answer. An equivalent stream is built from the items, so that
+Codex can replay it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _ANSWER: Final = KnownFields(
 )  # fmt: skip
 _VERSIONS: Final = (1, 2)
 _BASE: Final = "https://api.openai.com/v1"
-"""Where Codex asks unless it is told otherwise; a bundle does not say."""
+"""The default address of Codex; a bundle does not have the address."""
 _BYTES_OF_EVENTS: Final = "text/event-stream"
 
 
@@ -66,8 +66,8 @@ def _read(source: ForeignSource, runs: Runs) -> None:
     if manifest.get("schema_version") not in _VERSIONS:
         run.lose(f"version {manifest.get('schema_version')!r} of bundles is not known; it was read as 2")
     run.missing(
-        "stream events as they were sent; they are made of the answers' items",
-        "addresses of the models; Codex's own is taken",
+        "stream events as they were sent; they are rebuilt from the answers' items",
+        "addresses of the models; the default of Codex is used",
         "headers",
         "tasks that made the calls",
     )
@@ -111,9 +111,9 @@ def _import_event(
         run.exchange(sent, Head(200, "OK", "HTTP/1.1", [("content-type", media_type)]), made)
     elif kind in ("inference_failed", "inference_cancelled"):
         waiting.pop(own, None)
-        run.lose(f"{kind}: an answer that failed is not in a bundle as it was sent")
+        run.lose(f"{kind}: a bundle does not have failed answers as they were sent")
     else:
-        # Tools are seen in the model's traffic; what else a bundle tells is kept as it is.
+        # Tool calls are already in the model's traffic; all other events are kept unchanged.
         run.note(
             str(kind),
             {name: _with_payload(source, value) for name, value in payload.items() if name != "type"},
@@ -121,7 +121,7 @@ def _import_event(
 
 
 def _with_payload(source: ForeignSource, value: JsonValue) -> JsonValue:
-    """*value* itself; a reference to a payload with what that says."""
+    """*value*, with the content of the payload if it is a reference to one."""
     if not isinstance(value, dict) or not {"raw_payload_id", "path"} <= value.keys():
         return value
     return {**value, "content": _json_payload(source, value)}
@@ -167,7 +167,7 @@ def _response_of(answer: JsonObject) -> JsonObject:
 
 
 def _stream_of(answer: JsonObject) -> bytes:
-    """The events that bring an answer of these items."""
+    """The stream events for an answer with these items."""
     whole = _response_of(answer)
     begun: JsonObject = {"id": whole["id"], "object": "response", "status": "in_progress", "output": []}
     events: list[tuple[str, JsonObject]] = [("response.created", {"response": begun})]
@@ -176,8 +176,8 @@ def _stream_of(answer: JsonObject) -> bytes:
         events.append(("response.output_item.done", {"output_index": index, "item": item}))
     events.append(("response.completed", {"response": whole}))
     return b"".join(
-        b"event: %b\ndata: %b\n\n" % (kind.encode(), _json({"type": kind, **told, "sequence_number": number}))
-        for number, (kind, told) in enumerate(events)
+        b"event: %b\ndata: %b\n\n" % (kind.encode(), _json({"type": kind, **data, "sequence_number": number}))
+        for number, (kind, data) in enumerate(events)
     )
 
 

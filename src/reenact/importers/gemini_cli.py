@@ -1,4 +1,4 @@
-"""Sessions of Gemini CLI: one JSON object a line, where a message may be told again; once, one object."""
+"""Sessions of Gemini CLI: one JSON object per line, which may repeat a message; older ones are one object."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _TEXT: Final = frozenset({"text"})
 _RESULT: Final = KnownFields(
     functionResponse=KnownFields("id", "name", "response", "willContinue", "scheduling")
 )
-"""What a tool gave, as the model is sent it; it stands in the next message of the user too."""
+"""The result of a tool as it is sent to the model; it is repeated in the next user message."""
 _THOUGHT: Final = frozenset({"subject", "description", "timestamp"})
 _TOKENS: Final = frozenset({"input", "output", "cached", "thoughts", "tool", "total"})
 _USAGE: Final = {
@@ -81,12 +81,12 @@ class _Reading:
         self._run = run
         self._turns = TranscriptTurns(run)
         self._pending: JsonObject | None = None
-        """The latest message, which may be told again with more in it."""
+        """The latest message, which may be repeated with more content."""
         self._line: int | None = None
         self._results: dict[str, bytes] = {}
-        """By the id of a call: the digest of its result."""
+        """The digest of each result, by call id."""
         self._done: dict[str, bytes] = {}
-        """By the id of a message that is complete: the digest of it."""
+        """The digest of each complete message, by its id."""
 
     def entry(self, line: int, entry: JsonObject) -> None:
         change = entry.get("$set")
@@ -101,16 +101,16 @@ class _Reading:
         else:
             self._message(entry, line)
 
-    def session(self, told: JsonObject, line: int | None = None) -> None:
-        self._run.check_fields("session", told, _SESSION)
-        messages = told.get("messages")
-        if "sessionId" not in told and told.keys() - {"messages", "lastUpdated"}:
-            self._run.note("session", {key: value for key, value in told.items() if key != "messages"})
+    def session(self, session: JsonObject, line: int | None = None) -> None:
+        self._run.check_fields("session", session, _SESSION)
+        messages = session.get("messages")
+        if "sessionId" not in session and session.keys() - {"messages", "lastUpdated"}:
+            self._run.note("session", {key: value for key, value in session.items() if key != "messages"})
         for message in self._run.objects("messages", messages, line):
             self._message(message, line)
-        if "sessionId" in told:
-            named = {key: value for key, value in told.items() if key != "messages"}
-            self._run.note("session", named, time_ms=iso_ms(told.get("startTime")))
+        if "sessionId" in session:
+            named = {key: value for key, value in session.items() if key != "messages"}
+            self._run.note("session", named, time_ms=iso_ms(session.get("startTime")))
 
     def _message(self, message: JsonObject, line: int | None) -> None:
         own = message.get("id")
@@ -118,7 +118,7 @@ class _Reading:
             self._flush()
         before = self._done.get(own) if isinstance(own, str) else None
         if before is not None:
-            # Told again, when all of the session was written anew.
+            # Repeated when the whole session was written again.
             if before != _digest(message):
                 self._run.note("repeated message", message, time_ms=iso_ms(message.get("timestamp")))
             return
@@ -147,7 +147,7 @@ class _Reading:
 
     def _read_user_message(self, content: JsonValue, time_ms: float | None, line: int | None) -> None:
         parts = content if isinstance(content, list) else [content]
-        # What tools gave stands with their calls too.
+        # Results of tools are also stored with their calls.
         given = [part for part in parts if isinstance(part, dict) and "functionResponse" in part]
         for part in given:
             self._run.check_fields("result", part, _RESULT)
@@ -162,24 +162,24 @@ class _Reading:
                     self._run.check_fields("part", each, _TEXT)
             self._turns.say("user", text_of(said) if is_text else said, time_ms)
 
-    def _take_result(self, told: JsonValue, time_ms: float | None, line: int | None) -> None:
-        """What the model was sent, unless that is known from the call."""
-        own = told.get("id") if isinstance(told, dict) else None
+    def _take_result(self, response: JsonValue, time_ms: float | None, line: int | None) -> None:
+        """Add the result that was sent to the model, unless it is already known from the call."""
+        own = response.get("id") if isinstance(response, dict) else None
         if (
-            not isinstance(told, dict)
+            not isinstance(response, dict)
             or not isinstance(own, str)
-            or self._results.get(own) == _digest(told.get("response"))
+            or self._results.get(own) == _digest(response.get("response"))
         ):
             return
         if own in self._results:
-            self._run.note("repeated result", told, time_ms=time_ms)
+            self._run.note("repeated result", response, time_ms=time_ms)
         else:
-            self._turns.result(own, told.get("response"), time_ms=time_ms, line=line)
+            self._turns.result(own, response.get("response"), time_ms=time_ms, line=line)
 
     def _answer(self, message: JsonObject, time_ms: float | None, line: int | None) -> None:
         calls = self._run.objects("toolCalls", message.get("toolCalls"), line)
-        told = self._run.objects("thoughts", message.get("thoughts"), line)
-        for thought in told:
+        thoughts = self._run.objects("thoughts", message.get("thoughts"), line)
+        for thought in thoughts:
             self._run.check_fields("thought", thought, _THOUGHT)
         tokens = message.get("tokens")
         if isinstance(tokens, dict):
@@ -193,7 +193,7 @@ class _Reading:
         self._turns.answer(
             str(message.get("id")),
             text=text_of(message.get("content")),
-            reasoning="\n".join(f"{each.get('subject')}: {each.get('description')}" for each in told),
+            reasoning="\n".join(f"{each.get('subject')}: {each.get('description')}" for each in thoughts),
             tools=tools,
             provider="gemini",
             model=message.get("model"),
@@ -220,8 +220,8 @@ class _Reading:
         self._turns.finish()
 
 
-def _digest(told: JsonValue) -> bytes:
-    return sha256(json.dumps(told, sort_keys=True).encode("utf-8", "surrogatepass")).digest()
+def _digest(value: JsonValue) -> bytes:
+    return sha256(json.dumps(value, sort_keys=True).encode("utf-8", "surrogatepass")).digest()
 
 
 def _call_id(message: JsonObject, call: JsonObject, number: int) -> str:
@@ -230,11 +230,11 @@ def _call_id(message: JsonObject, call: JsonObject, number: int) -> str:
 
 
 def _result_of(result: JsonValue) -> JsonValue:
-    """What the tool said, without the envelope that the model is sent."""
+    """The result of a tool without its ``functionResponse`` envelope."""
     if isinstance(result, list) and len(result) == 1 and isinstance(result[0], dict):
-        told = result[0].get("functionResponse")
-        if isinstance(told, dict) and "response" in told:
-            return told["response"]
+        response = result[0].get("functionResponse")
+        if isinstance(response, dict) and "response" in response:
+            return response["response"]
     return result
 
 

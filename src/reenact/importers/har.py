@@ -1,4 +1,4 @@
-"""HAR 1.2: what browsers, proxies and API tools save of HTTP traffic."""
+"""HAR 1.2: HTTP traffic saved by browsers, proxies and API tools."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def _read(source: ForeignSource, runs: Runs) -> None:
 
 
 class _Entries:
-    """A file lists what came by page; what was asked first comes first, unless the file is large."""
+    """Sorts entries by start time, because files list them by page; large files are not sorted."""
 
     def __init__(self, run: RunBuilder, *, is_large: bool) -> None:
         self._run = run
@@ -102,7 +102,7 @@ class _Entries:
             self._kept.append((started_ms, self.count, line, entry))
             return
         if started_ms < self._latest_ms:
-            self._run.missing("the order of requests, which a large file does not list by their times")
+            self._run.missing("the order of requests, because a large file does not list them by time")
         self._latest_ms = max(self._latest_ms, started_ms)
         _try_entry(self._run, entry, self.count, line)
 
@@ -136,7 +136,7 @@ def _import_entry(run: RunBuilder, entry: JsonObject, number: int, line: int) ->
     content = run.check_fields("content", response.get("content") or {}, _CONTENT)
     body = _content_of(content)
     if body is None:
-        if _tells_size(response, content):
+        if _has_size(response, content):
             run.lose(f"entry {number}: the body of {url} was not saved", line)
         body = b""
     headers = _without_wire(_pairs(run, response.get("headers")), len(body))
@@ -145,7 +145,7 @@ def _import_entry(run: RunBuilder, entry: JsonObject, number: int, line: int) ->
         version.lower(), version.upper() if version.lower().startswith("http/") else "HTTP/1.1"
     )
     head = Head(status, str(response.get("statusText") or ""), named, headers)
-    # Browsers keep bodies as they are shown, with their coding undone.
+    # Browsers save bodies as they display them, without their content coding.
     sent = Sent(
         method.upper(),
         url.partition("#")[0],
@@ -180,7 +180,7 @@ def _content_of(content: JsonObject) -> bytes | None:
     )
 
 
-def _tells_size(response: JsonObject, content: JsonObject) -> bool:
+def _has_size(response: JsonObject, content: JsonObject) -> bool:
     sizes = (content.get("size"), response.get("bodySize"))
     return any(isinstance(size, int) and size > 0 for size in sizes)
 
@@ -198,7 +198,7 @@ def _pairs(run: RunBuilder, headers: JsonValue) -> Pairs:
         if "name" not in each or "value" not in each:
             raise Unfit("a header has no name or no value")
     found = [(str(each["name"]), str(each["value"])) for each in listed]
-    return [(name, value) for name, value in found if not name.startswith(":")]  # of HTTP/2's own
+    return [(name, value) for name, value in found if not name.startswith(":")]  # pseudo-headers of HTTP/2
 
 
 def _without_wire(headers: Pairs, size_bytes: int) -> Pairs:

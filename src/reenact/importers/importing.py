@@ -1,8 +1,8 @@
-"""Importing: finding out what a file is, reading it by the importer for that, and telling what came of it.
+"""Importing: detects the format of each file, reads it with the matching importer and reports the result.
 
 An importer is a value :class:`Importer` called ``IMPORTER`` in a module of its own, here or in another
-package that names it under the entry point ``reenact.importers``. It knows its format by content and reads a
-:class:`ForeignSource` into runs that it opens.
+package that lists it under the entry point ``reenact.importers``. It recognises its format by content and
+reads a :class:`ForeignSource` into runs that it opens.
 """
 
 from __future__ import annotations
@@ -39,25 +39,25 @@ from reenact.store.rundir import make_empty_folder
 from reenact.workers import map_batches, worker_count
 
 PLUGINS: Final = "reenact.importers"
-"""The group of entry points under which other packages name their importers."""
+"""The entry point group for importers of other packages."""
 _BUILT_IN: Final = (
     "vcr", "har", "codex-trace", "claude-code", "codex", "pi", "gemini-cli", "opencode", "atif", "swe-agent",
     "inspect", "otlp", "langsmith", "langfuse",
 )  # fmt: skip
-"""In the order in which they are asked; the module of each has its name."""
+"""In the order in which they are tried; each has a module of the same name."""
 _SUFFIXES: Final = frozenset({
     ".yaml", ".yml", ".json", ".jsonl", ".ndjson", ".har", ".traj", ".eval", ".pb", ".bin", ".otlp",
 })  # fmt: skip
-"""What stands behind the name of a source, and not behind that of its run."""
+"""File suffixes of sources that are removed from the names of their runs."""
 _BATCH: Final = 16
 _BATCH_BYTES: Final = 8 * 1024 * 1024
-"""So many sources, or so much of them, go to a worker at once."""
+"""A worker gets a batch of at most this many sources, or about this many bytes."""
 _STAGE: Final = ".reenact-import-"
 _SKIPPED_FOLDERS: Final = frozenset({".git", ".venv", "node_modules", "__pycache__"})
 
 
 class Runs:
-    """Opens the captures that an importer makes of one source."""
+    """Opens the captures that an importer makes from one source."""
 
     def __init__(self, importer: Importer, source: ForeignSource, out: Path, redact: Redact) -> None:
         self._importer = importer
@@ -75,9 +75,9 @@ class Runs:
         fidelity: Fidelity | None = None,
         upstreams: Mapping[str, str] | None = None,
     ) -> RunBuilder:
-        """A new capture; sources that hold many runs give each a *name*.
+        """Open a new capture; if the source holds many runs, each gets a *name*.
 
-        *upstreams* of an agent in another language: a replay answers it through the gateway.
+        *upstreams* are for agents in other languages: a replay answers them through the gateway.
         """
         run = RunBuilder(
             self._place(name),
@@ -94,13 +94,13 @@ class Runs:
         return run
 
     def _identity(self) -> Identity:
-        told = f"{self._importer.label}\0{len(self._opened)}".encode()
-        seed = blake2b(told, key=self._source.seed, digest_size=32).digest()
+        label = f"{self._importer.label}\0{len(self._opened)}".encode()
+        seed = blake2b(label, key=self._source.seed, digest_size=32).digest()
         return Identity(f"cap_{seed[:8].hex()}", f"run_{seed[8:16].hex()}", seed[16:])
 
     @cached_property
     def _names_redactor(self) -> Redactor:
-        """For names of folders, which come from the source."""
+        """A redactor for folder names that come from the source."""
         named, values = profile_and_secrets(self._redact)
         return make_redactor(named or default_profile(os.environ), values, self._source.seed).of_names
 
@@ -116,44 +116,44 @@ class Runs:
         return self._out / unique
 
     def finish(self) -> list[ImportedRun]:
-        """Complete what was opened."""
+        """Complete all opened captures."""
         return [run.finish() for run in self._opened]
 
     def discard(self) -> None:
-        """Take away what was opened: the source cannot be read after all."""
+        """Delete all opened captures: the source cannot be read."""
         for run in self._opened:
             run.discard()
         self._opened = []
 
     def lose(self, reason: str, line: int | None = None) -> None:
-        """A part of the source could not be read, which belongs to no run, or to the latest."""
+        """Add a loss to the latest run; raises :class:`FormatError` if no run is open."""
         if not self._opened:
             raise FormatError(reason, file=self._source.name, line=line)
         self._opened[-1].lose(reason, line)
 
 
 class Importer(msgspec.Struct, frozen=True, kw_only=True):
-    """How one format is recognised and read."""
+    """Recognises and reads one format."""
 
     name: str
-    """What ``--from`` calls it."""
+    """The name for ``--from``."""
     title: str
-    """What people call it."""
+    """The name for messages and documentation."""
     version: int
     fidelity: Fidelity
-    """The best that it gives; a run may be lower."""
+    """The best fidelity that this format allows; a run may have a lower one."""
     recognises: Callable[[ForeignSource], bool]
-    """By content; asked of folders too, where it *reads_folders*."""
+    """Decides by content; also called for folders if the importer *reads_folders*."""
     read: Callable[[ForeignSource, Runs], None]
-    """Opens runs and fills them; raises :class:`FormatError` where nothing can be read."""
+    """Opens runs and fills them; raises :class:`FormatError` if nothing can be read."""
     holds_many: bool = False
-    """One source may hold several runs; each gets a folder of its own."""
+    """Whether one source may hold several runs; each gets its own folder."""
     reads_folders: bool = False
     package: str = "reenact"
 
     @property
     def label(self) -> str:
-        """What a manifest says of who read the source."""
+        """The name and version of the importer in manifests."""
         return f"{self.package}.{self.name} {self.version}"
 
 
@@ -165,12 +165,12 @@ class SkippedSource(msgspec.Struct, frozen=True):
 
 
 class ImportReport(msgspec.Struct, frozen=True):
-    """What came of an import."""
+    """The result of an import."""
 
     out: str
     runs: list[ImportedRun]
     failed: list[SkippedSource]
-    """Sources that nothing could be read from."""
+    """Sources from which nothing could be read."""
     skipped: list[str]
     """Files in folders that no importer recognises."""
 
@@ -183,12 +183,12 @@ class ImportReport(msgspec.Struct, frozen=True):
 
 @lru_cache(maxsize=4)
 def _plugins(find: Callable[..., EntryPoints], path: tuple[str, ...]) -> EntryPoints:  # noqa: ARG001 — its key
-    """What installed packages name; looking through all of them takes as long as importing a small file."""
+    """The entry points of installed packages, cached: a search takes as long as importing a small file."""
     return find(group=PLUGINS)
 
 
 def importers() -> dict[str, Importer]:
-    """Every importer by its name: those of other packages first, then ours, in the order they are asked."""
+    """All importers by name, in the order in which they are tried: those of other packages come first."""
     found: dict[str, Importer] = {}
     for point in _plugins(entry_points, tuple(sys.path)):
         try:
@@ -209,18 +209,18 @@ def import_runs(
     paths: str | Path | Sequence[str | Path],
     out: str | Path,
     *,
-    format: str | None = None,  # noqa: A002 — what it is called everywhere
+    format: str | None = None,  # noqa: A002 — the usual name
     redact: Redact = None,
     jobs: int = 1,
     on: str | None = None,
     progress_bar: ProgressBar = no_progress_bar,
 ) -> ImportReport:
-    """Make captures of foreign recordings, in folders below *out*.
+    """Make captures from foreign recordings, in folders below *out*.
 
-    One file whose format holds one run becomes *out* itself; everything else gets folders below it, named as
-    the sources are below the folders that were given; these may be at an address. The *format* is found by
-    content where none is named. *jobs* processes (0: one per core) share the sources, or *on* ``ray`` its
-    tasks; the captures are the same, byte for byte. What could not be read is told in the report; only wrong
+    One file whose format holds one run becomes *out* itself; everything else gets folders below it, named
+    like the sources relative to the given folders. *paths* may be remote addresses. Without a *format*, it is
+    detected by content. *jobs* processes (0: one per core), or the tasks of ray if *on* is ``ray``, share the
+    sources; the captures are the same, byte for byte. The report lists what could not be read; only wrong
     usage raises.
     """
     named = [paths] if isinstance(paths, str | Path) else list(paths)
@@ -245,7 +245,7 @@ def import_runs(
 
 
 class _Found(msgspec.Struct, frozen=True):
-    """A source and who reads it."""
+    """A source and its importer."""
 
     path: Path
     name: str
@@ -255,17 +255,17 @@ class _Found(msgspec.Struct, frozen=True):
 
 
 class _Imported(msgspec.Struct, frozen=True):
-    """What came of one source."""
+    """The result for one source."""
 
     runs: list[ImportedRun]
     failed: str | None
-    """Why nothing came of it."""
+    """Why no run was imported."""
     files_read: list[Path]
-    """What belongs to it beside itself."""
+    """The other files that belong to the source."""
 
 
 def import_source(found: _Found, importer: Importer, redact: Redact, progress: Progress) -> _Imported:
-    """Import one source into its folder; where that fails, nothing is there."""
+    """Import one source into its folder; if that fails, nothing is left there."""
     source = ForeignSource(found.path, found.name, progress)
     runs = Runs(importer, source, found.out, redact)
     try:
@@ -281,14 +281,14 @@ def import_source(found: _Found, importer: Importer, redact: Redact, progress: P
 
 
 class _Staged(NamedTuple):
-    """What a worker made of one source, and where it is until it is put in its place."""
+    """The result of a worker for one source, and its temporary folder."""
 
     place: Path
     imported: _Imported
 
 
 def import_batch(sources: list[_Found], stage: Path, redact: Redact) -> list[_Staged]:
-    """What a worker does: each try has a folder of its own, so that one that is killed is in nobody's way."""
+    """The work of one worker; each attempt has its own folder, so that a killed one disturbs no other."""
     known = importers()
     work = stage / token_hex(8)
     done = []
@@ -312,15 +312,15 @@ class _Job:
         self.size_bytes = 0
         self.runs: list[ImportedRun] = []
         self.failed: list[SkippedSource] = []
-        self._passed_over: dict[Path, str] = {}
-        """Files of no known format, and what they are called."""
+        self._unrecognised: dict[Path, str] = {}
+        """Files of unknown formats, with their names."""
 
     @property
     def skipped(self) -> list[str]:
-        return sorted(self._passed_over.values())
+        return sorted(self._unrecognised.values())
 
     def find(self, path: Path, *, is_alone: bool) -> None:
-        """Note what is to be imported at *path*."""
+        """Collect the sources at *path*."""
         if not path.exists():
             raise FormatError("No such file or directory", file=str(path))
         importer = self._importer_of(path, path.name)
@@ -346,7 +346,7 @@ class _Job:
                 below = str(path.relative_to(folder))
                 importer = self._importer_of(path, below)
                 if importer is None:
-                    self._passed_over[path] = below
+                    self._unrecognised[path] = below
                 else:
                     self._add(path, below, importer, self._place(below, out))
         if len(self._found) == before and not self.failed:
@@ -376,7 +376,7 @@ class _Job:
             self.failed.append(SkippedSource(str(error.filename), str(error.strerror)))
 
     def _place(self, below: str, out: Path | None = None) -> Path:
-        """A folder of its own for a source of that name."""
+        """A unique folder for the source of this name."""
         plain = Path(below)
         stem = plain.stem if plain.suffix.lower() in _SUFFIXES else plain.name
         parts = [folder_name(part) for part in (*plain.parent.parts, stem)]
@@ -394,21 +394,21 @@ class _Job:
         self._found.append(_Found(path, name, importer.name, out, size_bytes))
 
     def run(self, progress: Progress) -> None:
-        """Import what was found."""
+        """Import the collected sources."""
         known = {importer.name: importer for importer in self._chosen}
         for found in self._found:
             self._note(found, import_source(found, known[found.importer], self._redact, progress))
 
     def share(self, jobs: int, on: str | None, progress: Progress) -> None:
-        """The same by other processes: what they made is put in its place here, once."""
+        """Import the sources in worker processes; this process moves the results to their final folders."""
         stage = _staging_folder(self._out)
-        work = partial(import_batch, stage=stage.absolute(), redact=_shared_redact(self._redact))
+        work = partial(import_batch, stage=stage.absolute(), redact=_redact_for_workers(self._redact))
         batches = list(_in_batches(self._found, max(1, min(_BATCH, len(self._found) // (jobs * 4)))))
         try:
             with closing(map_batches(work, batches, jobs=min(jobs, max(len(batches), 1)), on=on)) as made:
                 for sources, done in zip(batches, made, strict=True):
                     for found, staged in zip(sources, done, strict=True):
-                        self._note(found, _put_in_place(found, staged))
+                        self._note(found, _move_staged(found, staged))
                         progress(found.size_bytes)
         finally:
             rmtree(stage, ignore_errors=True)
@@ -416,13 +416,13 @@ class _Job:
     def _note(self, found: _Found, done: _Imported) -> None:
         self.runs += done.runs
         for path in done.files_read:
-            self._passed_over.pop(path, None)
+            self._unrecognised.pop(path, None)
         if done.failed is not None:
             self.failed.append(SkippedSource(found.name, done.failed))
 
 
 def _staging_folder(out: Path) -> Path:
-    """Where workers make captures, on the disk of *out*; what a killed import left there is removed."""
+    """The workers' folder, on the same disk as *out*; folders left by killed imports are removed."""
     try:
         out.absolute().parent.mkdir(parents=True, exist_ok=True)
         for left in out.absolute().parent.glob(f"{_STAGE}*-{escape(out.name)}"):
@@ -442,12 +442,12 @@ def _is_alive(process: int) -> bool:
     except ProcessLookupError:
         return False
     except OSError:
-        pass  # somebody else's
+        pass  # owned by another user
     return True
 
 
-def _shared_redact(redact: Redact) -> Redact:
-    """*redact* as workers need it, whose environment may be another one."""
+def _redact_for_workers(redact: Redact) -> Redact:
+    """*redact* with the secrets of this environment, because the workers' environment may differ."""
     named, values = profile_and_secrets(redact)
     profile = named or default_profile(os.environ)
     known = environment_secrets(os.environ) if profile != "none" else []
@@ -465,8 +465,8 @@ def _in_batches(found: Sequence[_Found], most: int) -> Iterator[list[_Found]]:
         yield batch
 
 
-def _put_in_place(found: _Found, done: _Staged) -> _Imported:
-    """Move what a worker made of *found* to where it belongs, all of it or nothing."""
+def _move_staged(found: _Found, done: _Staged) -> _Imported:
+    """Move the captures that a worker made of *found* to their final folders: all of them or none."""
     moved: list[ImportedRun] = []
     try:
         for run in done.imported.runs:
@@ -478,7 +478,7 @@ def _put_in_place(found: _Found, done: _Staged) -> _Imported:
         for run in moved:
             rmtree(run.path, ignore_errors=True)
         if isinstance(error, FileNotFoundError):
-            reason = "was imported on another machine; name a folder for it that all machines share"
+            reason = "was imported on another machine; choose an output folder that all machines share"
             return _Imported([], reason, [])
         return _Imported([], str(error), [])
     failed = done.imported.failed and done.imported.failed.replace(str(done.place), str(found.out))
@@ -493,7 +493,7 @@ def _is_recognised(importer: Importer, source: ForeignSource) -> bool:
 
 
 def _read_source(importer: Importer, source: ForeignSource, runs: Runs) -> None:
-    """Let *importer* read; what it was not made for ends the reading, and what was read stays."""
+    """Let *importer* read the source; an unexpected value ends the reading, and earlier parts are kept."""
     try:
         importer.read(source, runs)
     except UNFIT as error:
@@ -508,7 +508,7 @@ _CODED: Final = {
     b"\xff\xfe": "is text in UTF-16; write it as UTF-8 first",
     b"\xfe\xff": "is text in UTF-16; write it as UTF-8 first",
 }
-"""By how a file begins."""
+"""By the first bytes of a file."""
 
 
 def _why_unrecognised(path: Path) -> str:

@@ -1,6 +1,6 @@
-"""Logs of Inspect (``.eval`` and its JSON): one run for each sample and epoch, by Inspect's own reader.
+"""Logs of Inspect (``.eval`` and JSON): one run per sample and epoch, read by Inspect's own reader.
 
-The file has no specification but the package ``inspect_ai``, which comes with ``reenact[inspect]``.
+The format has no specification other than the package ``inspect_ai``, which comes with ``reenact[inspect]``.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def _recognises(source: ForeignSource) -> bool:
 
 
 def _read(source: ForeignSource, runs: Runs) -> None:
-    source.read()  # its digest, before somebody else reads it
+    source.read()  # computes the digest before another library reads the file
     count = 0
     try:
         for sample in samples_of(source):
@@ -71,7 +71,7 @@ def _read(source: ForeignSource, runs: Runs) -> None:
             import_sample(runs, sample)
     except (UsageError, FormatError):
         raise
-    except Exception as error:  # whatever the reader finds in a file that was cut off
+    except Exception as error:  # any error of the reader for a file that was cut off
         reason = str(error) or type(error).__name__
         if not count:
             raise FormatError(f"no log of Inspect: {reason}", file=source.name) from None
@@ -81,7 +81,7 @@ def _read(source: ForeignSource, runs: Runs) -> None:
 
 
 def samples_of(source: ForeignSource) -> Iterator[dict[str, JsonValue]]:
-    """The samples as plain JSON, one at a time, with what was kept apart of them in its place."""
+    """The samples as plain JSON, one at a time, with their attachments resolved."""
     try:
         from inspect_ai.log import read_eval_log_samples  # type: ignore[import-not-found,unused-ignore]
     except ImportError:
@@ -95,7 +95,7 @@ def samples_of(source: ForeignSource) -> Iterator[dict[str, JsonValue]]:
 
 
 def import_sample(runs: Runs, sample: dict[str, JsonValue]) -> None:
-    """One run, of what the log has of a sample."""
+    """Import one sample as one run."""
     name = f"{sample.get('id')}-{sample.get('epoch', 1)}"
     run = runs.open(name, started_ms=iso_ms(sample.get("started_at")))
     run.missing("requests as they were sent")
@@ -116,16 +116,16 @@ class _Reading:
         self._run = run
         self.turns = TranscriptTurns(run)
         self._lanes: dict[str, str] = {}
-        """By the span of an agent: its lane."""
+        """The lane of each agent, by its span."""
         self._parents: dict[str, str] = {}
-        """By span: the one around it."""
+        """The parent of each span."""
         self._children: dict[str, int] = {}
         self._messages: dict[str, list[str]] = {}
-        """By lane: the messages that its latest model call was given and gave."""
+        """The messages of the latest model call, input and answer, by lane."""
         self._asked: dict[str, JsonValue] = {}
-        """Tool calls that an answer asks for, and with what."""
+        """The arguments of tool calls that an answer asked for."""
         self._answered: set[str] = set()
-        """Tool calls whose result was told."""
+        """The tool calls that have a result."""
 
     def event(self, event: dict[str, JsonValue], number: int) -> None:
         kind = event.get("event")
@@ -148,7 +148,7 @@ class _Reading:
             around = self._lane_at(parent)
             number = self._children.get(around, 0)
             self._children[around] = number + 1
-            # The agent that a task is made of goes on with the task's own conversation.
+            # The main agent of a task continues the task's own conversation.
             self._lanes[span] = f"{around}.{number}" if self._messages else around
 
     def _lane_of(self, event: dict[str, JsonValue]) -> str:
@@ -169,8 +169,8 @@ class _Reading:
         for message in given:
             run.check_fields("message", message, _MESSAGE)
         self._say(given, time_ms, lane)
-        told = event.get("output")
-        output: dict[str, JsonValue] = told if isinstance(told, dict) else {}
+        raw_output = event.get("output")
+        output: dict[str, JsonValue] = raw_output if isinstance(raw_output, dict) else {}
         choice, *_ = run.objects("output.choices", output.get("choices")) or [{}]
         message = expect_object("message", choice.get("message") or {})
         text, reasoning = _parts(message.get("content"))
@@ -193,7 +193,7 @@ class _Reading:
         self._messages[lane] = [_identity(each) for each in [*given, message]]
 
     def _say(self, given: list[dict[str, JsonValue]], time_ms: float | None, lane: str) -> None:
-        """What is new to the model since its answer before."""
+        """Add the messages that are new since the previous model call."""
         before = self._messages.get(lane, [])
         shared = 0
         for message, known in zip(given, before, strict=False):
@@ -219,16 +219,16 @@ class _Reading:
                 own_id, str(event.get("function")), event.get("arguments"), time_ms=started_ms, lane=lane
             )
         elif self._asked[own_id] != event.get("arguments"):
-            told = {"id": own_id, "arguments": event.get("arguments")}
-            run.note("called with other arguments", told, time_ms=started_ms, lane=lane)
+            changed = {"id": own_id, "arguments": event.get("arguments")}
+            run.note("called with other arguments", changed, time_ms=started_ms, lane=lane)
         if event.get("pending") is not True:
             self._result(own_id, event.get("result"), event.get("error"), ended_ms, lane)
 
     def _result(self, own_id: str, result: JsonValue, error: Any, time_ms: float | None, lane: str) -> None:
         self._answered.add(own_id)
         is_error = isinstance(error, dict)
-        told = error.get("message") if is_error else result
-        self.turns.result(own_id, told, is_error=is_error, time_ms=time_ms, lane=lane)
+        content = error.get("message") if is_error else result
+        self.turns.result(own_id, content, is_error=is_error, time_ms=time_ms, lane=lane)
 
 
 def _identity(message: dict[str, Any]) -> str:
@@ -237,7 +237,7 @@ def _identity(message: dict[str, Any]) -> str:
 
 
 def _parts(content: object) -> tuple[str, str]:
-    """Text and reasoning."""
+    """The text and the reasoning of a content."""
     if isinstance(content, str):
         return content, ""
     texts, reasoning = [], []

@@ -1,7 +1,7 @@
-"""A JSON document read as a stream: its members one at a time, and of long lists the items.
+"""A JSON document read as a stream: one member at a time, and long lists one item at a time.
 
-The standard library's decoder reads values out of a window that moves over the file and is as large as the
-largest single value; a package that does no more than that, in its own way, is not needed for it.
+The decoder of the standard library reads values from a window that moves over the file and is as large as the
+largest single value. That is all that is needed, so no further package is required.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ MAX_VALUE_CHARACTERS: Final = 64 * 1024 * 1024
 """A single value that is longer is refused."""
 _CHUNK_BYTES: Final = 256 * 1024
 _MAX_TOKEN: Final = 16
-"""Behind the place of an error so much is enough to know that more text would not mend it."""
+"""If this many characters follow the position of an error, reading more text would not fix it."""
 _SPACE: Final = re.compile(r"[ \t\r\n]*")
 _ODD: Final = re.compile("[\udc80-\udcff\\x00-\\x08\\x0b\\x0c\\x0e-\\x1f]")
-"""What stands for a byte that is no UTF-8, and control characters, which JSON does not have."""
+"""Surrogates that represent bytes of invalid UTF-8, and control characters, which JSON does not allow."""
 _WITHOUT_CONTROLS: Final = bytes({*range(256)} - {*range(32)} | {9, 10, 13})
 _TOKEN: Final = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|["\[\]{},]', re.DOTALL)
 _CLOSING: Final = {"[": "]", "{": "}"}
@@ -36,12 +36,12 @@ class JsonMember(NamedTuple):
     path: JsonPath
     line: int
     value: JsonValue
-    """Empty for such a list itself, which comes before its items, and for an object with such a list."""
+    """Empty for a list that is read by items (it comes before them) and for an object with such a list."""
     is_item: bool = False
 
 
 class BrokenJson(ValueError):
-    """From *line* on the text is no JSON, or holds a value that is too long."""
+    """The text is not JSON from *line* on, or has a value that is too long."""
 
     def __init__(self, reason: str, line: int) -> None:
         super().__init__(reason)
@@ -51,10 +51,10 @@ class BrokenJson(ValueError):
 def read_members(
     stream: BinaryIO, lists: Collection[JsonPath], on_odd: Callable[[int], None] = lambda _: None
 ) -> Iterator[JsonMember]:
-    """The members of the document in their order; values at the paths of *lists* item by item.
+    """The members of the document in order; the values at the paths of *lists* item by item.
 
-    Raises :class:`BrokenJson` behind what could be read. What JSON does not have is read as Python reads it;
-    *on_odd* gets the lines with bytes that are no UTF-8 or control characters: each becomes U+FFFD.
+    Raises :class:`BrokenJson` after the part that could be read. Extensions that Python accepts are read,
+    too; *on_odd* gets the lines with invalid UTF-8 or control characters, which become U+FFFD.
     """
     window = _Window(stream, on_odd)
     yield from _read_value(window, (), lists)
@@ -82,13 +82,13 @@ def _read_value(window: _Window, path: JsonPath, lists: Collection[JsonPath]) ->
 
 
 def close_cut_text(text: str) -> str | None:
-    """A document that was cut off, up to its last whole item of any list; ``None`` where there is none."""
+    """A document that was cut off, closed after the last complete item of any list; ``None`` without one."""
     open_marks: list[str] = []
     whole = ""
     end = 0
     for token in _TOKEN.finditer(text):
         mark = token[0]
-        if mark == '"':  # a text that does not end
+        if mark == '"':  # an unterminated string
             break
         if mark in _CLOSING:
             open_marks.append(mark)
@@ -103,17 +103,17 @@ def close_cut_text(text: str) -> str | None:
 
 
 def has_controls(text: bytes) -> bool:
-    """Whether control characters stand in *text* that JSON does not have, at the speed of memory."""
+    """Whether *text* has control characters that JSON does not allow; one pass in C."""
     return bool(text.translate(None, _WITHOUT_CONTROLS))
 
 
 def to_text(text: bytes) -> str:
-    """*text* with the character U+FFFD for each byte that is no UTF-8, and for each control character."""
+    """Decode *text*; bytes of invalid UTF-8 and control characters become U+FFFD."""
     return _ODD.sub("\ufffd", text.decode("utf-8", "replace"))
 
 
 class _Window:
-    """The part of the text that is being read."""
+    """The part of the text that is in memory."""
 
     def __init__(self, stream: BinaryIO, on_odd: Callable[[int], None]) -> None:
         self._stream = stream
@@ -123,33 +123,33 @@ class _Window:
         self._at = 0
         self._is_end = False
         self._counted = 0
-        """Up to where the ends of lines are in *line*."""
+        """The position up to which line ends are counted in *line*."""
         self._line = 1
 
     @property
     def line(self) -> int:
-        """Where the next character stands."""
+        """The line of the next character."""
         self._line += self._text.count("\n", self._counted, self._at)
         self._counted = self._at
         return self._line
 
     def peek(self) -> str:
-        """The next character that is no white space; empty at the end."""
+        """The next character that is not white space; empty at the end."""
         while True:
-            self._at = _SPACE.match(self._text, self._at).end()  # type: ignore[union-attr]  # matches always
+            self._at = _SPACE.match(self._text, self._at).end()  # type: ignore[union-attr]  # always matches
             if self._at < len(self._text):
                 return self._text[self._at]
-            if not self._read_on():
+            if not self._read_more():
                 return ""
 
     def take(self, mark: str) -> None:
-        """Go on behind *mark*."""
+        """Skip *mark*, or raise if something else follows."""
         if (found := self.peek()) != mark:
             raise BrokenJson(f"expected {mark!r}" if found else "the end is missing", self.line)
         self._at += 1
 
     def parts(self, end: str) -> Iterator[None]:
-        """Once before each item of a list, or member of an object; the caller takes it."""
+        """Yield once before each item of a list or member of an object; the caller reads it."""
         self._at += 1
         if self.peek() == end:
             self._at += 1
@@ -163,25 +163,25 @@ class _Window:
             self.peek()
 
     def take_value(self) -> JsonValue:
-        """The value that stands here; a number near the end of the window may go on, as ``1e+5`` does."""
+        """The value at this position; a number at the end of the window may continue, like ``1e+5``."""
         if not self.peek():
             raise BrokenJson("the end is missing", self.line)
         while True:
             try:
                 value, end = _decode(self._text, self._at)
-                if end + 2 < len(self._text) or not self._read_on():
+                if end + 2 < len(self._text) or not self._read_more():
                     self._at = end
-                    return value  # type: ignore[no-any-return]  # what JSON holds
+                    return value  # type: ignore[no-any-return]  # a JSON value
             except RecursionError:
                 raise BrokenJson("it is nested too deeply", self.line) from None
             except json.JSONDecodeError as error:
                 is_cut = error.pos + _MAX_TOKEN > len(self._text) or error.msg.startswith("Unterminated")
-                if not is_cut or not self._read_on():
+                if not is_cut or not self._read_more():
                     self._at = min(error.pos, len(self._text))
                     raise BrokenJson(error.msg, self.line) from None
 
-    def _read_on(self) -> bool:
-        """Read about as much again as is there; false at the end, where nothing has changed."""
+    def _read_more(self) -> bool:
+        """Read about as much again as is in memory; false at the end of the file."""
         left = len(self._text) - self._at
         if left > MAX_VALUE_CHARACTERS:
             raise BrokenJson(f"a value is longer than {MAX_VALUE_CHARACTERS} characters", self.line)

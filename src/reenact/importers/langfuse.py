@@ -1,4 +1,4 @@
-"""Traces and observations exported from Langfuse: a trace, a list of either, or one a line."""
+"""Traces and observations exported from Langfuse: one trace, a list of either, or one per line."""
 
 from __future__ import annotations
 
@@ -69,43 +69,43 @@ def _recognises(source: ForeignSource) -> bool:
 def _read(source: ForeignSource, runs: Runs) -> None:
     lost: Losses = []
     listing = read_listing(source, ["data", "traces"], lost)
-    told = [(each, line) for top, line in listing.values for each in _with_observations(top)]
-    spans = list(read_spans(told, _span_of, "observation", lost))
+    records = [(each, line) for top, line in listing.values for each in _with_observations(top)]
+    spans = list(read_spans(records, _span_of, "observation", lost))
     if not spans and not lost:
         raise FormatError("it holds no observation", file=source.name)
     import_spans(runs, spans, lost, listing.about)
 
 
-def _with_observations(told: JsonValue) -> list[JsonValue]:
-    """A trace without its observations, and these as they stand alone; an observation by itself."""
-    observations = told.get("observations") if isinstance(told, dict) else None
-    if not isinstance(told, dict) or not isinstance(observations, list):
-        return [told]
-    trace: JsonObject = {"traceId": str(told.get("id") or "trace")}
+def _with_observations(record: JsonValue) -> list[JsonValue]:
+    """A trace without its observations, followed by these; a single observation by itself."""
+    observations = record.get("observations") if isinstance(record, dict) else None
+    if not isinstance(record, dict) or not isinstance(observations, list):
+        return [record]
+    trace: JsonObject = {"traceId": str(record.get("id") or "trace")}
     below = [
         each | trace if isinstance(each, dict) else each
         for each in observations
-        if not isinstance(each, str)  # a list of traces names them by their ids alone
+        if not isinstance(each, str)  # a list of traces has only the ids of observations
     ]
-    return [{**told, "observations": None}, *below]
+    return [{**record, "observations": None}, *below]
 
 
 _TRACE_ITSELF: Final = ("id", "timestamp", "observations")
 
 
-def _trace_span(told: JsonObject) -> Span:
-    trace = str(told.get("id") or "trace")
+def _trace_span(trace_record: JsonObject) -> Span:
+    trace = str(trace_record.get("id") or "trace")
     return Span(
         trace_id=trace,
         span_id=trace,
-        name=str(told.get("name") or "trace"),
-        started_ms=iso_ms(told.get("timestamp")),
-        details={name: value for name, value in told.items() if name not in _TRACE_ITSELF},
+        name=str(trace_record.get("name") or "trace"),
+        started_ms=iso_ms(trace_record.get("timestamp")),
+        details={name: value for name, value in trace_record.items() if name not in _TRACE_ITSELF},
     )
 
 
 def _api_name(column: str) -> str:
-    """What the API calls a column of the tables that go to a bucket: ``traceId`` for ``trace_id``."""
+    """The API's name for a column of the tables in a bucket export: ``traceId`` for ``trace_id``."""
     first, *rest = column.split("_")
     return first + "".join(part.capitalize() for part in rest)
 
@@ -113,39 +113,39 @@ def _api_name(column: str) -> str:
 def _span_of(observation: JsonObject) -> Span:
     if "observations" in observation:
         return _trace_span(observation)
-    told = {_api_name(name): value for name, value in observation.items()}
-    if told.get("id") is None:
+    fields = {_api_name(name): value for name, value in observation.items()}
+    if fields.get("id") is None:
         raise Unfit("it has no id")
-    kind = str(told.get("type")).upper()
-    is_error = told.get("level") == "ERROR"
+    kind = str(fields.get("type")).upper()
+    is_error = fields.get("level") == "ERROR"
     span = Span(
-        trace_id=str(told.get("traceId") or "trace"),
-        span_id=str(told["id"]),
-        name=str(told.get("name")),
+        trace_id=str(fields.get("traceId") or "trace"),
+        span_id=str(fields["id"]),
+        name=str(fields.get("name")),
         kind="model" if kind == "GENERATION" else "tool" if kind == "TOOL" else "other",
-        started_ms=iso_ms(told.get("startTime")),
-        ended_ms=iso_ms(told.get("endTime")),
-        error=str(told.get("statusMessage") or "error") if is_error else None,
+        started_ms=iso_ms(fields.get("startTime")),
+        ended_ms=iso_ms(fields.get("endTime")),
+        error=str(fields.get("statusMessage") or "error") if is_error else None,
         unknown=[f"attribute.{name}" for name in sorted(observation) if _api_name(name) not in _KNOWN],
     )
     if span.kind == "model":
-        span.model = str(first_of(told, "model", "providedModelName") or "unknown")
-        given = value_of(told.get("input"))
+        span.model = str(first_of(fields, "model", "providedModelName") or "unknown")
+        given = value_of(fields.get("input"))
         span.messages = messages_of(given)
         is_wrapped = isinstance(given, dict) and "messages" in given
         span.check_fields("input", given["messages"] if is_wrapped else given, MESSAGE)
-        output = value_of(told.get("output"))
+        output = value_of(fields.get("output"))
         span.check_fields("output", output, MESSAGE)
-        span.check_fields("usage", first_of(told, "usageDetails", "usage"), _COUNTS)
+        span.check_fields("usage", first_of(fields, "usageDetails", "usage"), _COUNTS)
         answer = output[-1] if isinstance(output, list) and output else output
         take_answer(span, {"role": "assistant", "content": answer} if isinstance(answer, str) else answer)
-        span.usage = usage_counts(first_of(told, "usageDetails", "usage"), _USAGE) or usage_counts(
-            told, _USAGE
+        span.usage = usage_counts(first_of(fields, "usageDetails", "usage"), _USAGE) or usage_counts(
+            fields, _USAGE
         )
     elif span.kind == "tool":
-        span.arguments, span.result = value_of(told.get("input")), value_of(told.get("output"))
+        span.arguments, span.result = value_of(fields.get("input")), value_of(fields.get("output"))
     else:
-        span.details = {"type": kind.lower(), "input": told.get("input"), "output": told.get("output")}
+        span.details = {"type": kind.lower(), "input": fields.get("input"), "output": fields.get("output")}
     return span
 
 

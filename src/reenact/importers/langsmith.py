@@ -1,4 +1,4 @@
-"""Runs exported from LangSmith: a list of them, or one a line."""
+"""Runs exported from LangSmith: a list, or one per line."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ def _recognises(source: ForeignSource) -> bool:
 def _read(source: ForeignSource, runs: Runs) -> None:
     lost: Losses = []
     listing = read_listing(source, ["runs"], lost)
-    told = [(run, line) for top, line in listing.values for run in _with_children(top)]
-    import_spans(runs, list(read_spans(told, _span_of, "run", lost)), lost, listing.about)
+    records = [(run, line) for top, line in listing.values for run in _with_children(top)]
+    import_spans(runs, list(read_spans(records, _span_of, "run", lost)), lost, listing.about)
 
 
 def _with_children(run: JsonValue) -> list[JsonValue]:
@@ -62,23 +62,23 @@ def _with_children(run: JsonValue) -> list[JsonValue]:
     return [run, *(each for child in listed for each in _with_children(child))]
 
 
-def _span_of(told: JsonObject) -> Span:
-    kind = told.get("run_type")
-    if not isinstance(kind, str) or told.get("id") is None:
+def _span_of(record: JsonObject) -> Span:
+    kind = record.get("run_type")
+    if not isinstance(kind, str) or record.get("id") is None:
         raise Unfit("it has no id or no run_type")
     span = Span(
-        trace_id=str(first_of(told, "trace_id", "id")),
-        span_id=str(told["id"]),
-        name=str(told.get("name")),
+        trace_id=str(first_of(record, "trace_id", "id")),
+        span_id=str(record["id"]),
+        name=str(record.get("name")),
         kind="model" if kind == "llm" else "tool" if kind == "tool" else "other",
-        started_ms=iso_ms(told.get("start_time")),
-        ended_ms=iso_ms(told.get("end_time")),
-        error=str(told["error"]) if told.get("error") else None,
-        unknown=[f"attribute.{name}" for name in sorted(told.keys() - _KNOWN)],
+        started_ms=iso_ms(record.get("start_time")),
+        ended_ms=iso_ms(record.get("end_time")),
+        error=str(record["error"]) if record.get("error") else None,
+        unknown=[f"attribute.{name}" for name in sorted(record.keys() - _KNOWN)],
     )
-    inputs, outputs = told.get("inputs") or {}, told.get("outputs") or {}
+    inputs, outputs = record.get("inputs") or {}, record.get("outputs") or {}
     if span.kind == "model":
-        _fill_model(span, told, inputs, outputs)
+        _fill_model(span, record, inputs, outputs)
     elif span.kind == "tool":
         span.arguments = inputs["input"] if isinstance(inputs, dict) and list(inputs) == ["input"] else inputs
         span.result = (
@@ -89,8 +89,8 @@ def _span_of(told: JsonObject) -> Span:
     return span
 
 
-def _fill_model(span: Span, told: JsonObject, inputs: JsonValue, outputs: JsonValue) -> None:
-    extra = _object(told, "extra")
+def _fill_model(span: Span, record: JsonObject, inputs: JsonValue, outputs: JsonValue) -> None:
+    extra = _object(record, "extra")
     span.check_fields("extra", extra, _EXTRA)
     span.check_fields("inputs", inputs, _INPUTS)
     span.check_fields("outputs", outputs, _OUTPUTS)
@@ -103,28 +103,28 @@ def _fill_model(span: Span, told: JsonObject, inputs: JsonValue, outputs: JsonVa
     span.provider = str(metadata.get("ls_provider") or "unknown")
     span.messages = messages_of(inputs)
     take_answer(span, _answer_of(outputs))
-    counts = {"inputTokens": told.get("prompt_tokens"), "outputTokens": told.get("completion_tokens")}
+    counts = {"inputTokens": record.get("prompt_tokens"), "outputTokens": record.get("completion_tokens")}
     span.usage = {name: count for name, count in counts.items() if isinstance(count, int)} or None
 
 
-def _object(told: JsonObject, name: str) -> JsonObject:
-    found = told.get(name)
+def _object(record: JsonObject, name: str) -> JsonObject:
+    found = record.get(name)
     return found if isinstance(found, dict) else {}
 
 
 def _answer_of(outputs: JsonValue) -> JsonValue:
-    """The first answer in any form that wrapped clients and LangChain write."""
-    told = outputs
+    """The first answer, in any of the forms that wrapped clients and LangChain write."""
+    found = outputs
     for name in ("generations", "choices", "messages"):
-        if isinstance(told, dict) and isinstance(listed := told.get(name), list) and listed:
-            told = listed[-1] if name == "messages" else listed[0]
-            told = told[0] if isinstance(told, list) and told else told
+        if isinstance(found, dict) and isinstance(listed := found.get(name), list) and listed:
+            found = listed[-1] if name == "messages" else listed[0]
+            found = found[0] if isinstance(found, list) and found else found
             break
-    if isinstance(told, dict) and isinstance(told.get("message"), dict):
-        return told["message"]
-    if isinstance(told, dict) and isinstance(told.get("output"), dict):
-        return told["output"]
-    return told
+    if isinstance(found, dict) and isinstance(found.get("message"), dict):
+        return found["message"]
+    if isinstance(found, dict) and isinstance(found.get("output"), dict):
+        return found["output"]
+    return found
 
 
 IMPORTER: Final = Importer(

@@ -1,4 +1,4 @@
-"""Sessions of opencode, as ``opencode export`` writes them: messages with their parts."""
+"""Sessions of opencode, as ``opencode export`` writes them: messages and their parts."""
 
 from __future__ import annotations
 
@@ -85,8 +85,8 @@ def _import_message(run: RunBuilder, turns: TranscriptTurns, message: JsonObject
             run.unknown("part", [kind_of(part)])
         run.check_fields("part", part, _PART)
         for name, known in (("state", _STATE), ("tokens", _TOKENS)):
-            if isinstance(told := part.get(name), dict):
-                run.check_fields(name, told, known)
+            if isinstance(inner := part.get(name), dict):
+                run.check_fields(name, inner, known)
     if info.get("role") == "user":
         texts = [part for part in parts if part.get("type") == "text"]
         others = [part for part in parts if part.get("type") != "text"]
@@ -125,7 +125,7 @@ def _import_answer(turns: TranscriptTurns, info: JsonObject, parts: list[JsonObj
 
 
 def _steps(parts: list[JsonObject]) -> list[list[JsonObject]]:
-    """One answer of the model each; a message without marks is one."""
+    """The parts of each answer of the model; a message without step marks is one answer."""
     steps: list[list[JsonObject]] = [[]]
     for part in parts:
         if part.get("type") == "step-start" and steps[-1]:

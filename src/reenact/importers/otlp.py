@@ -1,7 +1,7 @@
 """OpenTelemetry: spans of the GenAI conventions and of OpenInference, as OTLP JSON or protobuf.
 
-JSON is one document or one a line, as exporters to files write it; protobuf is one request, or many behind
-their lengths. The wire format of protobuf is read here, so that no package is needed for it.
+JSON is one document, or one per line as file exporters write it; protobuf is one request, or many with length
+prefixes. The protobuf wire format is decoded here, so that no package is needed.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ _KNOWN: Final = frozenset({
 })  # fmt: skip
 
 
-# What conventions call a tool, what it was given, and what it gave: GenAI, OpenInference, Traceloop.
+# The attributes for the name, input and output of a tool: GenAI, OpenInference, Traceloop.
 _TOOL_NAMES: Final = ("gen_ai.tool.name", "tool.name", "traceloop.entity.name")
 _TOOL_INPUTS: Final = (
     "gen_ai.tool.call.arguments", "tool.parameters", "input.value", "traceloop.entity.input",
@@ -106,7 +106,7 @@ _FIELDS: Final = {
     "link": frozenset({"traceid", "spanid", "tracestate", "attributes", "droppedattributescount", "flags"}),
     "status": frozenset({"code", "message", "deprecatedcode"}),
 }  # fmt: skip
-"""Without underscores and capitals, which writers choose differently."""
+"""In lower case without underscores, because writers differ in both."""
 _VALUES: Final = frozenset({
     "stringvalue", "boolvalue", "intvalue", "doublevalue", "arrayvalue", "kvlistvalue", "bytesvalue",
 })  # fmt: skip
@@ -120,7 +120,7 @@ def _recognises(source: ForeignSource) -> bool:
 
 
 def _looks_like_protobuf(head: bytes) -> bool:
-    """A request begins with its first ``ResourceSpans``; spans of models name what they do."""
+    """Whether it starts with a ``ResourceSpans`` message and has attributes of model spans."""
     is_framed = len(head) > 5 and head[4:5] == b"\n"
     return (head[:1] == b"\n" or is_framed) and any(
         mark in head for mark in (b"gen_ai.", b"openinference.span.kind", b"llm.model_name")
@@ -134,7 +134,7 @@ def _read(source: ForeignSource, runs: Runs) -> None:
         requests: list[JsonValue] = []
         try:
             for request in _protobuf_requests(source.read(), lost):
-                requests.append(request)  # noqa: PERF402 — those before a broken one are kept
+                requests.append(request)  # noqa: PERF402 — keep the requests before a broken one
         except (ValueError, IndexError, struct.error) as error:
             lost.append((f"the rest is not OTLP: {error}", None))
         if lost and not any(scope["spans"] for scope in _scopes_of(requests)):
@@ -145,8 +145,8 @@ def _read(source: ForeignSource, runs: Runs) -> None:
     else:
         requests = [_whole_document(source, lost)]
     about: list[tuple[str, JsonValue]] = []
-    told = zip_longest(requests, lines)
-    import_spans(runs, [span for each in told for span in _spans_of(*each, lost, about)], lost, about)
+    pairs = zip_longest(requests, lines)
+    import_spans(runs, [span for each in pairs for span in _spans_of(*each, lost, about)], lost, about)
 
 
 def _scopes_of(requests: list[Any]) -> Iterator[dict[str, JsonValue]]:
@@ -163,7 +163,7 @@ def _whole_document(source: ForeignSource, lost: Losses) -> dict[str, JsonValue]
 def _spans_of(
     request: JsonValue, line: int | None, lost: Losses, about: list[tuple[str, JsonValue]]
 ) -> Iterator[Span]:
-    """Its spans; what resources and scopes say goes to *about*, once, and what is odd to the next span."""
+    """Its spans; resources and scopes are added to *about* once, and unknown fields to the next span."""
     odd = _odd_fields("request", request)
     for resource in _objects(request, lost, line, "resourceSpans", "resource_spans"):
         odd += _odd_fields("resourceSpans", resource)
@@ -173,45 +173,45 @@ def _spans_of(
         ):
             odd += _odd_fields("scopeSpans", scope)
             _note_about("scope", first_of(scope, "scope", "instrumentationLibrary"), odd, about, lost, line)
-            told = [(span, line) for span in _list(scope, "spans")]
-            for found in read_spans(told, _span_of, "span", lost):
+            listed = [(span, line) for span in _list(scope, "spans")]
+            for found in read_spans(listed, _span_of, "span", lost):
                 found.unknown, odd = [*odd, *found.unknown], []
                 yield found
 
 
 def _note_about(
-    kind: str, told: Any, odd: list[str], about: list[tuple[str, JsonValue]], lost: Losses, line: int | None
+    kind: str, value: Any, odd: list[str], about: list[tuple[str, JsonValue]], lost: Losses, line: int | None
 ) -> None:
-    if told is None:
+    if value is None:
         return
     try:
-        details = {**expect_object(kind, told), "attributes": _attributes(told.get("attributes"))}
+        details = {**expect_object(kind, value), "attributes": _attributes(value.get("attributes"))}
     except Unfit as error:
         lost.append((f"the {kind} cannot be read: {error}", line))
         return
-    odd += [*_odd_fields(kind, told), *_odd_values(told.get("attributes"))]
+    odd += [*_odd_fields(kind, value), *_odd_values(value.get("attributes"))]
     if (kind, details) not in about:
         about.append((kind, details))
 
 
-def _odd_fields(place: str, told: JsonValue) -> list[str]:
-    names = told if isinstance(told, dict) else ()
+def _odd_fields(place: str, value: JsonValue) -> list[str]:
+    names = value if isinstance(value, dict) else ()
     return [f"{place}.{name}" for name in names if _plain_name(name) not in _FIELDS[place]]
 
 
-def _odd_values(told: JsonValue) -> list[str]:
-    """What is in attributes beside their names and values."""
+def _odd_values(attributes: JsonValue) -> list[str]:
+    """Members of attributes other than their keys and values."""
     odd: list[str] = []
-    for each in told if isinstance(told, list) else ():
+    for each in attributes if isinstance(attributes, list) else ():
         if isinstance(each, dict):
             odd += [f"attribute.{name}" for name in each if name not in _ATTRIBUTE]
             odd += _odd_in_value(each.get("value"))
     return odd
 
 
-def _odd_in_value(told: JsonValue) -> list[str]:
+def _odd_in_value(value_object: JsonValue) -> list[str]:
     odd: list[str] = []
-    for name, value in told.items() if isinstance(told, dict) else ():
+    for name, value in value_object.items() if isinstance(value_object, dict) else ():
         kind = _plain_name(name)
         if kind not in _VALUES:
             odd.append(f"value.{name}")
@@ -227,14 +227,14 @@ def _plain_name(name: JsonValue) -> str:
     return str(name).replace("_", "").lower()
 
 
-def _list(told: JsonValue, *names: str) -> list[JsonValue]:
-    found = first_of(told, *names) if isinstance(told, dict) else None
+def _list(value: JsonValue, *names: str) -> list[JsonValue]:
+    found = first_of(value, *names) if isinstance(value, dict) else None
     return found if isinstance(found, list) else []
 
 
-def _objects(told: JsonValue, lost: Losses, line: int | None, *names: str) -> Iterator[dict[str, JsonValue]]:
-    """The objects in a list; what is none, or no list, goes to *lost*."""
-    found = first_of(told, *names) if isinstance(told, dict) else None
+def _objects(value: JsonValue, lost: Losses, line: int | None, *names: str) -> Iterator[dict[str, JsonValue]]:
+    """The objects in a list; other items, and a value that is not a list, go to *lost*."""
+    found = first_of(value, *names) if isinstance(value, dict) else None
     if found is not None and not isinstance(found, list):
         lost.append((str(unfit(names[0], "a list", found)), line))
     for each in found if isinstance(found, list) else ():
@@ -244,25 +244,25 @@ def _objects(told: JsonValue, lost: Losses, line: int | None, *names: str) -> It
             lost.append((str(unfit(f"an item of {names[0]}", "an object", each)), line))
 
 
-def _span_of(told: dict[str, JsonValue]) -> Span:
-    attributes = _attributes(told.get("attributes"))
-    odd = [*_odd_fields("span", told), *_odd_values(told.get("attributes"))]
-    odd += _odd_fields("status", told.get("status"))
-    for link in map(partial(expect_object, "link"), _list(told, "links")):
+def _span_of(raw: dict[str, JsonValue]) -> Span:
+    attributes = _attributes(raw.get("attributes"))
+    odd = [*_odd_fields("span", raw), *_odd_values(raw.get("attributes"))]
+    odd += _odd_fields("status", raw.get("status"))
+    for link in map(partial(expect_object, "link"), _list(raw, "links")):
         odd += [*_odd_fields("link", link), *_odd_values(link.get("attributes"))]
-    for event in map(partial(expect_object, "event"), _list(told, "events")):
+    for event in map(partial(expect_object, "event"), _list(raw, "events")):
         odd += [*_odd_fields("event", event), *_odd_values(event.get("attributes"))]
         _take_event(attributes, event)
-    kind = _kind_of(attributes, str(told.get("name")))
-    status = expect_object("status", told.get("status") or {})
+    kind = _kind_of(attributes, str(raw.get("name")))
+    status = expect_object("status", raw.get("status") or {})
     is_error = status.get("code") in (2, "2", "STATUS_CODE_ERROR")
     span = Span(
-        trace_id=str(first_of(told, "traceId", "trace_id") or "trace"),
-        span_id=str(first_of(told, "spanId", "span_id")),
-        name=str(told.get("name")),
+        trace_id=str(first_of(raw, "traceId", "trace_id") or "trace"),
+        span_id=str(first_of(raw, "spanId", "span_id")),
+        name=str(raw.get("name")),
         kind=kind,
-        started_ms=_ms(first_of(told, "startTimeUnixNano", "start_time_unix_nano")),
-        ended_ms=_ms(first_of(told, "endTimeUnixNano", "end_time_unix_nano")),
+        started_ms=_ms(first_of(raw, "startTimeUnixNano", "start_time_unix_nano")),
+        ended_ms=_ms(first_of(raw, "endTimeUnixNano", "end_time_unix_nano")),
         error=str(status.get("message") or attributes.get("error.type") or "error") if is_error else None,
     )
     if kind == "model":
@@ -281,7 +281,7 @@ def _span_of(told: dict[str, JsonValue]) -> Span:
 
 
 def _is_member(name: str) -> bool:
-    """Whether it is a known member of a message that is told member by member."""
+    """Whether *name* is a known member of a message that has one attribute per member."""
     found = _INDEXED.fullmatch(name)
     call = _CALL.fullmatch(found["rest"]) if found else None
     return found is not None and (call["rest"] in _CALL_MEMBERS if call else found["rest"] in _MEMBERS)
@@ -323,10 +323,10 @@ def _fill_model(span: Span, attributes: dict[str, Any]) -> None:
         str(reasons[0]) if isinstance(reasons, list) and reasons else str(reasons) if reasons else None
     )
     asked, said = _indexed_messages(attributes)
-    told = value_of(attributes.get("gen_ai.input.messages"))
-    span.check_fields("gen_ai.input.messages", told, MESSAGE)
+    input_messages = value_of(attributes.get("gen_ai.input.messages"))
+    span.check_fields("gen_ai.input.messages", input_messages, MESSAGE)
     span.check_fields("gen_ai.output.messages", value_of(attributes.get("gen_ai.output.messages")), MESSAGE)
-    span.messages = messages_of(told) if told is not None else asked
+    span.messages = messages_of(input_messages) if input_messages is not None else asked
     system = value_of(attributes.get("gen_ai.system_instructions"))
     if system:
         spoken = plain_message({"role": "system", "content": system})
@@ -344,7 +344,7 @@ def _fill_model(span: Span, attributes: dict[str, Any]) -> None:
 def _indexed_messages(
     attributes: dict[str, JsonValue],
 ) -> tuple[list[dict[str, JsonValue]], list[dict[str, JsonValue]]]:
-    """Messages that are told member by member: ``llm.input_messages.0.message.content``."""
+    """Messages that have one attribute per member: ``llm.input_messages.0.message.content``."""
     sides: dict[bool, dict[int, dict[str, Any]]] = {True: {}, False: {}}
     for name, value in attributes.items():
         found = _INDEXED.fullmatch(name)
@@ -362,9 +362,9 @@ def _indexed_messages(
 
 def _in_order(messages: dict[int, dict[str, Any]]) -> list[dict[str, JsonValue]]:
     found = []
-    for _, told in sorted(messages.items()):
-        calls = [call for _, call in sorted(told.pop("calls", {}).items())]
-        message = plain_message({"role": told.get("role", "assistant"), **told})
+    for _, fields in sorted(messages.items()):
+        calls = [call for _, call in sorted(fields.pop("calls", {}).items())]
+        message = plain_message({"role": fields.get("role", "assistant"), **fields})
         if message is not None:
             requests = [request for request in map(tool_request, calls) if request is not None]
             found.append(
@@ -374,15 +374,15 @@ def _in_order(messages: dict[int, dict[str, Any]]) -> list[dict[str, JsonValue]]
 
 
 def _take_event(attributes: dict[str, Any], event: JsonValue) -> None:
-    """What events of a span say in place of its attributes, as instrumentations did it in turn."""
-    told = _attributes(event.get("attributes") if isinstance(event, dict) else None)
+    """Add the content that some versions of instrumentations report in span events instead of attributes."""
+    details = _attributes(event.get("attributes") if isinstance(event, dict) else None)
     name = str(event.get("name")) if isinstance(event, dict) else ""
     if name == "gen_ai.client.inference.operation.details":
-        attributes.update(told)
-    elif name == "gen_ai.content.prompt" and "gen_ai.prompt" in told:
-        attributes.setdefault("gen_ai.input.messages", told["gen_ai.prompt"])
-    elif name == "gen_ai.content.completion" and "gen_ai.completion" in told:
-        attributes.setdefault("gen_ai.output.messages", told["gen_ai.completion"])
+        attributes.update(details)
+    elif name == "gen_ai.content.prompt" and "gen_ai.prompt" in details:
+        attributes.setdefault("gen_ai.input.messages", details["gen_ai.prompt"])
+    elif name == "gen_ai.content.completion" and "gen_ai.completion" in details:
+        attributes.setdefault("gen_ai.output.messages", details["gen_ai.completion"])
     elif name in (
         "gen_ai.system.message",
         "gen_ai.user.message",
@@ -390,20 +390,20 @@ def _take_event(attributes: dict[str, Any], event: JsonValue) -> None:
         "gen_ai.tool.message",
     ):
         role = name.split(".")[1]
-        spoken = {"role": role, **{key: value_of(value) for key, value in told.items()}}
+        spoken = {"role": role, **{key: value_of(value) for key, value in details.items()}}
         attributes.setdefault("gen_ai.input.messages", []).append(spoken)
     elif name == "gen_ai.choice":
-        message = value_of(told.get("message")) or told
+        message = value_of(details.get("message")) or details
         attributes.setdefault("gen_ai.output.messages", []).append(
             {"role": "assistant", **(message if isinstance(message, dict) else {"content": message})}
         )
 
 
-def _attributes(told: JsonValue) -> dict[str, JsonValue]:
-    if isinstance(told, dict):
-        return dict(told)
+def _attributes(raw: JsonValue) -> dict[str, JsonValue]:
+    if isinstance(raw, dict):
+        return dict(raw)
     found: dict[str, JsonValue] = {}
-    for each in expect_list("attributes", told):
+    for each in expect_list("attributes", raw):
         attribute = expect_object("an attribute", each)
         key = attribute.get("key")
         if not isinstance(key, str):
@@ -412,9 +412,9 @@ def _attributes(told: JsonValue) -> dict[str, JsonValue]:
     return found
 
 
-def _any_value(told: JsonValue) -> Any:
-    """A value of OTLP: an object whose one member names its type."""
-    named = {_plain_name(name): value for name, value in told.items()} if isinstance(told, dict) else {}
+def _any_value(raw: JsonValue) -> Any:
+    """A value of OTLP: an object whose single member names its type."""
+    named = {_plain_name(name): value for name, value in raw.items()} if isinstance(raw, dict) else {}
     kind = next((name for name in named if name in _VALUES), "")
     value: Any = named.get(kind)
     if kind == "intvalue":
@@ -436,11 +436,11 @@ def _ms(nanoseconds: Any) -> float | None:
         return None
 
 
-# The wire format of protobuf, for the messages that matter here
+# The protobuf wire format, for the messages that are needed here
 
 
 class _CutOff(ValueError):
-    """The data ends inside of a field, or goes on with something that is none."""
+    """The data ends inside a field, or continues with an invalid one."""
 
     def __init__(self, number: int, rest: bytes, reason: str = "the data was cut off") -> None:
         super().__init__(reason)
@@ -449,7 +449,7 @@ class _CutOff(ValueError):
 
 
 def _protobuf_requests(data: bytes, lost: Losses) -> Iterator[dict[str, JsonValue]]:
-    """One request, or many, each behind its length in four bytes."""
+    """One request, or many, each after its length in four bytes."""
     if data[:1] != b"\n" or _is_framed(data):
         place = 0
         while place < len(data):
@@ -501,25 +501,25 @@ def _varint(data: bytes, place: int) -> tuple[int, int]:
 def _request(data: bytes, lost: Losses) -> dict[str, Any]:
     fields = list(_fields_before_cut(data, lost))
     found = [_resource_spans(value, lost) for number, value in fields if number == 1]
-    return {"resourceSpans": found, **_strange(fields, 1)}
+    return {"resourceSpans": found, **_unknown(fields, 1)}
 
 
 def _resource_spans(data: bytes, lost: Losses) -> dict[str, object]:
     fields = list(_fields_before_cut(data, lost))
     resource = next((_resource(value) for number, value in fields if number == 1), None)
     found = [_scope_spans(value, lost) for number, value in fields if number == 2]
-    return {"resource": resource, "scopeSpans": found, **_strange(fields, 3)}
+    return {"resource": resource, "scopeSpans": found, **_unknown(fields, 3)}
 
 
 def _scope_spans(data: bytes, lost: Losses) -> dict[str, object]:
     fields = list(_fields_before_cut(data, lost, 2))
     scope = next((_scope(value) for number, value in fields if number == 1), None)
     found = _protobuf_spans([value for number, value in fields if number == 2], lost)
-    return {"scope": scope, "spans": found, **_strange(fields, 3)}
+    return {"scope": scope, "spans": found, **_unknown(fields, 3)}
 
 
 def _protobuf_spans(values: list[bytes], lost: Losses) -> list[dict[str, JsonValue]]:
-    """The spans that can be read; each of the others goes to *lost*."""
+    """The spans that can be read; the others go to *lost*."""
     spans = []
     for number, value in enumerate(values, 1):
         try:
@@ -530,25 +530,25 @@ def _protobuf_spans(values: list[bytes], lost: Losses) -> list[dict[str, JsonVal
     return spans
 
 
-def _strange(fields: list[tuple[int, object]], last_known: int) -> dict[str, None]:
-    """Fields that no version of the format has which is known here, by their numbers."""
+def _unknown(fields: list[tuple[int, object]], last_known: int) -> dict[str, None]:
+    """Fields with numbers above those of the known versions of the format."""
     return {f"field {number}": None for number, _ in fields if number > last_known}
 
 
 def _resource(data: bytes) -> dict[str, JsonValue]:
     fields = list(_fields(data))
-    return {"attributes": [_key_value(value) for at, value in fields if at == 1], **_strange(fields, 3)}
+    return {"attributes": [_key_value(value) for at, value in fields if at == 1], **_unknown(fields, 3)}
 
 
 def _scope(data: bytes) -> dict[str, JsonValue]:
     fields = list(_fields(data))
     names = {number: value.decode("utf-8", "replace") for number, value in fields if number in (1, 2)}
-    told = {"name": names.get(1, ""), "attributes": [_key_value(value) for at, value in fields if at == 3]}
-    return {**told, **({"version": names[2]} if 2 in names else {}), **_strange(fields, 4)}
+    scope = {"name": names.get(1, ""), "attributes": [_key_value(value) for at, value in fields if at == 3]}
+    return {**scope, **({"version": names[2]} if 2 in names else {}), **_unknown(fields, 4)}
 
 
 def _fields_before_cut(data: bytes, lost: Losses, whole: int = 0) -> Iterator[tuple[int, Any]]:
-    """Its fields; where it was cut off the last one as far as it goes, but not one that must be *whole*."""
+    """The fields; if the data was cut off, also the incomplete last one, unless it must be *whole*."""
     try:
         yield from _fields(data)
     except _CutOff as cut:
@@ -560,7 +560,7 @@ def _fields_before_cut(data: bytes, lost: Losses, whole: int = 0) -> Iterator[tu
 
 def _protobuf_span(data: bytes) -> dict[str, JsonValue]:
     fields = list(_fields(data))
-    span: dict[str, Any] = {"attributes": [], "events": [], **_strange(fields, 16)}
+    span: dict[str, Any] = {"attributes": [], "events": [], **_unknown(fields, 16)}
     for number, value in fields:
         if number in (1, 2):
             span["traceId" if number == 1 else "spanId"] = value.hex()
@@ -586,7 +586,7 @@ def _span_event(data: bytes) -> dict[str, Any]:
     fields = list(_fields(data))
     name = next((value.decode("utf-8", "replace") for number, value in fields if number == 2), "")
     found = [_key_value(value) for number, value in fields if number == 3]
-    return {"name": name, "attributes": found, **_strange(fields, 4)}
+    return {"name": name, "attributes": found, **_unknown(fields, 4)}
 
 
 def _key_value(data: bytes) -> dict[str, JsonValue]:

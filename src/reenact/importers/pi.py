@@ -1,4 +1,4 @@
-"""Sessions of pi: one JSON object a line, a tree by ``parentId`` whose branches are siblings."""
+"""Sessions of pi: one JSON object per line, which form a tree by ``parentId`` with branches as siblings."""
 
 from __future__ import annotations
 
@@ -84,8 +84,8 @@ class _Reading:
         if kind != "message":
             if kind not in _NOTED:
                 run.unknown("type", [kind])
-            told = {key: value for key, value in entry.items() if key != "type"}
-            run.note(kind, told, time_ms=time_ms, lane=lane)
+            details = {key: value for key, value in entry.items() if key != "type"}
+            run.note(kind, details, time_ms=time_ms, lane=lane)
             return
         run.check_fields("entry", entry, _ENTRY)
         message = entry.get("message")
@@ -103,7 +103,7 @@ class _Reading:
             if found is None:
                 self._run.lose(f"its parent is missing: {parent}", line)
             elif self._latest.get(found) != parent:
-                lane = f"0.{self._branches}"  # a sibling of what was said there before
+                lane = f"0.{self._branches}"  # a branch: its parent already has a child
                 self._branches += 1
             else:
                 lane = found
@@ -177,7 +177,7 @@ class _Reading:
 
 
 def _plain(content: JsonValue) -> JsonValue:
-    """A text where nothing but texts is in it."""
+    """The content as one text, if all its parts are texts."""
     if not isinstance(content, list):
         return content
     parts = [part for part in content if isinstance(part, dict) and part.get("type") == "text"]

@@ -1,6 +1,6 @@
-"""What is imported: a file or a folder of somebody else, read in pieces, with its digest taken on the way.
+"""A foreign file or folder to import: read in pieces, with its digest computed on the way.
 
-JSON is read as exactly as Python can hold it. What is none is a loss with its line, and the rest is read.
+JSON is decoded as exactly as Python can represent it. Lines that are not JSON are reported as losses.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ _HEAD_BYTES: Final = 64 * 1024
 _BLOCK_BYTES: Final = 64 * 1024
 _BOM: Final = b"\xef\xbb\xbf"
 MAX_WHOLE_BYTES: Final = 256 * 1024 * 1024
-"""What is read as a whole is no larger: decoded it takes several times as much memory."""
+"""Larger files are not read as a whole: decoded, they take several times as much memory."""
 LARGE_BYTES: Final = 32 * 1024 * 1024
-"""From here on a document is read item by item, as it stands in the file, in constant memory."""
+"""A larger document is read item by item, in the order of the file, in constant memory."""
 
 JsonObject: TypeAlias = dict[str, JsonValue]
 
@@ -46,9 +46,9 @@ _decode_lines: Final = msgspec.json.Decoder(dict[str, Any]).decode_lines
 
 
 def read_value(text: bytes, on_odd: Callable[[], None] = lambda: None) -> JsonValue:
-    """A JSON value as exactly as Python can hold it; ``ValueError`` where it is none.
+    """A JSON value as exactly as Python can represent it; raises ``ValueError`` if *text* is not JSON.
 
-    *on_odd* is told where it holds what JSON does not have.
+    *on_odd* is called if the text has something that JSON does not allow.
     """
     value: JsonValue
     try:
@@ -57,7 +57,7 @@ def read_value(text: bytes, on_odd: Callable[[], None] = lambda: None) -> JsonVa
     except (msgspec.DecodeError, ValueError, RecursionError):
         on_odd()
     try:
-        # Lone surrogates and NaN are no JSON, and are written all the same.
+        # Lone surrogates and NaN are not JSON, but some tools write them.
         value = json.loads(to_text(text))
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
@@ -65,7 +65,7 @@ def read_value(text: bytes, on_odd: Callable[[], None] = lambda: None) -> JsonVa
 
 
 def _decode_block(block: TextBlock) -> list[JsonObject] | None:
-    """The objects of whole lines, in one call; ``None`` where any line needs a closer look."""
+    """Decode the objects of whole lines in one call; ``None`` if a line needs the slower reader."""
     try:
         values = _decode_lines(block.text)
     except (msgspec.DecodeError, ValueError, RecursionError):
@@ -74,15 +74,15 @@ def _decode_block(block: TextBlock) -> list[JsonObject] | None:
 
 
 Losses = list[tuple[str, int | None]]
-"""What could not be read of a source, and on which line, before there is a run to tell."""
+"""The parts of a source that could not be read, with their lines, collected before a run is open."""
 
 
 class Unfit(ValueError):
-    """A source holds something else than its format says; the message tells what, in plain words."""
+    """A source does not match its format; the message says how, in plain words."""
 
 
 UNFIT: Final = (LookupError, TypeError, ValueError, AttributeError, RecursionError)
-"""What reading raises where a source holds something else than its format says."""
+"""The exceptions that reading raises if a source does not match its format."""
 
 _KINDS: Final = {
     bool: "true or false",
@@ -95,20 +95,20 @@ _KINDS: Final = {
 
 
 def unfit(place: str, expected: str, found: object) -> Unfit:
-    """What to raise where *place* holds another kind of value than *expected*."""
+    """The error for a value at *place* that is not of the *expected* kind."""
     kind = "nothing" if found is None else _KINDS.get(type(found), "something else")
     return Unfit(f"{place}: expected {expected}, found {kind}")
 
 
 def expect_object(place: str, value: object) -> JsonObject:
-    """*value*, if it is an object."""
+    """Return *value* if it is an object, or raise :class:`Unfit`."""
     if not isinstance(value, dict):
         raise unfit(place, "an object", value)
     return value
 
 
 def expect_list(place: str, value: object) -> list[JsonValue]:
-    """*value*, if it is a list; an empty one where there is none."""
+    """Return *value* if it is a list; an empty list for ``None``."""
     if value is None:
         return []
     if not isinstance(value, list):
@@ -117,16 +117,16 @@ def expect_list(place: str, value: object) -> list[JsonValue]:
 
 
 def reason_of(error: Exception) -> str:
-    """Why something could not be read, without a word of Python's."""
-    return str(error) if isinstance(error, Unfit) else "it holds something else than its format says"
+    """Why something could not be read, without Python's own terms."""
+    return str(error) if isinstance(error, Unfit) else "its content does not match its format"
 
 
 _ODD_BYTES: Final = "some bytes are not UTF-8, or control characters; each became the character U+FFFD"
 _CONTROL: Final = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]")
 
 
-def _odd_line(text: bytes) -> int | None:
-    """The first line with bytes that are no UTF-8, or with control characters."""
+def _first_invalid_line(text: bytes) -> int | None:
+    """The first line with invalid UTF-8 or control characters."""
     places = []
     try:
         text.decode()
@@ -138,27 +138,27 @@ def _odd_line(text: bytes) -> int | None:
 
 
 class ForeignSource:
-    """A file, or a folder, to import; it takes its own digest while it is read."""
+    """A file or folder to import; it computes its digest while it is read."""
 
     def __init__(self, path: Path, name: str, progress: Progress = lambda _: None) -> None:
         self.path = path
         self.name = name
-        """What it is called in manifests and messages: below what was given, never absolute."""
+        """Its name in manifests and messages: relative to the given path, never absolute."""
         stat = path.stat()
         self.started_ms = int(stat.st_mtime * 1000)
         self.is_folder = path.is_dir()
         self._progress = progress
         self.is_json = False
-        """Whether all that was read of it so far is JSON to the letter."""
+        """Whether everything read so far is strict JSON."""
         self.position = 0
-        """How many bytes were read so far."""
+        """The number of bytes read so far."""
         self._item_lines: dict[JsonPath, list[int]] = {}
         self._files: dict[str, tuple[int, str]] = {}
-        """Size and digest of what was read, by name below the folder; a file's own name is empty."""
+        """Size and digest of each file that was read, by its path below the folder; "" for a single file."""
 
     @cached_property
     def head(self) -> bytes:
-        """How it begins; a folder has no beginning."""
+        """The first bytes of the file; empty for a folder."""
         if self.is_folder:
             return b""
         with self.path.open("rb") as stream:
@@ -166,7 +166,7 @@ class ForeignSource:
 
     @cached_property
     def first_line(self) -> JsonValue:
-        """The JSON value of the first line that says something; ``None`` where that is none."""
+        """The JSON value of the first line that is not empty; ``None`` if it is not JSON."""
         line = self.head.lstrip().partition(b"\n")[0]
         if not line.startswith((b"{", b"[")) or (len(line) >= _HEAD_BYTES and not line.endswith(b"}")):
             return None
@@ -176,7 +176,7 @@ class ForeignSource:
             return None
 
     def first_lines(self, most: int = 20) -> list[JsonObject]:
-        """The objects in its first lines, as far as they are whole."""
+        """The objects in the first lines that are complete."""
         found = []
         for line in self.head.split(b"\n")[:most]:
             try:
@@ -188,20 +188,20 @@ class ForeignSource:
         return found
 
     def has(self, *names: str) -> bool:
-        """Whether the beginning names all these members of JSON objects."""
+        """Whether the first bytes contain all these names of JSON members."""
         return all(b'"%b"' % name.encode() in self.head for name in names)
 
     def _place(self, below: str) -> Path:
-        """The file itself; else one in the folder, or in the one that the file stands in."""
+        """The file itself, or a file in the folder, or a file next to it."""
         return (self.path if self.is_folder else self.path.parent) / below if below else self.path
 
     def beside(self, pattern: str) -> list[str]:
-        """Files in the folder, or in the one that the file stands in; to be read by these names."""
+        """The files that match *pattern* in the folder, or next to the file; use these names to read them."""
         folder = self._place(".")
         return sorted(str(path.relative_to(folder)) for path in folder.glob(pattern) if path.is_file())
 
     def read(self, below: str = "") -> bytes:
-        """The whole of it, or of a file in the folder; one that is too large for that is refused."""
+        """The content of the file, or of a file in the folder; files above a size limit are refused."""
         place = self._place(below)
         if (size_bytes := place.stat().st_size) > MAX_WHOLE_BYTES:
             raise FormatError(
@@ -219,11 +219,11 @@ class ForeignSource:
 
     @contextmanager
     def stream(self, below: str = "") -> Iterator[BinaryIO]:
-        """The file to be read piece by piece, in constant memory."""
+        """Open the file to read it piece by piece, in constant memory."""
         with self._place(below).open("rb") as stream:
             counting = _Hashing(stream, self._note_read)
             try:
-                yield counting  # type: ignore[misc]  # as much of one as is needed
+                yield counting  # type: ignore[misc]  # has the methods that are needed
             finally:
                 counting.drain()
                 self._files[below] = counting.size, counting.hash.hexdigest()
@@ -231,10 +231,10 @@ class ForeignSource:
     def objects(
         self, lose: Callable[[str, int | None], None], below: str = ""
     ) -> Iterator[tuple[int, JsonObject]]:
-        """The objects of a file with one JSON object a line, and their lines, in constant memory.
+        """The objects of a file with one JSON object per line, with their line numbers, in constant memory.
 
-        Lines that are none go to *lose*. Tolerated: a byte order mark at the start, CR before LF, lines of
-        nothing but white space.
+        Other lines go to *lose*. It tolerates a byte order mark at the start, CR before LF, and lines of
+        white space only.
         """
         self.is_json = True
         for block in self._blocks(below):
@@ -261,7 +261,7 @@ class ForeignSource:
         except ValueError as error:
             lose(f"the line is not JSON: {error}", number)
             return None
-        if not self.is_json and _odd_line(text) is not None:
+        if not self.is_json and _first_invalid_line(text) is not None:
             lose(_ODD_BYTES, number)
         if not isinstance(value, dict):
             lose("the line is not a JSON object", number)
@@ -276,16 +276,16 @@ class ForeignSource:
         self._progress(size_bytes)
 
     def files_read(self) -> list[Path]:
-        """What belongs to it beside itself."""
+        """The other files that belong to this source."""
         return [self._place(below) for below in self._files if below]
 
     def document(self, lost: Losses) -> JsonValue:
-        """The one JSON value of the file; :class:`FormatError` with the line where it is none.
+        """The one JSON value of the file; raises :class:`FormatError` with the line if it is not JSON.
 
-        Of one that was cut off, what stands before in its lists; that goes to *lost*.
+        Of a document that was cut off, the complete items of its lists are read; the rest goes to *lost*.
         """
         text = self.read().removeprefix(_BOM)
-        if (odd := _odd_line(text)) is not None:
+        if (odd := _first_invalid_line(text)) is not None:
             lost.append((_ODD_BYTES, odd))
         try:
             return read_value(text)
@@ -310,7 +310,7 @@ class ForeignSource:
     def members(self, lists: Collection[JsonPath], lost: Losses) -> Iterator[JsonMember]:
         """The members of a JSON document in constant memory, its *lists* item by item.
 
-        The place from which on it is no JSON goes to *lost*.
+        If the text stops being JSON, the position goes to *lost*.
         """
         with self.stream() as stream:
             try:
@@ -319,9 +319,9 @@ class ForeignSource:
                 lost.append((f"the rest is not JSON: {error}", error.line))
 
     def line_of(self, place: JsonPath, number: int) -> int | None:
-        """Where item *number*, from 1 on, of the list at *place* begins in a JSON document.
+        """The line on which item *number*, counted from 1, of the list at *place* begins.
 
-        The document is read once more for that, so only where something is lost.
+        This reads the document again, so it is called only if something was lost.
         """
         if place not in self._item_lines:
             found = self._item_lines[place] = []
@@ -332,10 +332,10 @@ class ForeignSource:
 
     @cached_property
     def seed(self) -> bytes:
-        """What the ids of its captures come from, so that whoever imports it makes the same ones.
+        """The seed for the ids of the captures, so that importing the same source gives the same ids.
 
-        All of it goes in, behind its name, so that the digest in a manifest does not tell it: the key of what
-        is hidden comes from it too, and nobody can have that who does not have the source.
+        It covers the name and all content, so it cannot be computed from the digest in a manifest: the key
+        that hides secrets is derived from it too, and only someone who has the source can derive that key.
         """
         hashed = sha256(f"{self.name}\0{self.started_ms}\0".encode("utf-8", "surrogatepass"))
         files = sorted(self.path.rglob("*")) if self.is_folder else [self.path]
@@ -348,7 +348,7 @@ class ForeignSource:
         return hashed.digest()
 
     def identity(self) -> ImportedSource:
-        """Name, size and digest of what was read."""
+        """Name, size and digest of the files that were read."""
         if not self.is_folder and "" not in self._files:
             self.read()
         size = sum(size for size, _ in self._files.values())
@@ -361,31 +361,31 @@ class ForeignSource:
 
 
 class _Hashing:
-    """A file that takes its digest while it is read."""
+    """A file that computes its digest while it is read."""
 
     def __init__(self, stream: BinaryIO, progress: Progress) -> None:
         self._stream = stream
         self._progress = progress
-        self._untold = 0
+        self._unreported = 0
         self.hash = sha256()
         self.size = 0
 
     def readline(self, most: int) -> bytes:
-        return self._seen(self._stream.readline(most))
+        return self._count(self._stream.readline(most))
 
     def read(self, most: int) -> bytes:
-        return self._seen(self._stream.read(most))
+        return self._count(self._stream.read(most))
 
     def drain(self) -> None:
-        while self._seen(self._stream.read(1 << 20)):
+        while self._count(self._stream.read(1 << 20)):
             pass
-        self._progress(self._untold)
+        self._progress(self._unreported)
 
-    def _seen(self, text: bytes) -> bytes:
+    def _count(self, text: bytes) -> bytes:
         self.hash.update(text)
         self.size += len(text)
-        self._untold += len(text)
-        if self._untold >= _BLOCK_BYTES:
-            self._progress(self._untold)
-            self._untold = 0
+        self._unreported += len(text)
+        if self._unreported >= _BLOCK_BYTES:
+            self._progress(self._unreported)
+            self._unreported = 0
         return text

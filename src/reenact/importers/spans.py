@@ -1,6 +1,6 @@
-"""Spans of a trace as a run: model calls, tool calls, and all others as notes.
+"""Imports the spans of a trace as a run: model calls, tool calls, and notes for all other spans.
 
-Tracing tools name the same things differently; each importer turns its own into :class:`Span` values.
+Each tracing tool has its own names for the same things; its importer converts them to :class:`Span` values.
 """
 
 from __future__ import annotations
@@ -56,13 +56,13 @@ MESSAGE: Final = KnownFields(
     *_WRAPPED, **_WRAPPED.inner, message=_WRAPPED, generation_info=None, logprobs=None,
     content_filter_results=None,
 )  # fmt: skip
-"""Messages in the forms of all tracing tools."""
+"""The fields of messages in the forms of all tracing tools."""
 SpanKind = Literal["model", "tool", "other"]
 _MOST_NAMES: Final = 200
 
 
 class Span(msgspec.Struct, kw_only=True):
-    """One span, as far as it is understood."""
+    """One span, with the fields that are understood."""
 
     trace_id: str
     span_id: str
@@ -82,12 +82,12 @@ class Span(msgspec.Struct, kw_only=True):
     arguments: Any = None
     result: JsonValue = None
     details: JsonValue = None
-    """Of a span that is neither: what it says of itself."""
+    """For a span of kind "other": its attributes."""
     unknown: list[str] = []
     left_out: list[str] = []
 
     def check_fields(self, place: str, value: object, known: AbstractSet[str]) -> None:
-        """Note what is in an object, or in each of a list, beyond what is *known*."""
+        """Note the fields of an object, or of each object in a list, that are not *known*."""
         for each in value if isinstance(value, list) else (value,):
             if isinstance(each, list):
                 self.check_fields(place, each, known)
@@ -108,9 +108,9 @@ def import_spans(
     lost: Iterable[tuple[str, int | None]] = (),
     about: Sequence[tuple[str, JsonValue]] = (),
 ) -> None:
-    """One run per trace, each in the order in which things ended or, for calls of tools, began.
+    """Write one run per trace, ordered by end times; tool calls are ordered by start times.
 
-    What the source says *about* all of them is noted in each.
+    Each run gets notes of *about*, which describes all of them.
     """
     by_trace: dict[str, list[Span]] = {}
     for span in spans:
@@ -122,23 +122,23 @@ def import_spans(
     for trace_id, found in by_trace.items():
         began = min((span.started_ms for span in found if span.started_ms is not None), default=None)
         run = runs.open(trace_id, started_ms=began)
-        run.missing("requests as they were sent", "what happened between the spans")
+        run.missing("requests as they were sent", "events between the spans")
         for kind, details in about:
             run.note(kind, details)
-        _Writing(run).write(found)
+        _RunWriter(run).write(found)
         for reason, line in losses:
             run.lose(reason, line)
         losses = []
 
 
 def read_spans(
-    told: Iterable[tuple[JsonValue, Line]],
+    records: Iterable[tuple[JsonValue, Line]],
     read: Callable[[dict[str, JsonValue]], Span],
     what: str,
     lost: Losses,
 ) -> Iterator[Span]:
-    """The spans that *read* makes of what is *told* on some lines; what it cannot read goes to *lost*."""
-    for number, (value, line) in enumerate(told, 1):
+    """Make spans from the *records* by *read*; a record that cannot be read goes to *lost*."""
+    for number, (value, line) in enumerate(records, 1):
         try:
             yield read(expect_object(what, value))
         except UNFIT as error:
@@ -147,14 +147,14 @@ def read_spans(
 
 
 class Listing(msgspec.Struct):
-    """What a source lists, each value with its line."""
+    """The values that a source lists, each with its line."""
 
     values: list[tuple[JsonValue, Line]] = []
     about: list[tuple[str, JsonValue]] = []
-    """What pages say beside their lists: the kind of a note, and the note."""
+    """Other members of pages: the kind of a note, and the note."""
 
     def add_page(self, page: dict[str, JsonValue], name: str, line_of: Callable[[int], Line]) -> None:
-        """Add the list that is the member *name* of an object."""
+        """Add the items of the list *name* in *page*."""
         listed = page[name]
         if not isinstance(listed, list):
             raise unfit(name, "a list", listed)
@@ -164,9 +164,9 @@ class Listing(msgspec.Struct):
 
 
 def read_listing(source: ForeignSource, names: Sequence[str], lost: Losses) -> Listing:
-    """The values that a source lists: one a line, or in the list of a document.
+    """The values of a source: one per line, or the items of the list in a document.
 
-    In an object, the list is the first member of these *names*; without it the object is all there is.
+    In an object, the list is the first member of *names*; without one, the object is the only value.
     """
     listing = Listing()
     if isinstance(source.first_line, dict):
@@ -196,11 +196,11 @@ def read_listing(source: ForeignSource, names: Sequence[str], lost: Losses) -> L
     return listing
 
 
-class _Writing:
+class _RunWriter:
     def __init__(self, run: RunBuilder) -> None:
         self._run = run
-        self._before: list[Any] = []
-        """What the model call before was asked."""
+        self._previous_messages: list[Any] = []
+        """The messages of the previous model call."""
 
     def write(self, spans: list[Span]) -> None:
         steps: list[tuple[float, int, Span, bool]] = []
@@ -227,18 +227,18 @@ class _Writing:
         elif span.kind == "model":
             self._write_model_call(span)
         else:
-            told = {"name": span.name, "details": span.details}
+            note = {"name": span.name, "details": span.details}
             run.note(
-                "span", told if span.error is None else told | {"error": span.error}, time_ms=span.started_ms
+                "span", note if span.error is None else note | {"error": span.error}, time_ms=span.started_ms
             )
 
     def _write_model_call(self, span: Span) -> None:
         shared = 0
-        for one, other in zip(span.messages, self._before, strict=False):
+        for one, other in zip(span.messages, self._previous_messages, strict=False):
             if one != other:
                 break
             shared += 1
-        self._before = span.messages
+        self._previous_messages = span.messages
         self._run.model_turn(
             ModelTurn(
                 messages=span.messages[shared:],
@@ -256,18 +256,18 @@ class _Writing:
         )
 
 
-def value_of(told: JsonValue) -> Any:
-    """What a text holds that is JSON; anything else as it is."""
-    if isinstance(told, str) and told[:1] in ("{", "["):
+def value_of(value: JsonValue) -> Any:
+    """The JSON value in a text; other values and texts are returned unchanged."""
+    if isinstance(value, str) and value[:1] in ("{", "["):
         try:
-            return read_value(told.encode("utf-8", "surrogatepass"))
+            return read_value(value.encode("utf-8", "surrogatepass"))
         except ValueError:
-            return told
-    return told
+            return value
+    return value
 
 
 def tool_request(call: JsonValue) -> ToolRequest | None:
-    """A tool call in any of the forms in which messages hold one."""
+    """A tool call in any of the forms that messages use."""
     if not isinstance(call, dict):
         return None
     function = call.get("function")
@@ -282,26 +282,26 @@ def tool_request(call: JsonValue) -> ToolRequest | None:
     return ToolRequest(name, value_of(arguments), own if isinstance(own, str) else None)
 
 
-def plain_message(told: Any) -> dict[str, Any] | None:
-    """A message of any tracing tool as one of ours: ``role``, ``content``, tool calls."""
-    if isinstance(told, str):
-        return {"role": "user", "content": told}
-    if not isinstance(told, dict):
+def plain_message(raw: Any) -> dict[str, Any] | None:
+    """Convert a message of any tracing tool to ours: ``role``, ``content`` and tool calls."""
+    if isinstance(raw, str):
+        return {"role": "user", "content": raw}
+    if not isinstance(raw, dict):
         return None
-    if isinstance(told.get("kwargs"), dict) and isinstance(told.get("id"), list):  # LangChain's own form
-        kind = str(told["id"][-1] if told["id"] else "")
-        told = {"type": kind.removesuffix("Chunk").removesuffix("Message").lower(), **told["kwargs"]}
-    inner = told.get("message")
+    if isinstance(raw.get("kwargs"), dict) and isinstance(raw.get("id"), list):  # LangChain's own form
+        kind = str(raw["id"][-1] if raw["id"] else "")
+        raw = {"type": kind.removesuffix("Chunk").removesuffix("Message").lower(), **raw["kwargs"]}
+    inner = raw.get("message")
     if isinstance(inner, dict):
-        told = inner
-    elif isinstance(told.get("data"), dict):
-        told = {"type": told.get("type"), **told["data"]}
-    role = str(told.get("role") or told.get("type") or "user")
+        raw = inner
+    elif isinstance(raw.get("data"), dict):
+        raw = {"type": raw.get("type"), **raw["data"]}
+    role = str(raw.get("role") or raw.get("type") or "user")
     role = {"human": "user", "ai": "assistant", "model": "assistant", "function": "tool"}.get(role, role)
-    content = told.get("content", told.get("parts", told.get("text")))
+    content = raw.get("content", raw.get("parts", raw.get("text")))
     message: dict[str, JsonValue] = {"role": role, "content": content}
-    calls = list(told.get("tool_calls") or []) if isinstance(told.get("tool_calls"), list) else []
-    more = told.get("additional_kwargs")
+    calls = list(raw.get("tool_calls") or []) if isinstance(raw.get("tool_calls"), list) else []
+    more = raw.get("additional_kwargs")
     if not calls and isinstance(more, dict) and isinstance(more.get("tool_calls"), list):
         calls = more["tool_calls"]
     if isinstance(content, list):
@@ -309,23 +309,23 @@ def plain_message(told: Any) -> dict[str, Any] | None:
     found = [request for request in map(tool_request, calls) if request is not None]
     if found:
         message["tool_calls"] = [request.to_json() for request in found]
-    if isinstance(told.get("tool_call_id"), str):
-        message["tool_call_id"] = told["tool_call_id"]
+    if isinstance(raw.get("tool_call_id"), str):
+        message["tool_call_id"] = raw["tool_call_id"]
     return message
 
 
 def _take_parts(message: dict[str, JsonValue], parts: list[Any], calls: list[JsonValue]) -> None:
-    """What the parts of a content are: text, reasoning, tool calls, or what a tool gave."""
+    """Sort the parts of a content into text, reasoning, tool calls and the result of a tool."""
     texts, reasoning = [], []
     for part in parts:
         kind = part.get("type") if isinstance(part, dict) else None
         if kind in ("tool_call", "tool_use", "function_call"):
             calls.append(part)
         elif kind in ("tool_call_response", "tool_result"):
-            told = next((part[key] for key in ("response", "result", "content") if key in part), None)
+            result = next((part[key] for key in ("response", "result", "content") if key in part), None)
             message |= {
                 "role": "tool",
-                "content": told,
+                "content": result,
                 "tool_call_id": str(part.get("id") or part.get("tool_use_id")),
             }
             return
@@ -340,9 +340,9 @@ def _take_parts(message: dict[str, JsonValue], parts: list[Any], calls: list[Jso
         message["reasoning"] = "\n".join(filter(None, reasoning))
 
 
-def take_answer(span: Span, told: JsonValue) -> None:
-    """Fill in what the model said, of a message in any form."""
-    message = plain_message(told)
+def take_answer(span: Span, raw: JsonValue) -> None:
+    """Set the answer of *span* from a message in any form."""
+    message = plain_message(raw)
     if message is None:
         return
     text = text_of(message["content"])
@@ -352,17 +352,17 @@ def take_answer(span: Span, told: JsonValue) -> None:
     span.tools = [*span.tools, *(call for call in calls if call is not None)]
 
 
-def messages_of(told: JsonValue) -> list[dict[str, JsonValue]]:
-    """The messages in a list of them, or in a list of one such list."""
-    told = value_of(told)
-    if isinstance(told, dict):
-        told = next((told[key] for key in ("messages", "contents", "input", "prompt") if key in told), told)
-    if isinstance(told, list) and len(told) == 1 and isinstance(told[0], list):
-        told = told[0]
-    found = map(plain_message, told if isinstance(told, list) else [told])
+def messages_of(raw: JsonValue) -> list[dict[str, JsonValue]]:
+    """The messages in a list, or in a list that contains one list."""
+    raw = value_of(raw)
+    if isinstance(raw, dict):
+        raw = next((raw[key] for key in ("messages", "contents", "input", "prompt") if key in raw), raw)
+    if isinstance(raw, list) and len(raw) == 1 and isinstance(raw[0], list):
+        raw = raw[0]
+    found = map(plain_message, raw if isinstance(raw, list) else [raw])
     return [message for message in found if message is not None]
 
 
-def first_of(told: Mapping[str, JsonValue], *names: str) -> JsonValue:
-    """The first of these members that is there and says something."""
-    return next((told[name] for name in names if told.get(name) not in (None, "", [], {})), None)
+def first_of(fields: Mapping[str, JsonValue], *names: str) -> JsonValue:
+    """The first of these members that exists and is not empty."""
+    return next((fields[name] for name in names if fields.get(name) not in (None, "", [], {})), None)

@@ -79,7 +79,7 @@ def _read(source: ForeignSource, runs: Runs) -> None:
             run.attempt(line_of, reading.message, message, line_of, what=f"message {number}")
     else:
         run.missing("times")
-        _say_beginning(turns, document.get("history"))
+        _add_first_messages(turns, document.get("history"))
         for number, step in enumerate(entries, 1):
             line_of = partial(source.line_of, ("trajectory",), number)
             run.attempt(line_of, _import_step, run, turns, step, number, what=f"step {number}")
@@ -95,8 +95,8 @@ def _model_of(info: JsonValue) -> str | None:
     return name if isinstance(name, str) else None
 
 
-def _say_beginning(turns: TranscriptTurns, history: JsonValue) -> None:
-    """What the model was told before it first answered; later observations stand with their steps."""
+def _add_first_messages(turns: TranscriptTurns, history: JsonValue) -> None:
+    """Add the messages before the first answer; later observations are part of their steps."""
     for message in history if isinstance(history, list) else ():
         if not isinstance(message, dict) or message.get("role") == "assistant":
             return
@@ -118,7 +118,7 @@ def _import_step(run: RunBuilder, turns: TranscriptTurns, step: JsonObject, numb
 
 
 class _Mini:
-    """The messages of mini-swe-agent: with tool calls, or with commands in the text."""
+    """The messages of mini-swe-agent, with tool calls or with commands in the text."""
 
     def __init__(self, run: RunBuilder, turns: TranscriptTurns, model: str | None) -> None:
         self._run = run
@@ -138,7 +138,7 @@ class _Mini:
             return
         own = message.get("tool_call_id") or message.get("call_id")
         if own is None and role == "user" and self._waiting:
-            own = self._waiting[0]  # without ids, results come in the order of the commands
+            own = self._waiting[0]  # without ids, results are in the order of the commands
         if own is not None:
             if own in self._waiting:
                 self._waiting.remove(own)
@@ -180,7 +180,7 @@ class _Mini:
 
 
 def _output_text(items: JsonValue) -> str:
-    """The text of an answer of the Responses API."""
+    """The text of a Responses API answer."""
     return "\n".join(
         text_of(item.get("content"))
         for item in (items if isinstance(items, list) else ())

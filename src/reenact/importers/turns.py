@@ -1,7 +1,7 @@
-"""Turns put together from the entries of a transcript, lane by lane.
+"""Builds turns from the entries of a transcript, for each lane.
 
-Transcripts tell an answer in pieces, and results of its tools between them. A turn is held until the next one
-begins, so that a model call comes before the calls that it asked for, and these before their results.
+A transcript may split an answer into pieces, with results of its tools between them. A turn is buffered until
+the next one begins: a model call comes before the tool calls it asked for, and these before their results.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class _Answer(msgspec.Struct):
         usage: JsonObject | None,
         error: str | None,
     ) -> None:
-        """Add what a further piece says."""
+        """Add a further piece of the answer."""
         if text:
             self.texts.append(text)
         if reasoning:
@@ -57,18 +57,18 @@ class _Answer(msgspec.Struct):
             self.error = error
 
     def asks_for(self, own_id: str) -> bool:
-        """Whether a tool call of that id is one of its own."""
+        """Whether the answer asked for the tool call of this id."""
         return any(tool.id == own_id for tool in self.tools)
 
 
-class _Said(msgspec.Struct):
-    """What was said in one lane and not answered yet."""
+class _LaneState(msgspec.Struct):
+    """The messages of one lane that are not answered yet, and the answer in progress."""
 
     messages: list[JsonObject]
     time_ms: float | None = None
     answer: _Answer | None = None
     flushed: str = ""
-    """The key of the latest answer that was complete."""
+    """The key of the latest answer that was flushed."""
 
 
 class TranscriptTurns:
@@ -76,13 +76,13 @@ class TranscriptTurns:
 
     def __init__(self, run: RunBuilder) -> None:
         self._run = run
-        self._lanes: dict[str, _Said] = {}
+        self._lanes: dict[str, _LaneState] = {}
         self._unnamed = 0
 
     def say(self, role: str, content: JsonValue, time_ms: float | None = None, lane: str = "0") -> None:
-        """Somebody else than the model said something; an answer before it is complete."""
+        """Add a message that is not from the model; it completes the answer before it."""
         self.flush(lane)
-        self._flush_others(lane)
+        self._flush_other_lanes(lane)
         said = self._lane(lane)
         said.messages.append({"role": role, "content": content})
         said.time_ms = time_ms if time_ms is not None else said.time_ms
@@ -102,9 +102,9 @@ class TranscriptTurns:
         time_ms: float | None = None,
         lane: str = "0",
     ) -> None:
-        """The model answered; entries of one *key* are one answer, told in pieces."""
+        """Add an answer of the model; entries with the same *key* are pieces of one answer."""
         said = self._lane(lane)
-        self._flush_others(lane)
+        self._flush_other_lanes(lane)
         if said.answer is not None and said.answer.key != key:
             self.flush(lane)
         answer = said.answer
@@ -125,10 +125,10 @@ class TranscriptTurns:
             answer.stop_reason = stop_reason
         answer.add(text, reasoning, tools, usage, error)
 
-    def _lane(self, lane: str) -> _Said:
+    def _lane(self, lane: str) -> _LaneState:
         said = self._lanes.get(lane)
         if said is None:
-            said = self._lanes[lane] = _Said([])
+            said = self._lanes[lane] = _LaneState([])
         return said
 
     def result(
@@ -141,19 +141,19 @@ class TranscriptTurns:
         line: Line = None,
         lane: str = "0",
     ) -> None:
-        """A tool gave something."""
+        """Add the result of a tool call."""
         said = self._lanes.get(lane)
-        told = _Result(own_id, result, is_error, time_ms, line)
+        output = _Result(own_id, result, is_error, time_ms, line)
         answer = self._find_answer(own_id, said)
         if answer is not None:
-            answer.results.append(told)
+            answer.results.append(output)
             return
-        self._emit_result(told)
+        self._emit_result(output)
         if said is not None and time_ms is not None:
             said.time_ms = time_ms
 
-    def _find_answer(self, own_id: str, said: _Said | None) -> _Answer | None:
-        """The answer under way that asked for the call, in whatever lane; else the one of the lane."""
+    def _find_answer(self, own_id: str, said: _LaneState | None) -> _Answer | None:
+        """The answer in progress that asked for the call, in any lane; otherwise the one of this lane."""
         own = said.answer if said is not None else None
         if len(self._lanes) > 1 and not (own is not None and own.asks_for(own_id)):
             answers = (other.answer for other in self._lanes.values())
@@ -161,13 +161,13 @@ class TranscriptTurns:
         return own
 
     def usage(self, usage: JsonObject | None, lane: str = "0") -> None:
-        """What the latest answer took, where that is told later."""
+        """Set the token counts of the latest answer, if they come later."""
         said = self._lanes.get(lane)
         if said is not None and said.answer is not None and usage:
             said.answer.usage = usage
 
     def flush(self, lane: str = "0") -> None:
-        """The answer under way is complete."""
+        """Write the answer in progress as a complete turn."""
         said = self._lanes.get(lane)
         if said is None or said.answer is None:
             return
@@ -193,13 +193,13 @@ class TranscriptTurns:
         for tool in tools:
             if not self._run.tool_call(str(tool.id), tool.name, tool.arguments, lane=lane):
                 self._run.lose(f"a tool call appears twice: {tool.id}", tool.line)
-        for told in answer.results:
-            self._emit_result(told)
-            if told.time_ms is not None:
-                said.time_ms = told.time_ms
+        for output in answer.results:
+            self._emit_result(output)
+            if output.time_ms is not None:
+                said.time_ms = output.time_ms
 
-    def _flush_others(self, lane: str) -> None:
-        """What is over in other lanes comes before what is said now."""
+    def _flush_other_lanes(self, lane: str) -> None:
+        """Write the completed answers of other lanes, because they precede the new entry."""
         if len(self._lanes) == 1:
             return
         for other, said in self._lanes.items():
@@ -210,7 +210,7 @@ class TranscriptTurns:
                     self.flush(other)
 
     def _add_to_flushed(self, text: str, tools: list[ToolRequest], time_ms: float | None, lane: str) -> None:
-        """A part of an answer that came when the answer seemed to be complete."""
+        """Add a piece that came after its answer was flushed."""
         if text:
             self._run.note("rest of an answer", {"text": text}, time_ms=time_ms, lane=lane)
         for tool in map(self._with_id, tools):
@@ -218,7 +218,7 @@ class TranscriptTurns:
                 self._run.lose(f"a tool call appears twice: {tool.id}", tool.line)
 
     def finish(self) -> None:
-        """The transcript is at its end; what was said and never answered is a note."""
+        """Flush all lanes at the end of the transcript; unanswered messages become a note."""
         for lane, said in self._lanes.items():
             self.flush(lane)
             if said.messages:
@@ -231,7 +231,7 @@ class TranscriptTurns:
         self._unnamed += 1
         return ToolRequest(tool.name, tool.arguments, f"call-{self._unnamed}", tool.line)
 
-    def _emit_result(self, told: _Result) -> None:
+    def _emit_result(self, output: _Result) -> None:
         self._run.tool_result(
-            told.own_id, told.result, is_error=told.is_error, time_ms=told.time_ms, line=told.line
+            output.own_id, output.result, is_error=output.is_error, time_ms=output.time_ms, line=output.line
         )

@@ -1,8 +1,8 @@
 """Cassettes of vcrpy and pytest-recording (YAML, JSON), of cassetter, Betamax and Ruby's VCR.
 
-The first holds bodies as they came, as text or base64, or under ``parsed_body`` as values; cassetter holds
-JSON bodies as values. A test that ran with the cassette replays the capture: a request is matched as a whole,
-not by its address alone.
+The first two store bodies as they were sent, as text or base64, or as values under ``parsed_body``; cassetter
+stores JSON bodies as values. A test that used the cassette can replay the capture: a request is matched as a
+whole, not only by its address.
 """
 
 from __future__ import annotations
@@ -55,22 +55,22 @@ _RESPONSE: Final = KnownFields(
 
 
 _Numbered = list[tuple[int, int | None, object]]
-"""Interactions with their numbers, and where that is known their lines."""
+"""Interactions with their numbers, and their lines if known."""
 
 
-class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]  # one of the two
-    """Reads what cassettes hold; nothing of the file is ever run.
+class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]  # a dynamic base class
+    """Reads the values of cassettes; it never runs code from the file.
 
-    Only what both YAML 1.1 and 1.2 take for a number, a truth or nothing is one: cassetter writes ``12:30``
-    and ``on`` without quotes, and they are texts. Values are built of nodes in one go, in two thirds of the
-    time that PyYAML takes; its own constructors are for tags alone.
+    A plain scalar is a number, a boolean or null only if both YAML 1.1 and 1.2 agree: cassetter writes
+    ``12:30`` and ``on`` without quotes for texts. Values are built from nodes directly, in two thirds of
+    PyYAML's time; PyYAML's own constructors are used only for tags.
     """
 
     def descend_resolver(self, node: object, index: object) -> None:
-        """There are no resolvers by path."""
+        """Does nothing: no resolvers by path are used."""
 
     def ascend_resolver(self) -> None:
-        """Likewise."""
+        """Does nothing: no resolvers by path are used."""
 
     def resolve(self, kind: type[yaml.Node], value: Any, implicit: Any) -> str:
         if kind is not yaml.ScalarNode:
@@ -83,7 +83,7 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
 
     def construct_document(self, node: object) -> object:
         self._built: dict[yaml.Node, tuple[object, int]] = {}
-        """What aliases may refer to, and how many values that are."""
+        """The values that aliases may refer to, with the number of values in each."""
         self._count = 0
         try:
             return self._build(node)
@@ -125,7 +125,7 @@ _SHORT_CHARACTERS: Final = 32
 _MERGE_TAG: Final = "tag:yaml.org,2002:merge"
 _MAX_NESTED: Final = 100
 _MAX_VALUES: Final = 20_000_000
-"""What aliases of aliases may come to; a cassette without them has no more than its bytes."""
+"""A limit for nested aliases; a cassette without aliases has fewer values than bytes."""
 _CORE: Final = {
     "tag:yaml.org,2002:null": (re.compile(r"~|null|Null|NULL|"), ["~", "n", "N", ""]),
     "tag:yaml.org,2002:bool": (re.compile(r"true|True|TRUE|false|False|FALSE"), list("tTfF")),
@@ -168,30 +168,30 @@ _Loader.add_constructor("tag:yaml.org,2002:python/object/apply:builtins.iter", _
 
 
 class _Uncommon(Exception):
-    """There are aliases, merged or tagged members: for the loader that composes nodes."""
+    """The text has aliases, merged or tagged members, which need the loader that composes nodes."""
 
 
 def load_yaml(text: bytes) -> object:
-    """The value of a YAML text, built of what the parser tells as it goes.
+    """The value of a YAML text, built directly from the parser's events.
 
-    That takes half the time of composing nodes first, which is left for what is uncommon.
+    That takes half the time of composing nodes first, which is used only for uncommon features.
     """
     loader = _Loader(text)
     try:
-        return _build_of_events(loader)
+        return _build_from_events(loader)
     except _Uncommon:
         return yaml.load(text, _Loader)
     finally:
         loader.dispose()
 
 
-def _build_of_events(loader: Any) -> object:
+def _build_from_events(loader: Any) -> object:
     first_letters = loader.yaml_implicit_resolvers
     next_event = loader.get_event
     plain: dict[str, object] = {}
-    """What plain texts stand for, such as numbers: most come again and again."""
+    """A cache for the values of plain scalars such as numbers, because most of them repeat."""
     items: list[object] = []
-    """Of the list under way; of the object under way its names and values in turn."""
+    """The items of the current list, or the alternating names and values of the current object."""
     outer: list[list[object]] = []
     while True:
         event = next_event()
@@ -257,13 +257,13 @@ def _read(source: ForeignSource, runs: Runs) -> None:
         _read_stream(source, runs)
         return
     text = source.read()
-    if len(_YAML_LIST.findall(text)) > 1:  # of members with one name a parser keeps the last
+    if len(_YAML_LIST.findall(text)) > 1:  # if a name occurs twice, a parser keeps only the last
         _read_stream(source, runs)
         return
     try:
         document, lost, lines = _parse(text, source.name)
-        told = next((document[name] for name in _INTERACTIONS if name in document), None)
-        listed = expect_list("interactions", told)
+        found = next((document[name] for name in _INTERACTIONS if name in document), None)
+        listed = expect_list("interactions", found)
     except RecursionError:
         raise FormatError("the cassette is nested too deeply", file=source.name) from None
     except Unfit as error:
@@ -286,7 +286,7 @@ def _read(source: ForeignSource, runs: Runs) -> None:
 
 @lru_cache(maxsize=1)
 def _interaction_lines(text: bytes) -> list[int]:
-    """Where each interaction begins: the parser is asked once more, only where one is lost."""
+    """The line on which each interaction begins; the text is parsed again, only if one is lost."""
     lines: list[int] = []
     depth, name, list_depth = 0, "", 0
     for event in yaml.parse(text, _Loader):
@@ -310,7 +310,7 @@ def _line_of(event: Any) -> int:
 
 
 def _read_json(source: ForeignSource, runs: Runs, *, is_large: bool) -> None:
-    """Interactions as they stand in the file; those of a small one as they were made."""
+    """Import interactions: those of a large file in file order, those of a small one in recorded order."""
     run = runs.open()
     members: dict[str, Any] = {}
     numbered: _Numbered = []
@@ -340,7 +340,7 @@ def _read_json(source: ForeignSource, runs: Runs, *, is_large: bool) -> None:
 def _check_members(
     run: RunBuilder, document: dict[str, object], *, is_whole: bool, version_line: int | None = None
 ) -> None:
-    """Whether the cassette is one that is known, and has HTTP alone."""
+    """Check the version of the cassette, and that it has only HTTP interactions."""
     run.check_fields("", document, _TOP)
     version = document.get("version")
     if version is not None and version != _VERSION:
@@ -359,7 +359,7 @@ def _try_interaction(run: RunBuilder, number: int, interaction: object, line: Li
 
 
 class _StreamLoader(Composer, _Loader):
-    """Composes one value at a time, in Python, of what C parses; what was read before can be forgotten."""
+    """Composes one value at a time in Python from events that C parses, so that memory can be freed."""
 
     def __init__(self, stream: BinaryIO) -> None:
         _Loader.__init__(self, stream)  # type: ignore[call-arg]
@@ -369,14 +369,14 @@ class _StreamLoader(Composer, _Loader):
         return self.construct_document(self.compose_node(None, None))  # type: ignore[arg-type]
 
     def take(self, kind: type[yaml.Event]) -> None:
-        """Go on behind an event of that kind; ``ValueError`` where there is another one."""
+        """Skip an event of that kind; raises ``ValueError`` for any other event."""
         if not self.check_event(kind):
             raise ValueError("expected an object with interactions")
         self.get_event()
 
 
 def _read_stream(source: ForeignSource, runs: Runs) -> None:
-    """A large cassette, one interaction at a time, as they stand in the file."""
+    """Import a large cassette one interaction at a time, in file order."""
     run = runs.open()
     members: dict[str, object] = {}
     count, is_whole = 0, False
@@ -412,7 +412,7 @@ def _read_stream(source: ForeignSource, runs: Runs) -> None:
 
 
 def _in_order(numbered: _Numbered) -> _Numbered:
-    """As they were made: cassetter sorts interactions by address, and tells the times."""
+    """Sort by recorded time: cassetter sorts interactions by address, but records their times."""
     times = {
         number: _time_ms(each.get("recorded_at")) if isinstance(each, dict) else None
         for number, _, each in numbered
@@ -423,9 +423,9 @@ def _in_order(numbered: _Numbered) -> _Numbered:
 
 
 def _parse(text: bytes, name: str) -> tuple[dict[str, object], Losses, list[int]]:
-    """A cassette in YAML, what of it could not be read, and then the lines of its interactions."""
+    """Parse a cassette in YAML; of a damaged one, also the losses and the lines of its interactions."""
     try:
-        # libyaml takes bytes; a decoded text would be copied for each look ahead.
+        # libyaml takes bytes; a decoded text would be copied for each look-ahead.
         return _as_document(load_yaml(text)), [], []
     except (yaml.YAMLError, ValueError) as error:
         document, lost, lines = _yaml_items(text)
@@ -446,7 +446,7 @@ def _as_document(value: object) -> dict[str, object]:
 
 
 def _yaml_items(text: bytes) -> tuple[dict[str, object], Losses, list[int]]:
-    """What can be read of a damaged YAML list, item by item."""
+    """The items of a damaged YAML list that can be read."""
     began = _YAML_LIST.search(text)
     first = _ITEM.search(text, began.end()) if began else None
     if began is None or first is None:
@@ -456,7 +456,7 @@ def _yaml_items(text: bytes) -> tuple[dict[str, object], Losses, list[int]]:
     lines: list[int] = []
     lost: Losses = []
     line = text.count(b"\n", 0, first.start()) + 1
-    # Below the list other members may stand, or what is left of them, at the beginning of their lines.
+    # After the list, further members, or damaged parts of them, may begin at the start of a line.
     after = _MEMBER.search(text, first.end())
     for part in _split_before(text[first.start() : after.start() if after else len(text)], mark):
         try:
@@ -498,7 +498,7 @@ def _import_interaction(run: RunBuilder, interaction: Any) -> None:
     if answer.is_remade:
         run.missing("exact bytes of JSON bodies")
     if answer.is_remade or (answer.is_decoded and head.content_encoding):
-        # The lengths that the cassette tells are those of the bytes that came.
+        # The recorded length is the one of the bytes that were sent.
         head = head.above(len(answer.content))
     sent = Sent(method.upper(), url, headers, _body(request).content)
     run.exchange(sent, head, answer.content, is_decoded=answer.is_decoded)
@@ -517,7 +517,7 @@ def _head(response: dict[str, Any]) -> Head:
 
 
 def _headers(headers: object) -> Pairs:
-    """By name a value or a list of them, or pairs."""
+    """Headers as pairs, from a mapping to values or lists of values, or from pairs."""
     pairs = headers.items() if isinstance(headers, dict) else expect_list("headers", headers)
     found: Pairs = []
     for pair in pairs:
@@ -537,9 +537,9 @@ def _plain(value: object) -> str:
 class _Body(NamedTuple):
     content: bytes
     is_decoded: bool = False
-    """Its content coding was undone before it was saved."""
+    """Its content coding was removed before it was saved."""
     is_remade: bool = False
-    """It was saved as a value; these bytes are made of it here."""
+    """It was saved as a value, and these bytes are serialized from it."""
 
 
 def _body(message: dict[str, Any]) -> _Body:
@@ -554,11 +554,11 @@ def _body(message: dict[str, Any]) -> _Body:
         return _Body(_bytes(body["string"]))
     if "type" in body and body.keys() <= {"type", "content"} and body["type"] in _KINDS:
         return _typed_body(body["type"], body.get("content"))
-    return _Body(_encode_json(body), is_decoded=True, is_remade=True)  # of aiohttp vcrpy saves the value
+    return _Body(_encode_json(body), is_decoded=True, is_remade=True)  # for aiohttp, vcrpy saves the value
 
 
 def _typed_body(kind: str, content: object) -> _Body:
-    """As cassetter holds it, with its content coding undone."""
+    """A body of cassetter, which is saved without its content coding."""
     if kind == "json":
         return _Body(_encode_json(content), is_decoded=True, is_remade=True)
     if kind == "binary" and not isinstance(content, bytes):

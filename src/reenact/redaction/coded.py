@@ -1,8 +1,8 @@
 """Encoded secrets: the forms of registered values, and decoding of texts.
 
-One expression has all codes for a character: percent escapes and HTML entities, each also encoded repeatedly,
-escapes of string literals, and terminal colours, which stand for no character. :class:`View` decodes them and
-knows where each character came from.
+One expression matches all codes for a character: percent escapes and HTML entities, each also encoded
+repeatedly, escapes of string literals, and terminal colours, which produce no character. :class:`View`
+decodes them and maps each character to its original position.
 
 Base64 encodes three bytes as four characters, so a secret has three forms, depending on the number of bytes
 before it; its first and last character also depend on the neighbours and are left out.
@@ -34,7 +34,7 @@ MIN_RUN: Final = 20
 
 RUN: Final = b"a" * MIN_RUN
 TO_RUN: Final = bytes(97 if chr(code) in ascii_letters + digits + "+/_-" else 32 for code in range(256))
-"""Turns a text into one in which ``RUN`` stands where a run of base64 characters does."""
+"""A translation table that maps base64 characters to ``a``, so that ``RUN`` is found at each long run."""
 
 _BREAK: Final = r"(?:\\r)?\\n|\r?\n"
 _RUN: Final = LazyRegex(rf"[A-Za-z0-9+/_\-]{{{MIN_RUN},}}(?:(?:{_BREAK})[A-Za-z0-9+/_\-]{{4,}})*+={{0,2}}")
@@ -65,11 +65,11 @@ _CODE: Final = (
     r"|\\\\{0,7}(?:u00|x)(?P<escape>[2-7][0-9A-Fa-f])"
 )
 _COLOUR_MARKS: Final = (b"\x1b[", b"1b[", b"1B[", b"033[", b"\\e[")
-"""One of them is in each colour; they are found faster."""
+"""Every colour contains one of these marks, which are faster to find."""
 _CODES: Final = LazyRegex(_CODE)
 _COLOURS: Final = LazyRegex(_COLOUR)
 _UNRESERVED: Final = frozenset(ascii_letters + digits + "-._~")
-"""RFC 3986: escaped or not, these mean the same."""
+"""RFC 3986: escaped and unescaped, these characters mean the same."""
 _SYNTAX: Final = frozenset("&<>\"'\\`")
 _SYNTAX_CODE: Final = LazyRegex(
     r"&(?:amp;)*+(?:lt|gt|quot|apos|LT|GT|QUOT|#0*(?:34|39|60|62)|#[xX]0*(?:22|27|3[cCeE]));"
@@ -139,10 +139,10 @@ def views(text: str) -> Iterator[Callable[[str], View]]:
 
 
 def undo_codes(text: bytes) -> Iterator[bytes]:
-    """Yield *text* fully decoded, in each way to read its colours."""
+    """Yield *text* fully decoded, once for each way to treat its colours."""
     plain = text.decode("latin-1")
     for colour in ("", " ") if _COLOURS.search(plain) else ("",):
-        known: dict[str, str] = {}  # tables in sources have the same few codes hundreds of times
+        known: dict[str, str] = {}  # source code tables repeat a few codes hundreds of times
 
         def undo(code: re.Match[str], colour: str = colour, known: dict[str, str] = known) -> str:
             sign = known.get(code[0])
@@ -170,7 +170,7 @@ def encoded_forms(secret: bytes) -> list[str]:
 
 
 def shifted_forms(secret: bytes) -> Iterator[tuple[str, int]]:
-    """The same, each with the number of bytes before the secret in its group of three bytes."""
+    """The forms of *secret*, each with the number of bytes before it in its group of three bytes."""
     for before in range(3):
         padded = b"\0" * before + secret
         text = b64encode(padded + b"\0" * (-len(padded) % 3)).decode()
@@ -211,7 +211,7 @@ def base64_edits(
 
 
 def _runs(text: str) -> Iterator[re.Match[str]]:
-    """What ``_RUN`` finds, from the marks on by which a run is found faster."""
+    """The matches of ``_RUN``; searching for marked runs first is faster."""
     marked = text.encode("ascii", "replace").translate(TO_RUN)
     start = marked.find(RUN)
     while start >= 0:
@@ -233,7 +233,7 @@ def _rewrite(run: str, redact: Callable[[str], str]) -> str:
 
 
 def _redact_coded(text: str, redact: Callable[[str], str]) -> str | None:
-    """Decode, redact and encode *text*; ``None`` if it is no base64 or has no secret."""
+    """Decode, redact and encode *text*; ``None`` if it is not base64 or has no secret."""
     body = text.rstrip("=")
     try:
         data = b64decode(body.translate(_URLSAFE) + "=" * (-len(body) % 4), validate=True)
@@ -281,7 +281,7 @@ def _escaped_runs(text: str) -> Iterator[re.Match[str]]:
 MIN_LENGTH: Final = 4
 
 _JSON_LEVELS: Final = 3
-"""JSON may be nested in JSON strings this often."""
+"""The number of times JSON may be nested in JSON strings."""
 
 _PERCENT: Final = LazyRegex(r"%[0-9A-F]{2}")
 
@@ -292,9 +292,9 @@ class Registered:
     def __init__(self, secrets: Sequence[str | bytes]) -> None:
         plain = [_as_text(secret) for secret in secrets]
         self.encoded: Final = {form: secret for secret in plain for form in encoded_forms(_as_bytes(secret))}
-        """By base64 form, which depends on the bytes before: the secret."""
+        """The secret for each base64 form; a secret has several, depending on the bytes before it."""
         self.forms: Final = self.encoded | {form: secret for secret in plain for form in _forms(secret)}
-        """By form, including those of base64: the secret."""
+        """The secret for each form, including the base64 forms."""
         longest_first = sorted(self.forms, key=len, reverse=True)
         self._pattern = re.compile("|".join(map(re.escape, longest_first))) if plain else None
 

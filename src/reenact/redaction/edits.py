@@ -40,7 +40,7 @@ def apply(text: str, edits: Sequence[Edit]) -> str:
 
 
 def moved(cuts: Sequence[int], edits: Sequence[Edit]) -> list[int]:
-    """The new positions of ascending *cuts*; one inside an edit moves behind the replacement."""
+    """The new positions of ascending *cuts*; one inside an edit moves to the end of the replacement."""
     after: list[int] = []
     shift = upcoming = 0
     for cut in cuts:

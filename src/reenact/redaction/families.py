@@ -1,6 +1,6 @@
-"""Secrets that are recognised by their shape in any place: one table, each row with its source.
+"""Secrets that are recognised by their shape anywhere in a text: one table, each row with its source.
 
-The sources are the issuers' documentation and the rules of two scanners of repositories: gitleaks
+The sources are the issuers' documentation and the rules of two repository scanners: gitleaks
 (``config/gitleaks.toml``) and detect-secrets (``plugins/``). Our patterns are wider: a scanner must avoid
 false alarms, but a recorder must not store a key because its length has changed.
 """
@@ -18,8 +18,8 @@ from reenact.lazy_regex import LazyRegex
 from reenact.redaction.literals import Search, literal_search, to_searched
 from reenact.redaction.placeholder import PRIVATE_KEY
 
-# A token does not start inside a word. Escapes of JSON and URLs and terminal colours also end in a letter or
-# digit, but are no words.
+# A token does not start inside a word. JSON escapes, URL escapes and terminal colours also end in a letter or
+# digit, but are not words.
 _START: Final = (
     r"(?:(?<![A-Za-z0-9])|(?<=\\[nrtbf])|(?<=\\u[0-9A-Fa-f]{4})|(?<=%[0-9A-Fa-f]{2})|(?<=\[\dm)|(?<=\[\d\dm))"
 )
@@ -35,7 +35,7 @@ class SecretRule:
     anchors: tuple[str, ...] = ()
     """Every match starts with one of these; without any the rule is tried on every text, which is slow."""
     source: str = ""
-    """Who documents this shape."""
+    """The documentation of this shape."""
     from_anchor: str = ""
     """For anchors inside a match: a pattern for the rest of the match from the anchor on, or a wider one."""
     behind_dot: str = ""
@@ -368,12 +368,12 @@ STRICT_SHAPES: Final[tuple[SecretRule, ...]] = (
 
 
 class Shapes:
-    """Finds secrets by rules and tells their kinds."""
+    """Finds secrets by rules, and the kind of a secret."""
 
     def __init__(self, rules: Sequence[SecretRule]) -> None:
         self._rules = [(rule, LazyRegex(rule.pattern)) for rule in rules]
         self._owners = [number for number, rule in enumerate(rules) for _ in rule.anchors]
-        """By number of the anchor: the number of its rule."""
+        """The number of the rule of each anchor."""
         self._longest_anchor = max((len(anchor) for rule in rules for anchor in rule.anchors), default=0)
         self._not_from_start = {
             number for number, rule in enumerate(rules) if rule.from_anchor or not rule.anchors
@@ -409,13 +409,13 @@ class Shapes:
 
 def _matches(text: str, pattern: LazyRegex[str], rule: SecretRule) -> Iterator[re.Match[str]]:
     if rule.from_anchor or not rule.anchors:
-        # A part of each match is faster to search for.
+        # A part of the match is faster to search for than the whole.
         inside = rule.from_anchor or (rule.behind_dot and rf"\.(?:{rule.behind_dot})")
         if not inside or re.search(inside, text):
             yield from pattern.finditer(text)
         return
     for anchor in rule.anchors:
-        # A pattern that starts with a look-behind is slow to search, but fast to match at a known place.
+        # A pattern that starts with a look-behind is slow to search, but fast to match at a known position.
         start = text.find(anchor)
         while start >= 0:
             match = pattern.match(text, start)

@@ -1,7 +1,7 @@
-"""Edits JSON inside text in place: spacing, order and escapes of other values stay.
+"""Edits JSON inside text in place; the spacing, order and escapes of other values are kept.
 
-Streams of model output are such text: NDJSON and the ``data:`` lines of server-sent events. A secret may be
-split over several events; so the strings of one delta member in all events are read as one text.
+Streams of model output have this form: NDJSON and the ``data:`` lines of server-sent events. A secret may be
+split over several events, so the strings of one delta member in all events are joined and read as one text.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def json_spans(text: str) -> list[tuple[int, int]]:
     """The spans of JSON in *text*: all of it, or lines (NDJSON, ``data:`` lines of server-sent events)."""
     if is_json(text):
         return [(0, len(text))]
-    # An expression for the beginning of any line is tried at every character.
+    # A multi-line expression is tried at every character, so search for line starts first.
     searched = to_searched(text)
     if not searched.startswith(_LINE_STARTS) and not any(b"\n" + start in searched for start in _LINE_STARTS):
         return []
@@ -157,7 +157,7 @@ def is_suspect_stream(stream: bytes, is_suspect: Callable[[bytes], bool]) -> boo
 def _is_suspect_in_turns(
     stream: bytes, found: Sequence[tuple[bytes, LazyRegex[bytes]]], is_suspect: Callable[[bytes], bool]
 ) -> bool:
-    """The same for a stream with interleaved outputs: the events of each output are joined separately."""
+    """The check for a stream with interleaved outputs: the events of each output are joined separately."""
     texts: dict[object, list[bytes]] = {}
     for line in stream.splitlines():
         indexes = tuple(_NUMBERED.findall(line))

@@ -29,7 +29,7 @@ _NAMING_ATTRIBUTES: Final = frozenset({"name", "key", "id", "property"})
 _VALUE_ATTRIBUTES: Final = frozenset({"value", "content"})
 _NAMING_ELEMENTS: Final = frozenset({"key", "name", "property", "param"})
 _CELLS: Final = {"td": "td", "th": "td", "dt": "dd"}
-"""By the tag of a cell with a name: the tag of the cell with its value."""
+"""The tag of the cell with a value, by the tag of the cell with its name."""
 _VALUE_ELEMENTS: Final = frozenset({"value", "val", "string", "text", "plaintext", "code", "b", "i", "span"})
 _VOID: Final = frozenset({"br", "hr", "img", "input", "meta", "link", "wbr"})
 
@@ -54,7 +54,7 @@ def markup_edits(
 
 @dataclass
 class _Reader:
-    """The state while reading a document: open elements, and whether a secret name came before."""
+    """The state while reading a document: the open elements, and whether a secret name came before."""
 
     text: str
     is_lone_value: Callable[[str], bool]

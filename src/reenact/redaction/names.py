@@ -1,4 +1,4 @@
-"""Decides which names mean a secret: of members, pairs, form fields, options, variables and headers.
+"""Decides which names mean a secret: names of members, pairs, form fields, options, variables and headers.
 
 Payloads of language models are full of names like ``max_tokens`` and ``token_usage``, which must not count.
 So a name is split into words (``maxTokens``, ``max-tokens`` and ``max_tokens`` have the same words), and the
@@ -75,7 +75,7 @@ CORES: Final = "|".join(
         r"(?:(?<=_)|(?<=-))pass(?![a-z])",
     )
 )
-"""Every secret name matches this expression, in any case; names of headers may match others."""
+"""Every secret name matches this expression in any case; header names may match other expressions."""
 
 _CORE: Final = LazyRegex(CORES)
 _CORE_IN_ANY_CASE: Final = LazyRegex(CORES, re.IGNORECASE)
@@ -94,9 +94,9 @@ _DESCRIBING: Final = LazyRegex(
     "|format|hint|ids?|in|index|label|length|limit|link|manager|mode|names?|path|policy|provider|ref"
     "|required|reset|santa|schema|scheme|size|source|status|title|ttl|type|uri|url|usage|var|variable|version"
 )
-"""``password_hint``, ``secret_name``, ``token_type``: about a secret, but not secret."""
-_STANDING_FOR_ITSELF: Final = frozenset({"v", "value", "val", "raw", "plain", "plaintext", "text"})
-"""``token_v2``, ``csrf_token_value``: last words that do not change the meaning."""
+"""Words that describe a secret instead of holding it: ``password_hint``, ``secret_name``, ``token_type``."""
+_NEUTRAL_ENDINGS: Final = frozenset({"v", "value", "val", "raw", "plain", "plaintext", "text"})
+"""Last words that do not change the meaning: ``token_v2``, ``csrf_token_value``."""
 
 _COOKIE: Final = LazyRegex(r"(?:\A|[_-])cookies?\Z")
 _HEADER_SUBSTRINGS: Final = LazyRegex(
@@ -111,7 +111,7 @@ _COUNTING: Final = LazyRegex(
     "count|limits?|remaining|reset|usage|used|budget|ttl|timeout|length|size|max|min|total|rate|ratelimit"
 )
 _ABOUT_ACCESS: Final = LazyRegex(r"(?:www|proxy)-authenticate\Z|access-control-|sec-websocket-|.*rate-?limit")
-"""Headers about credentials that contain none; clients need them."""
+"""Headers about credentials that contain no credentials; clients need them."""
 _HEADERS: Final = LazyRegex(r"headers?\Z")
 _QUERY_NAMES: Final = frozenset(
     {"sig", "signature", "x-amz-signature", "x-amz-credential", "x-goog-signature", "x-goog-credential"}
@@ -123,7 +123,7 @@ HARMLESS: Final = LazyRegex(
     r"|str(?:ing)?|bytes|text|int(?:eger)?|number|bool(?:ean)?|redacted|password|secret|token|bearer|basic"
     r"|api[_-]?key))\Z"
 )
-"""Values in the place of a secret that are none: types, variables, masks."""
+"""Values in the position of a secret that are not secret: types, variables, masks."""
 
 
 @cache
@@ -138,7 +138,7 @@ def _core_search() -> Search:
 
 @lru_cache(1)
 def core_spans(text: str) -> list[tuple[int, int]]:
-    """The spans of the cores of secret names in *text*, in any case; cached for one rule after the other."""
+    """The spans of the cores of secret names in *text*, in any case; cached, because several rules use it."""
     done = 0
     spans = []
     for start in sorted({start for _, start, _ in _core_search()(to_lowered(text))}):
@@ -158,7 +158,7 @@ def is_secret_name(name: str, *, in_header: bool = False) -> bool:
     lowered = part.lower()
     found = {match[0].replace("_", "").replace("-", "") for match in _CORE.finditer(lowered)}
     words = [word.lower() for word in _WORD.findall(part)]
-    while len(words) > 1 and (words[-1].isdigit() or words[-1] in _STANDING_FOR_ITSELF):
+    while len(words) > 1 and (words[-1].isdigit() or words[-1] in _NEUTRAL_ENDINGS):
         words.pop()
     if not found or not words or _is_description(words):
         return False
@@ -209,7 +209,7 @@ def names_headers(name: str) -> bool:
 
 @lru_cache(4096)
 def is_cookie_name(name: str) -> bool:
-    """Whether the value of *name* is cookies, if it looks like that."""
+    """Whether the value of *name* may be cookies."""
     return _COOKIE.search(name.lower()) is not None
 
 
@@ -230,7 +230,7 @@ _MIN_LENGTH: Final = 8
 
 
 def environment_secrets(environ: Mapping[str, str]) -> list[str]:
-    """The values of variables like ``*_API_KEY``, to be registered; paths are no secrets."""
+    """The values of variables like ``*_API_KEY``, to be registered; paths are not secrets."""
     return [
         value
         for name, value in environ.items()

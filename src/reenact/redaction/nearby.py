@@ -1,8 +1,8 @@
 """Finds a value near a secret name in any notation: the next word that looks generated.
 
 Other modules know notations in which any value counts. Here the value itself must look like a secret: it has
-letters and digits and is neither a known word with digits (``sha256``) nor a reference in a program. Signs
-and a few words may come between name and value (``password is``, ``token for bob:``).
+letters and digits and is neither a known word with digits (``sha256``) nor a reference in a program.
+Punctuation and a few words may come between name and value (``password is``, ``token for bob:``).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _NEXT_WORD: Final = LazyRegex(
     r"(?![(\[{=]|\\*[\"'`]\s*[:=](?!=)|[ \t]*(?:=(?!=)|\())",
     re.IGNORECASE,
 )
-"""Neither the name of what follows nor a function that is called. Tools put ``14→`` before a line."""
+"""Excludes the name of a further value and a called function. Some tools put ``14→`` before a line."""
 _PLAIN: Final = LazyRegex(
     r"(?i:(?:[a-z]{1,12}[-_/+])*(?:[a-z]*sha|md|utf|base|b|aes|rsa|dsa|ecdsa|hs|rs|es|ps|ed|x|curve|oauth|https?"
     r"|ipv?|pbkdf|argon|rfc|iso|cp|latin|u?int|float|win|python|sigv|tls|ssl|ssh|step|version|part|line|level"
@@ -53,7 +53,7 @@ _PLAIN: Final = LazyRegex(
     r"|[\w.+\-]+@[\w.\-]+|[\w\-]+(?:\.[\w\-]+)*\.(?:com|org|net|io|dev|ai|example|local|html?|py|js|json|ya?ml|md"
     r"|txt|csv|toml|pem|sh|xml|png|svg|rst|lock|cfg|ini|log|zip|gz|whl))(?::\d+)?\Z"
 )
-"""Words with digits that are no secrets: algorithms, versions, times, sizes, patterns, hosts, files."""
+"""Words with digits that are not secrets: algorithms, versions, times, sizes, patterns, hosts, files."""
 _REFERENCE: Final = LazyRegex(
     r"\W*+[A-Za-z]*+\d{0,5}+[A-Za-z]*+(?:[._/:]++[A-Za-z]*+\d{0,5}+[A-Za-z]*+)++\W*+\Z"
 )
@@ -87,7 +87,7 @@ _LETTERS: Final = r"[^\s\"'`,;()<>{}\[\]|\\]"
 _MEMBER: Final = r"[^\w\"\\]{0,3}(?:[ ]?\w{1,12}:?)?\\*\"\s*,\s*\\*\"[\w\-. ]{1,40}\\*\"\s*:\s*\\*\""
 """From the value of one JSON member to the value of the next one."""
 _LINK_OF_BYTES: Final = _LINK.replace(r"(?![\w.\-]", r"(?![\w.\-]|(?!\xe2\x86\x92)[\x80-\xff]")
-"""In bytes, a letter beyond ASCII is no letter, and would end a word; the arrow behind a number does."""
+"""For bytes, where a letter beyond ASCII would end a word; only the arrow after a number may end one."""
 AFTER_CORE: Final = (
     rf"[\w\-]{{0,200}}+(?:(?:{_BETWEEN}{_LINK_OF_BYTES}){{0,{_MAX_LINKS}}}+{_BETWEEN}|{_MEMBER})"
     rf"(?={_LETTERS}{{0,256}}\d)(?={_LETTERS}{{0,256}}[a-z])[^\W_]{_LETTERS}{{{_MIN_CHARS - 1}}}"

@@ -1,7 +1,7 @@
-"""Finds secrets in text by a name or a place: in assignments, URLs, pairs, options.
+"""Finds secrets in text by a name or a position: in assignments, URLs, pairs, options.
 
-Code, prose and documentation mention passwords all the time, so that false alarms are likely. A value counts
-only if its surroundings or its own form show that it is one.
+Code, prose and documentation mention passwords all the time, so false alarms are likely. A value counts
+only if its context or its own form shows that it is a secret.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def cookie_edits(value: str, placeholders: Placeholders, *, first_only: bool) ->
     for number, pair in enumerate(_PAIR.finditer(value)):
         if first_only and number:
             return
-        if not pair["value"].strip("="):  # no name and value, but base64 with its padding
+        if not pair["value"].strip("="):  # not a name and a value, but base64 with its padding
             yield Edit(
                 pair.start() + len(pair[0]) - len(pair[0].lstrip("; ")), pair.end(), placeholders.of(pair[0])
             )
@@ -60,7 +60,7 @@ def cookie_edits(value: str, placeholders: Placeholders, *, first_only: bool) ->
 
 
 def basic_password(credentials: str) -> str | None:
-    """The password of HTTP basic credentials, else the user; ``None`` if these are no such credentials."""
+    """The password of HTTP basic credentials, or the user if it is empty; ``None`` for other texts."""
     try:
         user, colon, password = b64decode(credentials, validate=True).decode().partition(":")
     except ValueError:
@@ -137,7 +137,7 @@ _HEADER_LINE: Final = LazyRegex(
 
 
 _BLOCK_MARK: Final = LazyRegex(r"[|>][+\-\d]{0,2}\s*\Z")
-"""YAML's mark for a block that follows; it is no value."""
+"""YAML's mark before a block; it is not a value."""
 
 
 def scheme_edits(text: str, placeholders: Placeholders) -> Iterator[Edit]:
@@ -161,7 +161,7 @@ def header_line_edits(text: str, placeholders: Placeholders) -> Iterator[Edit]:
         for start, end, new in cookie_edits(cookies["value"], placeholders, first_only=first_only):
             yield Edit(cookies.start("value") + start, cookies.start("value") + end, new)
     is_http = "HTTP/" in text
-    # No match holds what another one begins behind, so those with a certain beginning can be found alone.
+    # A match never contains the beginning of another one, so those with a known beginning can be found alone.
     for line in _HEADER_LINE.finditer(text) if is_http else matches_from(_HEADER_LINE, text, b"x-"):
         if (
             not _BLOCK_MARK.match(line["value"])
@@ -176,7 +176,7 @@ def header_line_edits(text: str, placeholders: Placeholders) -> Iterator[Edit]:
 
 _OPTION: Final = LazyRegex(r"(?:--?[A-Za-z][\w.\-]*(?:=.*)?|--?)\Z")
 _ODD_OPTION: Final = LazyRegex(r"-(?=\w*[a-z])(?=\w*[A-Z])(?=\w*\d)\w{6}")
-"""A value that begins with a dash: no option has such a name."""
+"""A value that begins with a dash; no option has such a name."""
 _USER_OPTION: Final = frozenset({"-u", "--user", "--proxy-user", "-U"})
 _HEADER_OPTION: Final = frozenset({"-H", "--header", "--proxy-header"})
 _HTTP_CLIENT: Final = LazyRegex(r"(?:\A|[\s/;|&(])(?:curl|wget|https?|xh)(?=\s)")
@@ -192,7 +192,7 @@ _GOES_ON: Final = LazyRegex(r"\s*(?:\Z|[-|&;>\n]|\S*[/.=\d])")
 _USER_IN_TEXT: Final = LazyRegex(
     r"-(?<!\S-)(?:u|U|-user|-proxy-user)[ =]*[\"']?(?P<user>[^\s:\"']{1,256}):(?P<secret>[^\s\"']{1,256})"
 )
-"""The look-behind stands behind the dash: an expression that begins with a literal is ten times as fast."""
+"""The look-behind comes after the dash: an expression that begins with a literal is ten times as fast."""
 
 
 def argument_name(before: str | None, argument: str) -> tuple[str | None, bool]:
@@ -254,7 +254,7 @@ _ANNOUNCED: Final = (
     (_LOGIN, (b"machine", b"default")),
     (_BASIC_AUTH, (b"basicauth", b"basic_auth")),
 )
-"""With the words of which one begins each match."""
+"""Each with the words that its matches begin with."""
 _NAMED: Final = LazyRegex(
     r"(?<![\w])[\"']?(?:\w*(?i:name|key|field|header|param|parameter|variable|property|label|option|setting))[\"']?"
     r"[ \t]*[:=][ \t]*[\"']?(?P<name>[\w./\-]{1,100})[\"']?(?=[\s,;}]|\Z)"
@@ -267,7 +267,7 @@ _NAMED_VALUE: Final = LazyRegex(
 _MEMBERS_END: Final = LazyRegex(r"[{}]|\n[ \t]*\n|\n[ \t]*-[ \t]")
 _NEAR: Final = 500
 _FAR: Final = 2000
-"""The most that is read before and after a name: lines of minified programs can have a megabyte."""
+"""Limits for reading before and after a name: a line of a minified program may have a megabyte."""
 _YAML_BLOCK: Final = LazyRegex(
     r"^(?P<indent>[ \t]*)(?:-[ \t]+)?[\"']?(?P<name>[\w.\-]{1,100})[\"']?:[ \t]*"
     r"(?P<mark>[|>][+\-\d]{0,2}[ \t]*|(?:!!\w+[ \t]*)?)\r?\n"
@@ -307,7 +307,7 @@ def beside_edits(text: str, placeholders: Placeholders) -> Iterator[Edit]:
 
 
 def _setting_edits(text: str, line: _Line, placeholders: Placeholders) -> Iterator[Edit]:
-    """Those for a setting that begins with *line*."""
+    """Edits for a setting that begins with *line*."""
     start, end, last_core = line
     for pattern in (_YAML_QUESTION, _QUOTED_LINES):
         setting = pattern.match(text, start)
@@ -319,7 +319,7 @@ def _setting_edits(text: str, line: _Line, placeholders: Placeholders) -> Iterat
     block = _YAML_BLOCK.match(text, start)
     if block is not None and is_secret_name(block["name"]):
         yield from _block_edits(block, placeholders)
-    # The name stands behind a sign of assignment.
+    # The name follows a colon or an equals sign.
     may_name = text.find(":", start, last_core) >= 0 or text.find("=", start, last_core) >= 0
     for named in _NAMED.finditer(text, start, end) if may_name else ():
         value = _find_value(named) if is_secret_name(named["name"]) else None
@@ -328,12 +328,12 @@ def _setting_edits(text: str, line: _Line, placeholders: Placeholders) -> Iterat
 
 
 class _Line(NamedTuple):
-    """A line in which a secret name may stand; of a long one, what is near the name."""
+    """A line that may contain a secret name; of a long line, the part near the name."""
 
     start: int
     end: int
     last_core: int
-    """Where the last core of a secret name begins."""
+    """The start of the last core of a secret name."""
 
 
 def _lines_with_cores(text: str) -> list[_Line]:
@@ -490,7 +490,7 @@ def _names(text: str) -> Iterator[tuple[int, int]]:
             assert head is not None
             assert tail is not None
             start, done = core_start - len(head[0]), tail.end()
-            # An escape before the name is no part of it, nor is ``-D``: ``user%5Bpassword%5D=``.
+            # An escape or ``-D`` before the name is not a part of it: ``user%5Bpassword%5D=``.
             is_escape = text[start - 1 : start] == "%" and _ESCAPE.match(head[0])
             yield start + (2 if is_escape or text.startswith("-D", start) else 0), done
 

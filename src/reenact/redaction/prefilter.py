@@ -1,8 +1,9 @@
 """A fast check whether a text may contain a secret at all.
 
-Every payload is checked, and nearly all are clean. One search finds the literals (anchors) of which each
-rule needs one; only at these places the rule's regular expression is tried. Every edit that a rule can make
-needs a trigger here, or the secret would stay; tests compare the rules with and without the prefilter.
+Every payload is checked, and nearly all are clean. One search finds the literals (anchors); every rule needs
+at least one of them, and the rule's regular expression is tried only at these positions. Every edit that a
+rule can make needs a trigger here, or the secret would stay; tests compare the rules with and without the
+prefilter.
 """
 
 from __future__ import annotations
@@ -44,29 +45,29 @@ from reenact.redaction.places import AFTER_NAME
 from reenact.redaction.tables import AMONG_COLUMNS, HEAD_AFTER, HEAD_BEFORE
 
 _FINGERPRINT_BYTES: Final = 3
-"""The search takes fingerprints of this many bytes if no literal is shorter: 1,460 instead of 370 MB/s."""
+"""If no literal is shorter, the search uses fingerprints of this length: 1,460 instead of 370 MB/s."""
 
 _SMALL_BYTES: Final = 1_000
-"""Up to here one search for everything comes first: 0.7 instead of 1.5 µs for 300 bytes; it is slower for
-more than these."""
+"""For texts up to this size, one search for all anchors comes first: 0.7 instead of 1.5 µs for 300 bytes;
+for larger texts it is slower."""
 
 Confirm: TypeAlias = Callable[[bytes, int], object]
 _CODED: Final = "coded"
 _MARKS: Final = b"%&\x1b\\"
 _PERCENT, _AMPERSAND, _ESCAPE, _BACKSLASH = _MARKS
-"""As integers, which ``in`` finds in bytes ten times as fast."""
+"""As integers, because ``in`` finds an integer in bytes ten times as fast."""
 
 
 @dataclass(frozen=True)
 class Trigger:
-    """Literal *anchors*, and a function that decides whether a rule may match at the place of one."""
+    """Literal *anchors*, and a function that decides whether a rule may match at the position of one."""
 
     anchors: tuple[bytes, ...]
     confirm: Confirm
     lowered: bool = False
     """Whether anchors and pattern are in lowercase and match text in any case."""
     places: re.Pattern[bytes] | None = None
-    """Where there is one: finds the anchors that can mean something; the others are many."""
+    """If given, finds only the anchors that can matter, because most do not."""
 
 
 @dataclass(frozen=True)
@@ -97,9 +98,9 @@ class Prefilter:
         self._find_any = literal_search(_without_longer(anchors))
 
     def may_hold_secret(self, text: bytes, depth: int = 0) -> bool:
-        """False only if no rule can match anywhere in *text*, nor in the text decoded.
+        """False only if no rule can match anywhere in *text* or in the decoded text.
 
-        *depth* is the number of encodings that were decoded already.
+        *depth* is the number of encodings that were already decoded.
         """
         lowered = text.lower()
         # In a small text one search for all anchors in any case comes first: nearly always it finds none.
@@ -152,7 +153,7 @@ def _search_by(places: re.Pattern[bytes]) -> Search:
 
 
 def _with_hidden(anchor: bytes, group: Sequence[bytes], confirms: dict[bytes, Confirm]) -> Confirm:
-    """Confirm *anchor* and those that begin inside it: the search continues behind it and misses them."""
+    """Confirm *anchor* and those that begin inside it: the search continues after it and misses them."""
     confirm = confirms[anchor]
     hidden = [
         (shift, other, confirms[other])
@@ -188,7 +189,7 @@ def _confirm(groups: Groups, text: bytes) -> object:
 
 
 def _merge_confirms(triggers: Sequence[Trigger]) -> dict[bytes, Confirm]:
-    """By anchor: its confirmations; a longer anchor is found through a shorter one that is its prefix."""
+    """The confirmations of each anchor; a longer anchor is found through a shorter one that is its prefix."""
     patterns: dict[bytes, list[Confirm]] = {}
     pairs = [(anchor, trigger.confirm) for trigger in triggers for anchor in trigger.anchors]
     for anchor, pattern in sorted(pairs, key=lambda pair: len(pair[0])):
@@ -198,7 +199,7 @@ def _merge_confirms(triggers: Sequence[Trigger]) -> dict[bytes, Confirm]:
 
 
 def _without_longer(literals: Iterable[bytes]) -> list[bytes]:
-    """Drop the literals that have another one as prefix: that one is found there, too."""
+    """Drop the literals that have another one as prefix, because that one is found at the same position."""
     kept: dict[bytes, None] = {}
     for literal in sorted(literals, key=len):
         if not any(prefix in kept for prefix in _prefixes(literal)):
@@ -242,7 +243,7 @@ _PAIRED_IN_TEXT: Final = (
     rb"[\w\-]{0,200}+" + _QUOTE + rb"\s*,\s*b?" + _QUOTE + rb"[^\"'\n]{1,4096}+[\"']\s*[)\]]"
 )
 _BESIDE: Final = rb"[\w\-]{0,200}+(?:<\\*/|[`*]*+%b*+\||%b++\\*[\"'])" % (_SPACE, _SPACE)
-"""The end of an element, the next cell of a table, a value in SQL."""
+"""What may follow a name: the end of an element, the next cell of a table, a value in SQL."""
 _CLOSED: Final = re.compile(rb"[\w\-\]]{0,200}+(?:" + _QUOTE + rb"|\s|\\+[nr]|\Z)")
 _BESIDE_VALUE: Final = (
     AFTER_NAME,
@@ -335,11 +336,11 @@ def _always(text: bytes, start: int) -> bool:  # noqa: ARG001 — the anchor alo
 
 
 def _is_behind_login(text: bytes, start: int) -> bool:
-    """Whether a login comes before the word, as in the file ``.netrc``."""
+    """Whether a login comes before the word, as in a ``.netrc`` file."""
     return text.rfind(b"login", max(0, start - _NEAR), start) >= 0
 
 
-# Some writers escape & < > = ' in JSON; such a text must be decoded first.
+# Some writers escape & < > = ' in JSON; their text must be decoded first.
 _ESCAPED_ASCII: Final = _place(rb"\\u00[2-7]", b"\\u00")
 _CODES: Final = {
     # Characters that need no escape, and the escape itself; other escapes are common in URLs.
@@ -348,11 +349,11 @@ _CODES: Final = {
     _ESCAPE: re.compile(rb"\x1b\["),
     _BACKSLASH: re.compile(rb"\\(?:x[1-7]|u001[bB]\[|033\[|e\[)"),
 }
-"""By first byte; one expression for all would be much slower."""
+"""By first byte, because one expression for all would be much slower."""
 _REACH: Final = 2 * _FAR + 100
-"""No trigger looks further than this, except over a value without quotes; escapes make a text longer."""
+"""The farthest that triggers read, except over a value without quotes; escapes make a text longer."""
 _BEHIND_QUOTE: Final = 300
-"""How much text after a value the patterns may need to recognise it."""
+"""The length of text after a value that the patterns may need to recognise it."""
 
 
 def _near_codes(text: bytes, marks: Iterable[int], reach: int) -> bytes:
@@ -424,7 +425,7 @@ _PLACES: Final[tuple[Trigger, ...]] = (
         (b"--",),
         LazyRegex(rb"--" + _OPTION_NAME + rb"(?:" + _QUOTE + rb"\s*,|[ \t]+(?!--?(?:[a-z]|\s|$))\S|=)").match,
         lowered=True,
-        # The first two of a row: rulers in source code have dozens.
+        # Only the first two dashes of a row: rulers in source code have dozens.
         places=re.compile(rb"-(?<!--)-"),
     ),
     _place(rb"\"-" + _OPTION_NAME + _QUOTE + rb"\s*,", b'"-', lowered=True),
@@ -435,7 +436,7 @@ _PLACES: Final[tuple[Trigger, ...]] = (
         lowered=True,
     ),
     Trigger((b"passw",), _is_behind_login, lowered=True),
-    # Behind them comes a pair with a colon, as one word or in a list of arguments.
+    # They are followed by a pair with a colon, as one word or in a list of arguments.
     _place(
         rb"-u(?:(?<![^\s\"']-u)|(?<=\\[nrt]-u))(?:\"\s*,|[ \t=]*+\\*[\"']?[^\s:\"']{1,1200}:)",
         b"-u",
@@ -463,7 +464,7 @@ def _sextets(is_possible: Callable[[int], bool]) -> str:
 
 
 _READABLE: Final = re.compile(
-    # ASCII bytes: none has its highest bit set, and the first of three is no control character.
+    # ASCII bytes: none has its highest bit set, and the first of three is not a control character.
     (
         "(?:"
         + _sextets(lambda value: 8 <= value < 32 or value == 2)
@@ -478,7 +479,7 @@ _is_readable_run: Final = _READABLE.match
 
 
 def _decode_text(run: bytes) -> bytes | None:
-    """Decode a *run* of base64; ``None`` if the result is no text."""
+    """Decode a *run* of base64; ``None`` if the result is not text."""
     if not _is_readable_run(run):
         return None
     body = run.rstrip(b"=").translate(BYTES_URLSAFE)
@@ -511,7 +512,7 @@ class _Runs:
     ) -> bool:
         """Whether a run in *text* may contain a secret; *marked* marks the runs.
 
-        The first one is at *start*; *may_hold_secret* is asked about runs that stand for a text.
+        The first run is at *start*; *may_hold_secret* checks the runs that decode to text.
         """
         runs: list[bytes] = []
         while start >= 0:
@@ -548,7 +549,7 @@ def _shape_trigger(rule: SecretRule) -> Trigger:
 Profile: TypeAlias = Literal["none", "default", "strict"]
 
 _REMEMBERED: Final = 8
-"""Few: a process hardly ever has more than the keys in its environment and those of one test."""
+"""Small, because a process rarely has more sets of secrets than those of its environment and of one test."""
 
 
 @dataclass(frozen=True)
@@ -558,7 +559,7 @@ class Compiled:
     registered: Registered
     shapes: Shapes
     every_shape: Shapes
-    """With those of other profiles, so that a secret's kind does not depend on the profile."""
+    """Includes those of other profiles, so that a secret's kind does not depend on the profile."""
     may_hold_secret: Callable[[bytes], bool]
     may_hold_base64: Callable[[bytes], bool]
 

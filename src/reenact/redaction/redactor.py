@@ -52,8 +52,8 @@ class Redactor:
         self.is_suspect = known.may_hold_secret
         """The prefilter: false only if nothing in a text needs redaction."""
         self.count = 0
-        """How many values were replaced so far."""
-        self._count_lock = RLock()  # a finalizer may record while it is held
+        """The number of values replaced so far."""
+        self._count_lock = RLock()  # a finalizer may record a call while it is held
         self._placeholders = Placeholders(salt, known.every_shape.kind_of)
         self._text = TextRules(
             placeholders=self._placeholders,
@@ -73,7 +73,7 @@ class Redactor:
 
     @cached_property
     def of_names(self) -> Redactor:
-        """The redactor for file names; never ``strict``, since random strings are usual in names."""
+        """The redactor for file names; it is never ``strict``, since random strings are common in names."""
         return self._make_of_names()
 
     def redact_json(self, text: bytes) -> bytes:
@@ -92,7 +92,7 @@ class Redactor:
         return self._count_changes(text, self._text.redact(text))
 
     def redact_bytes(self, data: bytes) -> bytes:
-        """Redact a raw body or a file; secrets in text inside binary data are found too."""
+        """Redact a raw body or a file, including text inside binary data."""
         wide = find_wide_coding(data)
         return self.redact_chunks([data if wide is None else self._redact_wide(data, wide)])[0]
 
@@ -102,7 +102,7 @@ class Redactor:
         whole = len(data) - len(data) % size
         try:
             text = data[:whole].decode(coding, "surrogatepass")
-        except UnicodeDecodeError:  # it only begins like such a text
+        except UnicodeDecodeError:  # it only has a similar beginning
             return data
         redacted = self.redact_text(text)
         return data if redacted == text else redacted.encode(coding, "surrogatepass") + data[whole:]
@@ -188,7 +188,7 @@ class RedactingFilter(logging.Filter):
 
 
 def _count_replaced(before: AnyStr, after: AnyStr) -> int:
-    """How many values were replaced; at least one, since placeholders inside base64 cannot be counted."""
+    """The number of replaced values; at least one, since placeholders inside base64 cannot be counted."""
     mark = "<secret:" if isinstance(after, str) else b"<secret:"
     return 0 if before == after else max(1, after.count(mark) - before.count(mark))
 
@@ -200,11 +200,11 @@ _WIDE: Final = {  # the longer byte order marks first
     "utf-16-be": b"\xfe\xff",
 }
 _LOOKED_AT_BYTES: Final = 256
-"""How many bytes are examined in a text without a byte order mark."""
+"""The number of bytes to examine in a text without a byte order mark."""
 
 
 def find_wide_coding(data: bytes) -> str | None:
-    """Which form of UTF-16 or UTF-32 *data* seems to be, by its byte order mark or its characters, if any."""
+    """The kind of UTF-16 or UTF-32 that *data* seems to be, by its byte order mark or its characters."""
     for coding, mark in _WIDE.items():
         if data.startswith(mark):
             return coding

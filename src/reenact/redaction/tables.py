@@ -1,6 +1,6 @@
 """Columns of tables with a secret name in the header and values in the rows below.
 
-Tables are in text (CSV, tabs, Markdown), in HTML, in ``INSERT`` of SQL, and in JSON as lists of rows.
+The tables may be text (CSV, tabs, Markdown), HTML, an ``INSERT`` of SQL, or lists of rows in JSON.
 """
 
 from __future__ import annotations

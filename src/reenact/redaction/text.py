@@ -85,11 +85,11 @@ _NAMING: Final = frozenset(
 """Last words of members whose value is the name of another member's value: ``ParameterKey``, ``path``."""
 _VALUES: Final = frozenset({"value", "val", "values", "v"})
 _CONTENTS: Final = frozenset({"content", "contents", "data", "default", "text"})
-"""These hold the value of a name only if it looks like one, since messages and schemas have them, too."""
+"""Members that may hold the value of a name, if it looks like one: messages and schemas have them, too."""
 _OWN_VALUES: Final = frozenset({"value", "val", "v", "plaintext", "plain", "string", "s"})
 """Members that hold an object's value: ``{"password": {"stringValue": "…"}}``."""
 _LIKELY_VALUES: Final = frozenset({"text", "raw", "current", "content", "data", "new", "old"})
-"""The same, if it looks like a value."""
+"""Further members of this kind, whose value must look like one."""
 _NAMING_TOOLS: Final = frozenset({"name", "tool", "function", "method"})
 """The values of these may be names of actions, such as ``reset_password``."""
 _IDENTITIES: Final = frozenset({
@@ -118,7 +118,7 @@ class TextRules:
     """The prefilter: false only if no rule can match."""
     is_base64_suspect: Callable[[str], bool]
     by_name: bool
-    """Whether names and places count; else only registered secrets and shapes do."""
+    """Whether names and positions count; otherwise only registered secrets and shapes do."""
     strict: bool
     _redact_cached: Callable[[str | None, str, bool], str] = field(init=False)
 
@@ -194,7 +194,7 @@ class TextRules:
         if TAG in value and isinstance(content, list):
             return value | {"value": self._redact_items(name, content, in_header=in_header)}
         members = {self.redact_member(None, key): member for key, member in value.items()}
-        # Beside log probabilities, "token" is a piece of text.
+        # Next to log probabilities, "token" is a piece of text.
         ordinary = "token" if "logprob" in members else None
         holds_headers = in_header or (name is not None and names_headers(name))
         holds_cookies = self.by_name and name is not None and is_cookie_name(name)
@@ -343,7 +343,7 @@ class TextRules:
         return self.redact_with_cuts(text, (), depth)[0]
 
     def redact_with_cuts(self, text: str, cuts: Sequence[int], depth: int = 0) -> Text:
-        """The same; also returns the new positions of *cuts*."""
+        """Redact *text*, and also return the new positions of *cuts*."""
         while self.is_suspect(text):
             before = text
             text, cuts = self._redact_once(text, cuts, depth)

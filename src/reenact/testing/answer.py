@@ -1,4 +1,4 @@
-"""Converting a turn to the bytes and pauses that a client gets, without I/O."""
+"""Converts a turn to the bytes and pauses that a client gets, without I/O."""
 
 from __future__ import annotations
 

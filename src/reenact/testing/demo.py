@@ -22,18 +22,18 @@ class DemoReport(msgspec.Struct, frozen=True):
     path: Path
     """The capture."""
     url: str
-    """Where the scripted model listened."""
+    """The address of the scripted model."""
     uses_sdk: bool
     """Whether the agent used the real anthropic SDK; otherwise it sent HTTP requests itself."""
     answer: str
     replayed_answer: str
     replay_ms: float
     verdict: str
-    """Of the replay."""
+    """The verdict of the replay."""
     blocked: int
     """Live calls that the replay tried."""
     divergence: ReplayDivergence | None
-    """Where the replay of the changed agent stopped."""
+    """The divergence that stopped the replay of the changed agent."""
     verified: VerifyReport
 
 

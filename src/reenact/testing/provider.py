@@ -1,4 +1,4 @@
-"""The scripted provider: a model that says what a test tells it to, over real HTTP."""
+"""The scripted provider: a model whose answers a test defines, over real HTTP."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ class LoopbackServer:
         self._read_limit_bytes = read_limit_bytes
         self._tasks: set[asyncio.Task[None]] = set()
         self.connections = 0
-        """Accepted so far."""
+        """The number of accepted connections."""
         # Bound here, not in the thread: a busy port raises here, and clients can connect at once.
         self._socket = socket.create_server(("127.0.0.1", port), backlog=1024)
         self.port: int = self._socket.getsockname()[1]
@@ -161,8 +161,8 @@ class LoopbackServer:
 
     def _accept(self, reader: StreamReader, writer: StreamWriter) -> None:
         self.connections += 1
-        # asyncio does this only where the socket names its protocol, which ``create_server``'s do not;
-        # without it every stream would stall for the client's delayed acknowledgement.
+        # asyncio sets this only if the socket was created with a protocol number, and ``create_server``
+        # gives none. Without it every stream would stall for the client's delayed acknowledgement.
         writer.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         task = asyncio.create_task(self._attend(reader, writer))
         self._tasks.add(task)
@@ -213,7 +213,7 @@ class ScriptedProvider:
         *ids*         ``"hash"`` derives the ids of answers and tool calls from the request, so that the order
                       of parallel requests does not matter and equal requests get equal ids; ``"counter"``
                       derives them from the order of arrival
-        *created_at*  the time that every answer bears, in seconds since the epoch
+        *created_at*  the time in every answer, in seconds since the epoch
         *gzip*        compresses for clients that accept it
         """
         self._script = Script.of(script)
@@ -224,7 +224,7 @@ class ScriptedProvider:
         self._gzip = gzip
         self._server: LoopbackServer | None = None
         self._past_connections = 0
-        self._told: dict[str, tuple[Message, ...]] = {}
+        self._conversations: dict[str, tuple[Message, ...]] = {}
         self.requests: list[Request] = []
         """Every request received, in order of arrival."""
         self.unanswered: list[str] = []
@@ -336,7 +336,7 @@ class ScriptedProvider:
         )
         if asked is None:
             return request
-        messages = self._told.get(asked.follows, ()) + asked.messages
+        messages = self._conversations.get(asked.follows, ()) + asked.messages
         return replace(request, model=asked.model, stream=asked.stream, messages=messages)
 
     def _play(self, wire: Wire, voice: Voice) -> Answer:
@@ -358,7 +358,7 @@ class ScriptedProvider:
     def _remember(self, turn: Turn, answer_id: str, request: Request) -> None:
         """Keep this answer, because a later request may refer to it instead of repeating the conversation."""
         if isinstance(turn, Reply | Disconnect):
-            self._told[answer_id] = (*request.messages, Message("assistant"))
+            self._conversations[answer_id] = (*request.messages, Message("assistant"))
 
     def _seed(self, request: Request) -> str:
         if self._ids == "counter":

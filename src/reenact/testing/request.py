@@ -38,7 +38,7 @@ class Request:
     provider: str
     """``anthropic``, ``openai``, ``gemini`` or ``ollama``: by path and headers, never by host."""
     wire: str | None
-    """The wire format, such as ``openai_responses``; ``None`` if it is no model call."""
+    """The wire format, such as ``openai_responses``; ``None`` if it is not a model call."""
     method: str
     path: str
     """The target as sent, query included."""

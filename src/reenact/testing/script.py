@@ -1,4 +1,4 @@
-"""Choosing the turn that answers a request."""
+"""Chooses the turn that answers a request."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The agent of the demo, with the real ``anthropic`` SDK if it is installed, and its scripted model.
 
-It does not know that it is recorded: only its tools are marked.
+It has no code for recording, except for the decorators of its tools.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _PARCELS: Final = {"RX-77": {"at": "Rotterdam", "due": "Thursday"}}
 
 @tool
 def find_order(order_id: str) -> dict[str, Any]:
-    """What is known of an order."""
+    """The facts about an order."""
     return _ORDERS.get(order_id, {"error": "no such order"})
 
 
@@ -37,7 +37,7 @@ def track_parcel(parcel: str) -> dict[str, Any]:
 
 
 def find_order_carelessly(order_id: str) -> dict[str, JsonValue]:
-    """A wrong edit of it: the order number in lower case."""
+    """A wrong version of :func:`find_order`: it converts the order number to lower case."""
     return find_order(order_id.lower())
 
 

@@ -62,7 +62,7 @@ class Reply(Turn):
     chunk_delay_ms: float = 0
     """Between the parts of a stream; without effect otherwise."""
     chunks: int | Sequence[str] | None = None
-    """How the text of a stream is cut: into so many pieces, into exactly these, or (``None``) into words."""
+    """How to split the text of a stream: into this many pieces, exactly these, or (``None``) words."""
 
     def __post_init__(self) -> None:
         if self.chunks is None or isinstance(self.chunks, int):

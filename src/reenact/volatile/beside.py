@@ -1,8 +1,8 @@
 """Traffic beside the run: requests that libraries make by themselves, independent of the agent's task.
 
 Telemetry, traces, update checks and price lists are often sent by a timer, with new ids and times. They ask
-no model, and their answers do not change the run. Such a request is recorded as beside the run. Replay
-answers it from the recording or with an empty answer; a missing or additional one is no divergence.
+no model, and their answers do not change the run. They are recorded as beside the run. Replay answers them
+from the recording or with an empty answer; a missing or additional one is no divergence.
 
 A row matches requests that only these libraries make: by host, path and, where the host serves other things
 too, by the package that sends it. It never matches a request of the agent's own code. Feature flags, prompts
@@ -53,7 +53,7 @@ class Row(NamedTuple):
     """Top-level packages that may send it; empty for any library."""
     methods: tuple[str, ...] = ("POST",)
     test: Callable[[BesideRequest], bool] = lambda _: True
-    """A further condition, where the path alone is ambiguous."""
+    """A further condition, if the path alone is ambiguous."""
 
     def holds(self, request: BesideRequest, asker: str | None) -> bool:
         """*asker* is the package that sends the request; ``None`` for a program that is not Python."""
@@ -87,14 +87,14 @@ _PRICES: Final = ("litellm", "aider", "browser_use", "crewai", "dspy")
 _ANY: Final = LazyRegex(r".*")
 
 TABLE: Final[tuple[Row, ...]] = (
-    # The paths of the OTLP specification ("OTLP/HTTP Request"), below whatever a collector's address has.
-    # Also CrewAI's, Logfire's, Langfuse's, Phoenix's and Traceloop's, which are OTLP.
+    # The paths of the OTLP specification ("OTLP/HTTP Request"), below any base path of a collector.
+    # CrewAI, Logfire, Langfuse, Phoenix and Traceloop use OTLP, too.
     Row("OpenTelemetry export", LazyRegex(r".*/v1/(traces|metrics|logs)/?"), test=_is_otlp),
     # develop.sentry.dev/sdk/foundations/transport: envelopes, and the store endpoint before them.
     Row("Sentry reports", LazyRegex(r".*/api/\d+/(envelope|store)/"), test=_is_sentry),
-    # posthog.com/docs/api/capture and posthog-python's request.py; what /flags and /decide say is used.
+    # posthog.com/docs/api/capture and posthog-python's request.py; the run uses /flags and /decide.
     Row("PostHog events", LazyRegex(r".*/(batch|capture|e|i/v\d+/e)/?"), test=_is_posthog),
-    # langfuse.com/docs/api: what its SDKs send; prompts and datasets are read from other paths.
+    # langfuse.com/docs/api: the paths its SDKs send to; prompts and datasets are read from other paths.
     Row(
         "Langfuse traces",
         LazyRegex(r".*/api/public/(ingestion|otel/v1/traces)"),
@@ -110,7 +110,7 @@ TABLE: Final[tuple[Row, ...]] = (
     ),
     # agents/tracing/processors.py of the OpenAI Agents SDK.
     Row("OpenAI Agents traces", LazyRegex(r".*/v1/traces/ingest"), hosts=("*.openai.com",), by=("agents",)),
-    # agno/api/routes.py: what ran, unless telemetry=False.
+    # agno/api/routes.py: reports on runs, unless telemetry=False.
     Row("Agno usage statistics", LazyRegex(r"/telemetry/.*"), hosts=("*.agno.com",), by=("agno",)),
     # litellm/__init__.py and get_model_cost_map.py: fetched as the package is imported; a copy comes with it.
     Row(
@@ -167,7 +167,7 @@ TABLE: Final[tuple[Row, ...]] = (
         LazyRegex(r"/(2/httpapi|batch)"),
         hosts=("api*.amplitude.com", "api.*.amplitude.com"),
     ),
-    # docs.scarf.sh/gateway: a pixel or a ping tells that a package is used.
+    # docs.scarf.sh/gateway: a pixel or a ping reports that a package is used.
     Row("Scarf pings", _ANY, hosts=("*.scarf.sh",), methods=("GET", "POST", "HEAD")),
     # docs.statsig.com/http-api/overview: exposures and events; values of flags come from other paths.
     Row(
@@ -193,12 +193,12 @@ TABLE: Final[tuple[Row, ...]] = (
     Row("Weave traces", LazyRegex(r"/(call/(start|end|upsert_batch)|calls/complete)"), by=("weave",)),
     # braintrust's logger.py.
     Row("Braintrust logs", LazyRegex(r"/logs3"), by=("braintrust",)),
-    # Claude Code, which is led to the gateway by ANTHROPIC_BASE_URL and sends this to the same address.
+    # Claude Code finds the gateway by ANTHROPIC_BASE_URL and sends this to the same address.
     Row(
         "Claude Code usage statistics",
         LazyRegex(r".*/api/(event_logging/(v\d+/)?batch|claude_code/metrics|claude_cli_feedback)"),
     ),
-    # Codex, the same way.
+    # Codex does the same.
     Row("Codex usage statistics", LazyRegex(r".*/codex/analytics-events/events")),
 )
 

@@ -1,4 +1,4 @@
-"""Finds what differs from run to run, and which of it makes a replay diverge.
+"""Finds values that differ from run to run, and decides which of them make a replay diverge.
 
 Two runs differ wherever random or outside values enter. A replay gets most of these from the recording, so
 only what diverges in a lenient replay needs rules. Times that a program reads from an unrecorded clock need
@@ -34,7 +34,7 @@ class Source(msgspec.Struct, rename="camel"):
     seqs: list[int] = []
     """The events of the calls that differ, in the replayed run or in one before it."""
     of: int = 0
-    """How many calls of that kind there were."""
+    """The number of calls of that kind."""
     covered_by: Cover = "recording"
     rules: tuple[VolatileRule, ...] = ()
 
@@ -58,10 +58,10 @@ class Diagnosis:
         for one, other in alignment.pairs:
             call = about(describe_call(one.type, one.name))
             compared[call] += 1
-            minded = self._masking.differences(one.type, one.name, one.request, other.request)
+            unmasked = self._masking.differences(one.type, one.name, one.request, other.request)
             for place in differences(one.request, other.request):
                 source = self._note(call, place, other.seq)
-                if place not in minded:
+                if place not in unmasked:
                     source.covered_by = "rule"
                 elif other.has_own_clock and _is_of_clock(place):
                     self._add_rules(source, place)

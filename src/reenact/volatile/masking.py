@@ -82,7 +82,7 @@ class Masking:
         return LEFT_OUT if root.is_left_out else _mask_value(request, root, ())
 
     def differences(self, event_type: str, name: str, one: object, other: object) -> tuple[Difference, ...]:
-        """Where two requests of such calls differ, apart from volatile parts."""
+        """The differences between two requests of a call of that type and name, except volatile parts."""
         places = differences(one, other)
         if not places or not self.may_apply(event_type, name):
             return places
@@ -131,7 +131,7 @@ DEFAULTS: Final = (
     # The client's installation and version.
     VolatileRule(call="llm", path="$.body.client_metadata"),
     # Ids that a client such as Codex gives the items of a conversation that it stores itself. Ids from the
-    # provider, by which it may look an item up, are no UUIDs.
+    # provider, by which it may look an item up, are not UUIDs.
     VolatileRule(
         call="llm",
         path="$.body.input[*].id",

@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 from urllib.parse import quote, unquote
 
 _MIN_CHARACTERS: Final = 2
-"""``/`` is no folder of a run."""
+"""Excludes ``/``, which is not a folder of a run."""
 _MAX_CHARACTERS: Final = 400
 _MAX_TRIED: Final = 20_000
 _PATH_START: Final = re.compile(r"(?:(?<![\w.~/-])|(?<=file://)|(?<=\\[nrt]))~?/(?=[^/\s])")
@@ -88,7 +88,7 @@ _ENDS: Final = r"(?![\w+@~-])(?!\.\w)(?!%(?!2[Ff29Cc]|3[AaBbEe]|0[AaDd]))"
 
 
 def spellings(place: str) -> tuple[str, ...]:
-    """How texts write *place*: plain, with escaped slashes, as a ``file:`` URL, percent-encoded."""
+    """The spellings of *place* in texts: plain, with escaped slashes, as a ``file:`` URL, percent-encoded."""
     return place, place.replace("/", "\\/"), f"file://{quote(place)}", quote(place, safe="")
 
 

@@ -37,7 +37,7 @@ class Shape(NamedTuple):
     mask: str
     """In RE2's syntax."""
     found_as: str = ""
-    """In Python's syntax, where finding it in a text needs more than the mask."""
+    """In Python's syntax, if finding it in a text needs more than the mask."""
     is_strong: bool = True
     """Whether hardly anything else has this form; a plain number may be anything."""
     tells_time: bool = False
@@ -64,7 +64,7 @@ _CONTEXT_CHARACTERS: Final = 24
 _LONG_CHARACTERS: Final = 100_000
 """Shapes are not searched in longer texts: a million characters take a second."""
 _MARGIN_CHARACTERS: Final = 500
-"""How much of a long text is kept around the part that differs: longer than any shape and its context."""
+"""The length of text that is kept around a difference in a long text: more than any shape and context."""
 _LINE_CHARACTERS: Final = 4
 """The shortest common prefix of two lines whose rest is masked."""
 
@@ -86,7 +86,7 @@ def masks_for(one: str, other: str) -> Masks | None:
     between = _split(stretch)[0]
     is_strong = all(shape.is_strong for shape in shapes.values())
     if between == ["", ""]:
-        # A value that is only a path may be what the call is about.
+        # A value that is only a path may be the subject of the call.
         return Masks((), is_strong and all(shape.name != "path" for shape in shapes.values()))
     patterns = [
         _add_context(shape, between, number, is_next_masked=number + 1 in shapes)

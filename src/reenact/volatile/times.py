@@ -118,7 +118,7 @@ def was_now(text: str, window: Window) -> bool:
 
 
 def was_now_number(value: float, window: Window) -> bool:
-    """The same for a number of s, ms, µs or ns since 1970."""
+    """Whether *value*, in s, ms, µs or ns since 1970, is a time within *window*."""
     return any(window.meets(value / unit, 1.0 / unit) for unit in _UNITS.values())
 
 

@@ -24,7 +24,7 @@ def wire_for(method: str, path: str) -> Wire | None:
 
 
 def service_for(path: str, headers: Mapping[str, str]) -> Service:
-    """The provider whose formats are used for a request that is no model call."""
+    """The provider whose formats are used for a request that is not a model call."""
     if "anthropic-version" in headers:
         return anthropic.ANTHROPIC
     if "x-goog-api-key" in headers or "/v1beta" in path:

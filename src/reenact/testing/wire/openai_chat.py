@@ -1,4 +1,4 @@
-"""OpenAI Chat Completions, and what the Responses API shares with it."""
+"""OpenAI Chat Completions, and the parts that the Responses API shares with it."""
 
 from __future__ import annotations
 

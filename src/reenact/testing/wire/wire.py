@@ -70,7 +70,7 @@ class WireExchange:
 
     @property
     def output_tokens(self) -> int:
-        """Thinking included."""
+        """Including the tokens of thinking."""
         if self.reply.usage:
             return self.reply.usage[1]
         arguments = (json_text(call.arguments) for call in self.calls)
