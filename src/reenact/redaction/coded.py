@@ -141,7 +141,8 @@ def views(text: str) -> Iterator[Callable[[str], View]]:
 def undo_codes(text: bytes) -> Iterator[bytes]:
     """Yield *text* fully decoded, in each way to read its colours."""
     plain = text.decode("latin-1")
-    for colour in ("", " ") if _COLOURS.search(plain) else ("",):
+    has_colours = any(mark in text for mark in _COLOUR_MARKS) and _COLOURS.search(plain)
+    for colour in ("", " ") if has_colours else ("",):
         known: dict[str, str] = {}  # tables in sources have the same few codes hundreds of times
 
         def undo(code: re.Match[str], colour: str = colour, known: dict[str, str] = known) -> str:
