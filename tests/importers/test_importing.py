@@ -233,3 +233,23 @@ def test_two_sources_of_one_name_get_two_folders(tmp_path):
     paths = [tmp_path / "a" / "it.har", tmp_path / "b" / "it.har"]
     report = reenact.import_runs(paths, tmp_path / "out")
     assert sorted(Path(run.path).name for run in report.runs) == ["it", "it-2"]
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_secrets_in_the_names_of_sources_are_in_no_name_of_a_capture(tmp_path, jobs):
+    """Neither those of files nor those of folders; sources in one folder stay together."""
+    key, token = "ghp_" + "a1B2" * 9, "sk-ant-api03-" + "zY9x" * 20
+    folder = tmp_path / "logs" / f"of {key}"
+    folder.mkdir(parents=True)
+    text = (FIXTURES / "cassetter.yaml").read_bytes()
+    for name in (f"{token}.yaml", "plain.yaml"):
+        (folder / name).write_bytes(text)
+    report = reenact.import_runs(tmp_path / "logs", tmp_path / "out", jobs=jobs)
+    made = [Path(run.path).relative_to(tmp_path / "out") for run in report.runs]
+    assert len({path.parent for path in made}) == 1
+    assert "plain" in {path.name for path in made}
+    assert not [path for path in (tmp_path / "out").rglob("*") if key in str(path) or token in str(path)]
+    again = reenact.import_runs(tmp_path / "logs", tmp_path / "again")
+    assert [Path(run.path).relative_to(tmp_path / "again") for run in again.runs] == made
+    plain = reenact.import_runs(tmp_path / "logs", tmp_path / "plain", redact="none")
+    assert any(key in run.path for run in plain.runs)
