@@ -64,6 +64,8 @@ LEFT_OUT: Final = ": left out"
 _NS_PER_MS: Final = 1_000_000
 _WRITE_BYTES: Final = 64 * 1024
 """What comes of so much of a source is written at once, and not kept any longer."""
+_MOST_WAITING: Final = 1_000
+"""So many events may come before one that tells its time."""
 _LATEST_MS: Final = 10**14
 """Beyond the year 5000: no time that anything was recorded at."""
 
@@ -204,8 +206,9 @@ class RunBuilder:
         self._line: Line = None
         """Where the part begins that an importer reads now."""
         self._now_ms = source.started_ms
-        if isinstance(started_ms, int | float) and 0 <= started_ms < _LATEST_MS:
-            self._now_ms = int(started_ms)
+        self._has_begun = False
+        self._waiting: list[tuple[str, JsonObject, bool]] = []
+        """What was told before any time: type, data, and whether that is JSON to the letter."""
         self._open_tools: dict[str, tuple[str, str]] = {}
         """By the source's own id: the call's id here, and its lane."""
         self._call_ids: set[str] = set()
@@ -235,16 +238,34 @@ class RunBuilder:
         self.final_output: JsonValue = None
         self.error: str | None = None
         """How the run failed, if it did."""
-        self._context.start()
         self._is_of_gateway = upstreams is not None
+        self._upstreams = upstreams
+        if isinstance(started_ms, int | float) and 0 <= started_ms < _LATEST_MS:
+            self._begin(int(started_ms))
+
+    def _begin(self, time_ms: int | None = None) -> None:
+        """The run began then, or when its source was last changed, which is later than all it tells."""
+        if self._has_begun:
+            return
+        self._now_ms = self._now_ms if time_ms is None else time_ms
+        self._context.start(self._now_ms)
+        self._has_begun = True
+        upstreams = self._upstreams
         self._context.record_event("run_start", {} if upstreams is None else {"upstreams": dict(upstreams)})
+        for event_type, data, is_json in self._waiting:
+            self._context.record_reported(event_type, data, self._now_ms, is_json=is_json)
+        self._waiting = []
 
     def _clock_ns(self) -> int:
         return self._now_ms * _NS_PER_MS
 
     def at(self, time_ms: float | None) -> None:
-        """What follows happened then; times never run backwards."""
-        if time_ms is not None and self._now_ms < time_ms < _LATEST_MS:
+        """What follows happened then; times never run backwards, and the first one begins the run."""
+        if time_ms is None or not 0 <= time_ms < _LATEST_MS:
+            return
+        if not self._has_begun:
+            self._begin(int(time_ms))
+        elif self._now_ms < time_ms:
             self._now_ms = int(time_ms)
 
     # What is not in the capture
@@ -317,14 +338,24 @@ class RunBuilder:
 
     # What is
 
-    def exchange(self, sent: Sent, head: Head, body: bytes, *, is_decoded: bool = False) -> None:
+    def exchange(
+        self,
+        sent: Sent,
+        head: Head,
+        body: bytes,
+        *,
+        is_decoded: bool = False,
+        answered_ms: float | None = None,
+    ) -> None:
         """An HTTP request and its answer, recorded as the clients' own would be.
 
         *is_decoded* where the content coding that *head* names was undone already. Server-sent events become
         pieces, one per event; a body whose coding cannot be undone here is not taken, because nobody could
         look for secrets in it.
         """
-        self.at(_date_ms(head))
+        if answered_ms is None:
+            self.at(_date_ms(head))
+        self._begin()
         plain = body if is_decoded else self._undo_coding(head, body)
         if plain is None:
             self.lose(f"{sent.method} {sent.url}: the answer is coded as {head.content_encoding!r}")
@@ -338,6 +369,7 @@ class RunBuilder:
         with entered(self._context) as root, running_in(lane or root):
             exchange = Exchange(sent, is_streamed=chunks is not None, is_elsewhere=True)
             exchange.open()
+            self.at(answered_ms)
             if chunks is not None:
                 exchange.begin_answer(head.above(None) if head.content_encoding else head)
                 for chunk in chunks:
@@ -469,6 +501,11 @@ class RunBuilder:
 
     def _record(self, event_type: str, data: JsonObject) -> None:
         source = self._source
+        if not self._has_begun:
+            self._waiting.append((event_type, data, source.is_json))
+            if len(self._waiting) >= _MOST_WAITING:
+                self._begin()
+            return
         self._context.record_reported(event_type, data, self._now_ms, is_json=source.is_json)
         if source.position - self._written_to > _WRITE_BYTES:
             self._written_to = source.position
@@ -482,6 +519,7 @@ class RunBuilder:
 
     def finish(self) -> ImportedRun:
         """Complete the capture; a source is there still, so half of one is not kept."""
+        self._begin()
         if isinstance(self._context.failed_by, StoreError):
             raise self._context.failed_by
         if self._open_tools:
@@ -518,7 +556,8 @@ class RunBuilder:
 
     def discard(self) -> None:
         """Take the capture away: there was nothing to import."""
-        self._sink.discard()
+        if self._has_begun:
+            self._sink.discard()
 
     @property
     def is_empty(self) -> bool:
