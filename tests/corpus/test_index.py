@@ -242,6 +242,23 @@ def test_parts_are_cut_by_count_and_by_size(runs, monkeypatch):
     assert all_rows("corpus") == all_rows("runs")
 
 
+@pytest.mark.parametrize(("many", "given", "expected"), [(2, None, 3), (4, None, 1), (2, 1, 1), (4, 2, 2)])
+def test_the_command_takes_all_cores_for_many_runs(runs, monkeypatch, many, given, expected):
+    """Unless it is told how many; few runs are read before other processes have started."""
+    shared = []
+
+    def map_batches(work, batches, *, jobs, on):
+        shared.append(jobs)
+        return map(work, batches)
+
+    monkeypatch.setattr(sources, "BATCH_SOURCES", 1)
+    monkeypatch.setattr(indexing, "MANY_BATCHES", many)
+    monkeypatch.setattr(indexing, "map_batches", map_batches)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: range(8))
+    reenact.index("runs", out="corpus", jobs=given)
+    assert shared == [expected]
+
+
 def test_the_same_runs_make_the_same_bytes(runs):
     """Nothing in the files depends on who made them, or when."""
     for corpus in ("one", "other"):

@@ -9,6 +9,7 @@ import random
 import re
 import subprocess
 import sys
+from datetime import UTC, datetime
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
@@ -233,3 +234,81 @@ def test_two_sources_of_one_name_get_two_folders(tmp_path):
     paths = [tmp_path / "a" / "it.har", tmp_path / "b" / "it.har"]
     report = reenact.import_runs(paths, tmp_path / "out")
     assert sorted(Path(run.path).name for run in report.runs) == ["it", "it-2"]
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_secrets_in_the_names_of_sources_are_in_no_name_of_a_capture(tmp_path, jobs):
+    """Neither those of files nor those of folders; sources in one folder stay together."""
+    key, token = "ghp_" + "a1B2" * 9, "sk-ant-api03-" + "zY9x" * 20
+    folder = tmp_path / "logs" / f"of {key}"
+    folder.mkdir(parents=True)
+    text = (FIXTURES / "cassetter.yaml").read_bytes()
+    for name in (f"{token}.yaml", "plain.yaml"):
+        (folder / name).write_bytes(text)
+    report = reenact.import_runs(tmp_path / "logs", tmp_path / "out", jobs=jobs)
+    made = [Path(run.path).relative_to(tmp_path / "out") for run in report.runs]
+    assert len({path.parent for path in made}) == 1
+    assert "plain" in {path.name for path in made}
+    assert not [path for path in (tmp_path / "out").rglob("*") if key in str(path) or token in str(path)]
+    again = reenact.import_runs(tmp_path / "logs", tmp_path / "again")
+    assert [Path(run.path).relative_to(tmp_path / "again") for run in again.runs] == made
+    plain = reenact.import_runs(tmp_path / "logs", tmp_path / "plain", redact="none")
+    assert any(key in run.path for run in plain.runs)
+
+
+TIMES = {
+    "claude-code/*.jsonl": "2026-11-16T06:38",
+    "codex/*.jsonl": "2026-11-16T06:38",
+    "gemini-cli/*.jsonl": "2026-11-16T06:38",
+    "pi/*.jsonl": "2026-11-16T06:38",
+    "opencode.json": "2026-11-16T06:3",
+    "cassetter.yaml": "2026-11-",
+    "pytest-recording/cassettes/test_agent/TestTwice*": "2026-01-01T00:00:00",
+}
+
+
+@pytest.mark.parametrize("pattern", TIMES)
+def test_a_run_has_the_times_that_its_source_tells(tmp_path, pattern):
+    """Not that of the file, which is later than all of them."""
+    [found] = FIXTURES.glob(pattern)
+    source = tmp_path / found.name
+    source.write_bytes(found.read_bytes())  # changed just now
+    os.utime(source, (2_000_000_000, 2_000_000_000))
+    [run] = reenact.import_runs(source, tmp_path / "run").runs
+    manifest = json.loads((Path(run.path) / "manifest.json").read_bytes())
+    events = [json.loads(line) for line in (Path(run.path) / "events.jsonl").read_bytes().splitlines()]
+    assert manifest["createdAt"] == events[0]["ts"]
+    assert datetime.fromtimestamp(events[0]["ts"] / 1000, UTC).isoformat().startswith(TIMES[pattern])
+    assert manifest["completedAt"] == events[-1]["ts"] < 2_000_000_000_000
+
+
+def test_what_is_told_before_any_time_belongs_to_the_first_one(tmp_path):
+    """And a source that tells none has the time of its file."""
+    lines = [{"type": "summary", "summary": "x", "sessionId": "s"}] * 3
+    said = {"type": "user", "uuid": "a", "sessionId": "s", "message": {"role": "user", "content": "hi"}}
+    for name, time in (("told", {"timestamp": "2026-01-01T00:00:00Z"}), ("untold", {})):
+        source = tmp_path / f"{name}.jsonl"
+        source.write_text("".join(json.dumps(line) + "\n" for line in [*lines, said | time]))
+        os.utime(source, (1_900_000_000, 1_900_000_000))
+        [run] = reenact.import_runs(source, tmp_path / name).runs
+        events = [json.loads(line) for line in (Path(run.path) / "events.jsonl").read_bytes().splitlines()]
+        assert {event["ts"] for event in events} == {1767225600000 if time else 1_900_000_000_000}
+        assert run.counts.notes == 4
+
+
+def test_a_har_tells_how_long_a_request_took(tmp_path):
+    """From the time it began, by the clock of who sent it."""
+    source = tmp_path / "it.har"
+    source.write_text(har(entry("https://x.test/a", "b") | {"time": 1234.5}))
+    [run] = reenact.import_runs(source, tmp_path / "run").runs
+    assert reenact.query("select latency_ms from calls", run.path).rows == [(1234.0,)]
+
+
+def test_a_command_that_asks_nothing_does_not_reproduce_an_import(tmp_path):
+    """What the source recorded never came."""
+    source = tmp_path / "it.har"
+    source.write_text(har(entry("https://x.test/a", "b")))
+    reenact.import_runs(source, tmp_path / "run")
+    done = run_command("replay", "run", "--", sys.executable, "-c", "pass", cwd=tmp_path)
+    assert done.returncode == 1
+    assert "was recorded, but never called" in done.stderr

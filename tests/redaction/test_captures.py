@@ -181,3 +181,39 @@ def test_the_gateway_leaves_no_secret(profile: str, server: str, tmp_path: Path)
     assert done.returncode == 0, done.stderr
     told.unlink()
     assert survivors(tmp_path) == set()
+
+
+HALF = "\ud83d"
+"""Half of a character: JSON in UTF-8 cannot hold it, so that the text around it is kept in another form."""
+
+
+@pytest.mark.parametrize("profile", ["default", "strict"])
+@pytest.mark.parametrize(
+    "answer",
+    [
+        lambda key: f"{HALF} {key}",
+        lambda key: {"said": [f"the key is {key} {HALF}"]},
+        lambda key: {f"{HALF} {key}": 1},
+        lambda key: {"password": f"{HALF}{key}"},
+        lambda key: (f"{key}{HALF}",),
+    ],
+)
+def test_half_characters_hide_no_secret(tmp_path, profile, answer):
+    """Neither as it is, nor in the form in which such a text is kept."""
+    key = "ghp_" + "a1B2" * 9
+    with reenact.capture(tmp_path / "run", redact=profile):
+        assert reenact.tool(lambda: answer(key))() == answer(key)
+    text = (tmp_path / "run" / "events.jsonl").read_text()
+    assert key not in text
+    assert key.encode("utf-16-le").hex() not in text
+    assert "<secret:" in text or "<secret:".encode("utf-16-le").hex() in text
+
+
+def test_half_characters_without_a_secret_stay(tmp_path):
+    """A text that nothing is wrong with comes back to the letter."""
+    said = {"text": f"{HALF} fine", f"{HALF}": [HALF]}
+    give = reenact.tool(lambda: said)
+    with reenact.capture(tmp_path / "run"):
+        give()
+    with reenact.replay(tmp_path / "run"):
+        assert give() == said

@@ -9,7 +9,7 @@ import click
 import msgspec
 
 from reenact.analysis.brief import plural, size
-from reenact.cli.terminal import A_PATH, INVALID, JOBS, MANY, ON, progress_bar, safe_json, say
+from reenact.cli.terminal import A_PATH, INVALID, MANY, ON, progress_bar, safe_json, say
 from reenact.corpus.index import IndexReport, index
 
 
@@ -19,10 +19,18 @@ from reenact.corpus.index import IndexReport, index
     "-o", "--out", metavar="CORPUS", required=True, type=A_PATH, help="The folder or address of the index."
 )
 @click.option("--full", is_flag=True, help="Read every run again, changed or not.")
-@JOBS
+@click.option(
+    "-j",
+    "--jobs",
+    metavar="N",
+    type=click.IntRange(0),
+    help="Number of processes; 0 for all cores [all for many runs].",
+)
 @ON
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def command(runs: tuple[Path, ...], out: Path, full: bool, jobs: int, on: str | None, as_json: bool) -> int:
+def command(
+    runs: tuple[Path, ...], out: Path, full: bool, jobs: int | None, on: str | None, as_json: bool
+) -> int:
     """Make tables of many runs, and keep them up to date.
 
     The tables are the index that query, stats and view use. PATH is a run or a folder of runs; without

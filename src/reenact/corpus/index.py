@@ -52,6 +52,8 @@ from reenact.workers import map_batches, worker_count
 PART_SOURCES: Final = 8 * BATCH_SOURCES
 PART_BYTES: Final = 512 * 1024 * 1024
 """Parts are merged up to this size: few large Parquet files are read fastest."""
+MANY_BATCHES: Final = 32
+"""From here on several processes pay: each takes half a second of CPU to start, and a batch a fifth."""
 SMALL_PARTS: Final = 16
 """At most this many parts may be smaller than half of that."""
 
@@ -79,19 +81,20 @@ def index(
     *runs: str | Path,
     out: str | Path,
     full: bool = False,
-    jobs: int = 1,
+    jobs: int | None = 1,
     on: str | None = None,
     progress_bar: ProgressBar = no_progress_bar,
 ) -> IndexReport:
     """Create or update the index *out* of *runs*, runs and folders of runs; by default those of last time.
 
-    Reads only new and changed runs, or all with *full*, in *jobs* processes (0: one per core) or *on* Ray
-    (``ray``, ``ray=ADDRESS``); the resulting files are the same. The new version replaces the old one
+    Reads only new and changed runs, or all with *full*, in *jobs* processes (0: one per core; ``None``:
+    likewise if there is much to read) or *on* Ray (``ray``, ``ray=ADDRESS``); the resulting files are the
+    same. The new version replaces the old one
     atomically. Raises :class:`StoreError` if another process is writing it. *out* may be an address.
     """
     require_arrow()
     address = corpus_address(out)
-    work = _WorkOptions(worker_count(jobs, is_much=True), on, progress_bar)
+    work = _WorkOptions(jobs, on, progress_bar)
     if address is not None:
         return _index_at(address, runs, work, full=full)
     folder = Path(local_path(out))
@@ -103,7 +106,7 @@ def index(
 class _WorkOptions(NamedTuple):
     """Where the work is done, and how progress is shown."""
 
-    jobs: int
+    jobs: int | None
     on: str | None
     progress_bar: ProgressBar
 
@@ -202,7 +205,7 @@ class _IndexUpdate:
         fresh = changes.fresh
         parts = [*self._kept_parts([*changes.changed, *changes.removed])]
         batches = fresh.batches()
-        jobs = min(work.jobs, len(batches))
+        jobs = min(worker_count(work.jobs, is_much=len(batches) >= MANY_BATCHES), len(batches))
         with work.progress_bar(len(fresh), "indexing") as progress:
             for made in map_batches(index_batch, map(fresh.read, batches), jobs=jobs, on=work.on):
                 self.problems += made.problems

@@ -18,7 +18,7 @@ from reenact.corpus.tables import CorpusSource, SourceKind
 from reenact.errors import ReenactError, StoreError, relabel_errors
 from reenact.store.objects import address_in
 from reenact.store.remote import is_remote, list_remote, remote_name
-from reenact.store.rundir import OPEN_MANIFEST, RECORDING_LOCK, RECOVERED
+from reenact.store.rundir import EVENTS, MANIFEST, OPEN_MANIFEST, RECORDING_LOCK, RECOVERED
 
 BATCH_SOURCES: Final = 1024
 BATCH_BYTES: Final = 64 * 1024 * 1024
@@ -128,8 +128,13 @@ class _Walk:
             is_in_run = True
         if is_capture or (is_in_run and folder == self._root.path):
             return
+        names = f"{_name_below(self._root, folder).rstrip('/')}/"
         for _, entry in sorted(entries.items()):
-            yield from self._at_entry(entry, is_in_run=is_in_run)
+            capture = None if is_in_run else self._unchanged_capture(names + _as_text(entry.name), entry.path)
+            if capture is not None:
+                yield capture
+            else:
+                yield from self._at_entry(entry, is_in_run=is_in_run)
 
     def _at_entry(self, entry: os.DirEntry[str], *, is_in_run: bool) -> Iterator[CorpusSource]:
         if entry.is_dir():
@@ -138,8 +143,6 @@ class _Walk:
             if entry.is_symlink():  # a link to a run is followed, a link to a folder of runs is not
                 if not is_in_run and is_run(Path(entry.path)):
                     yield from self.below(entry.path)
-            elif not is_in_run and (capture := self._unchanged_capture(entry.path)) is not None:
-                yield capture
             else:
                 yield from self.below(entry.path, is_in_run=is_in_run)
         elif entry.name.endswith((".json", ".jsonl")):
@@ -147,17 +150,23 @@ class _Walk:
             if kind is not None and not (kind == "run" and is_in_run):
                 yield _stamp(self._root, entry.path, kind, [_stat(entry)])
 
-    def _unchanged_capture(self, path: str) -> CorpusSource | None:
+    def _unchanged_capture(self, name: str, path: str) -> CorpusSource | None:
         """The known capture in *path* if its stamps are unchanged: three times as fast as listing it."""
-        name = _name_below(self._root, path)
         known = self._known.get(name)
-        if known is None or not known.is_final or not known.folder or known.folder != _mark_folder(path):
+        if known is None or not known.is_final or not known.folder:
             return None
-        for file, mark in zip(_FILES_OF_RUN, known.stamp.split(","), strict=False):
-            if mark:
-                found = _stat(f"{path}/{file}")
-                if found is None or _mark(found) != mark:
-                    return None
+        try:
+            folder = os.stat(path)
+            manifest, events = os.stat(f"{path}/{MANIFEST}"), os.stat(f"{path}/{EVENTS}")
+        except OSError:
+            return None
+        # One comparison, because an update does little else.
+        manifest_mark = f"{manifest.st_size:x}.{manifest.st_mtime_ns:x}.{manifest.st_ctime_ns:x}"
+        events_mark = f"{events.st_size:x}.{events.st_mtime_ns:x}.{events.st_ctime_ns:x}"
+        folder_mark = f"{folder.st_mtime_ns:x}.{folder.st_ctime_ns:x}"
+        stamp = f"{manifest_mark},,,{events_mark},,,\t{folder_mark}"
+        if f"{known.stamp}\t{known.folder}" != stamp:
+            return None
         return CorpusSource(name, path, known.kind, known.stamp, 0, known.folder)
 
 

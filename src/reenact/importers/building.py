@@ -64,6 +64,8 @@ LEFT_OUT: Final = ": left out"
 _NS_PER_MS: Final = 1_000_000
 _WRITE_BYTES: Final = 64 * 1024
 """Events are written each time this much of a source was read, and then freed."""
+_MOST_WAITING: Final = 1_000
+"""The number of events that may come before the first one with a time."""
 _LATEST_MS: Final = 10**14
 """After the year 5000; later times are not plausible."""
 
@@ -204,8 +206,9 @@ class RunBuilder:
         self._line: Line = None
         """The line on which the part begins that an importer is reading."""
         self._now_ms = source.started_ms
-        if isinstance(started_ms, int | float) and 0 <= started_ms < _LATEST_MS:
-            self._now_ms = int(started_ms)
+        self._has_begun = False
+        self._waiting: list[tuple[str, JsonObject, bool]] = []
+        """What was told before any time: type, data, and whether that is JSON to the letter."""
         self._open_tools: dict[str, tuple[str, str]] = {}
         """The id and lane of each call without a result, by the id in the source."""
         self._call_ids: set[str] = set()
@@ -235,16 +238,34 @@ class RunBuilder:
         self.final_output: JsonValue = None
         self.error: str | None = None
         """The error message if the run failed."""
-        self._context.start()
         self._is_of_gateway = upstreams is not None
+        self._upstreams = upstreams
+        if isinstance(started_ms, int | float) and 0 <= started_ms < _LATEST_MS:
+            self._begin(int(started_ms))
+
+    def _begin(self, time_ms: int | None = None) -> None:
+        """The run began then, or when its source was last changed, which is later than all it tells."""
+        if self._has_begun:
+            return
+        self._now_ms = self._now_ms if time_ms is None else time_ms
+        self._context.start(self._now_ms)
+        self._has_begun = True
+        upstreams = self._upstreams
         self._context.record_event("run_start", {} if upstreams is None else {"upstreams": dict(upstreams)})
+        for event_type, data, is_json in self._waiting:
+            self._context.record_reported(event_type, data, self._now_ms, is_json=is_json)
+        self._waiting = []
 
     def _clock_ns(self) -> int:
         return self._now_ms * _NS_PER_MS
 
     def at(self, time_ms: float | None) -> None:
-        """Set the time of the following events; time never runs backwards."""
-        if time_ms is not None and self._now_ms < time_ms < _LATEST_MS:
+        """Set the time of the following events; it never runs backwards, and the first starts the run."""
+        if time_ms is None or not 0 <= time_ms < _LATEST_MS:
+            return
+        if not self._has_begun:
+            self._begin(int(time_ms))
+        elif self._now_ms < time_ms:
             self._now_ms = int(time_ms)
 
     # What is not in the capture
@@ -317,14 +338,24 @@ class RunBuilder:
 
     # What is in the capture
 
-    def exchange(self, sent: Sent, head: Head, body: bytes, *, is_decoded: bool = False) -> None:
+    def exchange(
+        self,
+        sent: Sent,
+        head: Head,
+        body: bytes,
+        *,
+        is_decoded: bool = False,
+        answered_ms: float | None = None,
+    ) -> None:
         """Record an HTTP request and its answer, in the same way as one of a live client.
 
         *is_decoded* says that the content coding named in *head* was already removed. Server-sent events
         become pieces, one per event. A body whose coding cannot be decoded here is left out, because it
         cannot be searched for secrets.
         """
-        self.at(_date_ms(head))
+        if answered_ms is None:
+            self.at(_date_ms(head))
+        self._begin()
         plain = body if is_decoded else self._undo_coding(head, body)
         if plain is None:
             self.lose(f"{sent.method} {sent.url}: the answer cannot be decoded: {head.content_encoding!r}")
@@ -338,6 +369,7 @@ class RunBuilder:
         with entered(self._context) as root, running_in(lane or root):
             exchange = Exchange(sent, is_streamed=chunks is not None, is_elsewhere=True)
             exchange.open()
+            self.at(answered_ms)
             if chunks is not None:
                 exchange.begin_answer(head.above(None) if head.content_encoding else head)
                 for chunk in chunks:
@@ -469,6 +501,11 @@ class RunBuilder:
 
     def _record(self, event_type: str, data: JsonObject) -> None:
         source = self._source
+        if not self._has_begun:
+            self._waiting.append((event_type, data, source.is_json))
+            if len(self._waiting) >= _MOST_WAITING:
+                self._begin()
+            return
         self._context.record_reported(event_type, data, self._now_ms, is_json=source.is_json)
         if source.position - self._written_to > _WRITE_BYTES:
             self._written_to = source.position
@@ -482,6 +519,7 @@ class RunBuilder:
 
     def finish(self) -> ImportedRun:
         """Complete the capture, or raise: the source still exists, so half a capture is not kept."""
+        self._begin()
         if isinstance(self._context.failed_by, StoreError):
             raise self._context.failed_by
         if self._open_tools:
@@ -518,7 +556,8 @@ class RunBuilder:
 
     def discard(self) -> None:
         """Delete the capture: there was nothing to import."""
-        self._sink.discard()
+        if self._has_begun:
+            self._sink.discard()
 
     @property
     def is_empty(self) -> bool:

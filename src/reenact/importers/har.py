@@ -152,7 +152,7 @@ def _import_entry(run: RunBuilder, entry: JsonObject, number: int, line: int) ->
         _pairs(run, request.get("headers")),
         _post(run, request),
     )
-    run.exchange(sent, head, body, is_decoded=True)
+    run.exchange(sent, head, body, is_decoded=True, answered_ms=_answered_ms(entry))
 
 
 def _post(run: RunBuilder, request: JsonObject) -> bytes:
@@ -212,6 +212,13 @@ def _started_ms(entry: JsonValue) -> float:
         return (began if began.tzinfo else began.replace(tzinfo=UTC)).timestamp() * 1000
     except (ValueError, OverflowError):
         return 0.0
+
+
+def _answered_ms(entry: JsonObject) -> float | None:
+    started_ms, took_ms = _started_ms(entry), entry.get("time")
+    if not started_ms or not isinstance(took_ms, int | float) or took_ms < 0:
+        return None
+    return started_ms + took_ms
 
 
 IMPORTER: Final = Importer(

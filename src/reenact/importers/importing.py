@@ -309,6 +309,8 @@ class _Job:
         self._is_named = is_named
         self._found: list[_Found] = []
         self._places: set[str] = set()
+        self._redacted: dict[str, str] = {}
+        """Names of files and folders, without the secrets in them."""
         self.size_bytes = 0
         self.runs: list[ImportedRun] = []
         self.failed: list[SkippedSource] = []
@@ -325,9 +327,9 @@ class _Job:
             raise FormatError("No such file or directory", file=str(path))
         importer = self._importer_of(path, path.name)
         if importer is not None:
-            self._add(path, path.name, importer, self._out if is_alone else self._place(path.name))
+            self._add(path, path.name, importer, self._out if is_alone else self._place(path, path.name))
         elif path.is_dir():
-            self._find_below(path, self._out if is_alone else self._place(path.name))
+            self._find_below(path, self._out if is_alone else self._place(path, path.name))
         elif not self._has_failed(path):
             self.failed.append(SkippedSource(str(path), _why_unrecognised(path)))
 
@@ -340,7 +342,7 @@ class _Job:
                 below = str(path.relative_to(folder))
                 if (importer := self._importer_of(path, below)) is not None:
                     folders.remove(name)
-                    self._add(path, below, importer, self._place(below, out))
+                    self._add(path, below, importer, self._place(path, below, out))
             for name in sorted(files):
                 path = Path(parent, name)
                 below = str(path.relative_to(folder))
@@ -348,7 +350,7 @@ class _Job:
                 if importer is None:
                     self._unrecognised[path] = below
                 else:
-                    self._add(path, below, importer, self._place(below, out))
+                    self._add(path, below, importer, self._place(path, below, out))
         if len(self._found) == before and not self.failed:
             self.failed.append(SkippedSource(str(folder), "it holds nothing that can be imported"))
 
@@ -375,11 +377,11 @@ class _Job:
         if not self._has_failed(Path(error.filename)):
             self.failed.append(SkippedSource(str(error.filename), str(error.strerror)))
 
-    def _place(self, below: str, out: Path | None = None) -> Path:
-        """A unique folder for the source of this name."""
+    def _place(self, path: Path, below: str, out: Path | None = None) -> Path:
+        """A unique folder for the source in *path*, which is named *below*."""
         plain = Path(below)
         stem = plain.stem if plain.suffix.lower() in _SUFFIXES else plain.name
-        parts = [folder_name(part) for part in (*plain.parent.parts, stem)]
+        parts = [folder_name(self._redact_name(part, path)) for part in (*plain.parent.parts, stem)]
         base = (out or self._out).joinpath(*parts)
         place, number = base, 1
         while str(place).casefold() in self._places:
@@ -387,6 +389,18 @@ class _Job:
             place = base.with_name(f"{base.name}-{number}")
         self._places.add(str(place).casefold())
         return place
+
+    def _redact_name(self, part: str, path: Path) -> str:
+        """A part of the path of a source, the same for all sources below it."""
+        if part not in self._redacted:
+            named, values = profile_and_secrets(self._redact)
+            profile = named or default_profile(os.environ)
+            redacted = make_redactor(profile, values, b"").of_names.redact_text(part)
+            if redacted != part:  # only now is the source read for a key that nobody else can have
+                salt = ForeignSource(path, part).seed
+                redacted = make_redactor(profile, values, salt).of_names.redact_text(part)
+            self._redacted[part] = redacted
+        return self._redacted[part]
 
     def _add(self, path: Path, name: str, importer: Importer, out: Path) -> None:
         size_bytes = 0 if path.is_dir() else path.stat().st_size

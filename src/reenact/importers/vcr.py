@@ -257,7 +257,8 @@ def _read(source: ForeignSource, runs: Runs) -> None:
         _read_stream(source, runs)
         return
     text = source.read()
-    if len(_YAML_LIST.findall(text)) > 1:  # if a name occurs twice, a parser keeps only the last
+    # If a name occurs twice, a parser keeps only the last. The count takes a tenth of the expression's time.
+    if text.count(b"interactions:") > 1 and len(_YAML_LIST.findall(text)) > 1:
         _read_stream(source, runs)
         return
     try:
@@ -271,9 +272,7 @@ def _read(source: ForeignSource, runs: Runs) -> None:
     run = runs.open()
     for reason, line in lost:
         run.lose(reason, line)
-    stated = _YAML_VERSION.search(text)
-    version_line = text.count(b"\n", 0, stated.start()) + 1 if stated else None
-    _check_members(run, document, is_whole=not lost, version_line=version_line)
+    _check_members(run, document, is_whole=not lost, version_line=partial(_version_line, text))
 
     def line_of(number: int) -> int | None:
         known = lines or _interaction_lines(text)
@@ -337,8 +336,13 @@ def _read_json(source: ForeignSource, runs: Runs, *, is_large: bool) -> None:
         _try_interaction(run, number, interaction, at)
 
 
+def _version_line(text: bytes) -> int | None:
+    stated = _YAML_VERSION.search(text)
+    return text.count(b"\n", 0, stated.start()) + 1 if stated else None
+
+
 def _check_members(
-    run: RunBuilder, document: dict[str, object], *, is_whole: bool, version_line: int | None = None
+    run: RunBuilder, document: dict[str, object], *, is_whole: bool, version_line: Line = None
 ) -> None:
     """Check the version of the cassette, and that it has only HTTP interactions."""
     run.check_fields("", document, _TOP)

@@ -311,8 +311,8 @@ def read_run_start(log: EventReader) -> RunStartData:
 def recorded_processes(began: RunStartData) -> dict[str, ProcessData]:
     """The recorded processes by first lane, in the order of their first calls, children after parents."""
     beside = began.processes if began.processes is not ABSENT else {}
-    if began.python is ABSENT and not beside:
-        return {}
+    if began.python is ABSENT and began.upstreams is not ABSENT and not beside:
+        return {}  # all its calls came through the gateway
     first = {} if ROOT in beside else {ROOT: ProcessData(ended=True, argv=began.argv)}
     return {**first, **{root: beside[root] for root in sorted(beside, key=_sort_key)}}
 

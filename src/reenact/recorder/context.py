@@ -150,11 +150,14 @@ class CaptureContext:
         """The number of the latest event."""
         return self._events.seq
 
-    def start(self) -> None:
+    def start(self, created_at_ms: int | None = None) -> None:
         """Begin the run; raises :class:`~reenact.errors.ReenactError` where the destination cannot be used.
 
-        Any other exception of the sink stops the recording, not the agent, like all later ones.
+        Any other exception of the sink stops the recording, not the agent, like all later ones. An imported
+        run began at *created_at_ms*, which is not known before its source is read.
         """
+        if created_at_ms is not None:
+            self._seed = msgspec.structs.replace(self._seed, createdAt=created_at_ms)
         try:
             self._sink.start(self._seed)
         except ReenactError:

@@ -131,10 +131,11 @@ class Payloads:
                 text, given = encoded[number]
                 if (
                     len(text) <= most_bytes
-                    and is_canonical(given)
-                    and is_plain(given)
                     and number not in suspects
-                    and not is_deep(text)
+                    and (
+                        isinstance(data.get("result"), str)  # has no structure, and is most of a transcript
+                        or (is_canonical(given) and is_plain(given) and not is_deep(text))
+                    )
                     and (event_type != "llm_response" or is_in_order(data["response"], text))
                 ):
                     yield event_type.encode(), text, time_ms

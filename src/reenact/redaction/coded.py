@@ -66,6 +66,7 @@ _CODE: Final = (
 )
 _COLOUR_MARKS: Final = (b"\x1b[", b"1b[", b"1B[", b"033[", b"\\e[")
 """Every colour contains one of these marks, which are faster to find."""
+_ESCAPE, _BACKSLASH = b"\x1b\\"
 _CODES: Final = LazyRegex(_CODE)
 _COLOURS: Final = LazyRegex(_COLOUR)
 _UNRESERVED: Final = frozenset(ascii_letters + digits + "-._~")
@@ -128,11 +129,16 @@ class View:
         return min(first, last), last
 
 
+def _may_hold_colours(text: bytes) -> bool:
+    """Whether there may be a colour, found faster than by the expression."""
+    is_marked = _BACKSLASH in text or _ESCAPE in text
+    return is_marked and b"[" in text and any(mark in text for mark in _COLOUR_MARKS)
+
+
 def views(text: str) -> Iterator[Callable[[str], View]]:
     """The ways to decode *text*, as functions, because the text changes between them."""
     yield View
-    searched = to_searched(text)
-    if any(mark in searched for mark in _COLOUR_MARKS) and _COLOURS.search(text):
+    if _may_hold_colours(to_searched(text)) and _COLOURS.search(text):
         yield lambda text: View(text, colour=" ")
     if "&" in text and _SYNTAX_CODE.search(text):
         yield lambda text: View(text, with_syntax=True)
@@ -141,7 +147,7 @@ def views(text: str) -> Iterator[Callable[[str], View]]:
 def undo_codes(text: bytes) -> Iterator[bytes]:
     """Yield *text* fully decoded, once for each way to treat its colours."""
     plain = text.decode("latin-1")
-    for colour in ("", " ") if _COLOURS.search(plain) else ("",):
+    for colour in ("", " ") if _may_hold_colours(text) and _COLOURS.search(plain) else ("",):
         known: dict[str, str] = {}  # source code tables repeat a few codes hundreds of times
 
         def undo(code: re.Match[str], colour: str = colour, known: dict[str, str] = known) -> str:

@@ -39,7 +39,7 @@ class Placeholders:
         if kind == PRIVATE_KEY:
             secret = unquote_plus(secret) if "%0" in secret else secret
             secret = "\n".join(_ESCAPED_END.sub("\n", secret).split())
-        mark = hmac.digest(self._salt, secret.encode("utf-8", "surrogateescape"), "sha256").hex()[:8]
+        mark = hmac.digest(self._salt, to_bytes(secret), "sha256").hex()[:8]
         return f"<secret:{kind}:{mark}>"
 
 
@@ -53,3 +53,12 @@ def placeholder_spans(text: str) -> list[tuple[int, int]]:
 def unquoted_placeholders(text: str) -> list[Edit]:
     """Edits that decode placeholders which an HTTP client percent-encoded."""
     return [Edit(*match.span(), f"<secret:{match[1]}:{match[2]}>") for match in _QUOTED.finditer(text)]
+
+
+def to_bytes(text: str) -> bytes:
+    """The bytes that *text* stands for."""
+    # Surrogates encode bytes that are not UTF-8; other lone surrogates need only be scanned.
+    try:
+        return text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "surrogatepass")

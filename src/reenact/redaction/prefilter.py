@@ -340,6 +340,8 @@ def _is_behind_login(text: bytes, start: int) -> bool:
     return text.rfind(b"login", max(0, start - _NEAR), start) >= 0
 
 
+# A text that JSON cannot represent, as hexadecimal digits; this is rare.
+_HALF_CHARACTERS: Final = Trigger((b'"$py":"str"',), _always)
 # Some writers escape & < > = ' in JSON; their text must be decoded first.
 _ESCAPED_ASCII: Final = _place(rb"\\u00[2-7]", b"\\u00")
 _CODES: Final = {
@@ -578,6 +580,7 @@ def compiled(
     forms = tuple(form.encode("utf-8", "surrogateescape") for form in registered.forms)
     encoded = tuple(form.encode() for form in registered.encoded)
     triggers = [
+        _HALF_CHARACTERS,
         _ESCAPED_ASCII,
         _CODED_IN_LITERAL,
         Trigger(forms, _always),

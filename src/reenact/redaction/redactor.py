@@ -17,7 +17,7 @@ from reenact.errors import UsageError
 from reenact.redaction.edits import apply, in_order, moved
 from reenact.redaction.families import SecretRule
 from reenact.redaction.jsontext import delta_edits, is_suspect_stream
-from reenact.redaction.placeholder import Placeholders
+from reenact.redaction.placeholder import Placeholders, to_bytes
 from reenact.redaction.prefilter import Profile, compiled
 from reenact.redaction.text import TextRules
 
@@ -59,8 +59,8 @@ class Redactor:
             placeholders=self._placeholders,
             registered=known.registered,
             shapes=known.shapes,
-            is_suspect=lambda text: self.is_suspect(_to_bytes(text)),
-            is_base64_suspect=lambda text: known.may_hold_base64(_to_bytes(text)),
+            is_suspect=lambda text: self.is_suspect(to_bytes(text)),
+            is_base64_suspect=lambda text: known.may_hold_base64(to_bytes(text)),
             by_name=profile != "none",
             strict=profile == "strict",
         )
@@ -120,7 +120,7 @@ class Redactor:
         redacted, cuts = self._redact_stream(text, list(accumulate(map(len, pieces))))
         if self._count_changes(text, redacted) is text:
             return list(chunks)
-        return [_to_bytes(redacted[start:end]) for start, end in pairwise((0, *cuts))]
+        return [to_bytes(redacted[start:end]) for start, end in pairwise((0, *cuts))]
 
     def redact_header_object(self, headers: Mapping[str, str]) -> bytes:
         """Redact HTTP headers and encode them as canonical JSON; results are cached, since headers repeat."""
@@ -223,11 +223,3 @@ def _decode_chunks(chunks: Sequence[bytes]) -> list[str]:
     """Decode the chunks; a character that is split belongs to the chunk in which it ends."""
     decoder = getincrementaldecoder("utf-8")("surrogateescape")
     return [decoder.decode(chunk, final=number == len(chunks)) for number, chunk in enumerate(chunks, 1)]
-
-
-def _to_bytes(text: str) -> bytes:
-    # Surrogates encode bytes that are not UTF-8; other lone surrogates need only be scanned.
-    try:
-        return text.encode("utf-8", "surrogateescape")
-    except UnicodeEncodeError:
-        return text.encode("utf-8", "surrogatepass")

@@ -12,6 +12,7 @@ from typing import Final, TypeAlias, cast
 
 import msgspec
 
+from reenact.canonical import is_unicode
 from reenact.redaction.coded import (
     MAX_DEPTH,
     Registered,
@@ -63,7 +64,11 @@ _REMEMBERED_CHARS: Final = 200
 """Results for shorter texts, such as headers, are cached; longer ones hardly repeat."""
 
 _TAGGED_BYTES: Final = ("bytes", "bytearray")
-_TAGGED_SCALARS: Final = ("Decimal", "UUID", "date", "datetime", "float", "int", "path", "str", "time")
+_TAGGED_TEXT: Final = "str"
+"""A text with half characters, as the hexadecimal digits of its UTF-16."""
+_TAGGED_SCALARS: Final = (
+    *("Decimal", "UUID", "date", "datetime", "float", "int", "path", _TAGGED_TEXT, "time"),
+)
 _NAMING: Final = frozenset(
     (
         *(
@@ -333,6 +338,8 @@ class TextRules:
         text = cast(str, value["value"])
         if value[TAG] in _TAGGED_BYTES:
             return value | {"value": _redact_bytes(text, redact)}
+        if value[TAG] == _TAGGED_TEXT:
+            return _redact_half_characters(value, text, redact)
         new = redact(text)
         return value if new == text else new
 
@@ -453,6 +460,18 @@ def _is_tagged_scalar(value: dict[str, Json]) -> bool:
     """Whether an object encodes one Python value as text."""
     kind = value.get(TAG)
     return kind in (*_TAGGED_BYTES, *_TAGGED_SCALARS) and isinstance(value.get("value"), str)
+
+
+def _redact_half_characters(value: dict[str, Json], text: str, redact: Callable[[str], str]) -> Json:
+    """Redact a text that JSON cannot hold; without its half characters it is one that JSON can."""
+    try:
+        plain = bytes.fromhex(text).decode("utf-16-le", "surrogatepass")
+    except ValueError:
+        return redact(text)
+    new = redact(plain)
+    if new == plain:
+        return value
+    return new if is_unicode(new) else value | {"value": new.encode("utf-16-le", "surrogatepass").hex()}
 
 
 def _redact_bytes(text: str, redact: Callable[[str], str]) -> str:

@@ -40,7 +40,7 @@ _BRACE: Final = ord("{")
 _UNKNOWN: Final = object()
 _SCALARS: Final = frozenset({str, int, float, bool, type(None)})
 _dump: Final = canonical.guarded(orjson.dumps)
-_EXPONENT: Final = re.compile(rb"[0-9]e\+[0-9]")
+_EXPONENT: Final = re.compile(rb"e\+(?<=[0-9]e\+)[0-9]")  # an expression that begins with letters is faster
 _STRINGS: Final = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"')
 _SQUARE: Final = bytes.maketrans(b"{}", b"[]")
 _NO_BRACKETS: Final = bytes(set(range(256)) - set(b"[]{}"))
@@ -105,7 +105,7 @@ def dump_sorted(value: object) -> bytes:
 def is_canonical(text: bytes) -> bool:
     """Whether all numbers in a sorted text are in our notation."""
     # One library writes 1e+16, the other 1e16; canonical is the latter.
-    return _PLUS not in text or b"e+" not in text or _EXPONENT.search(text) is None
+    return _PLUS not in text or _EXPONENT.search(text) is None
 
 
 def is_plain(text: bytes) -> bool:
@@ -167,7 +167,7 @@ def _tag_whole(value: object) -> object:
 
 def is_deep(text: bytes) -> bool:
     """Whether a value is nested too deeply for an event, whose own depth is limited."""
-    if len(text) <= 2 * _MAX_DEPTH or text.count(b"{") + text.count(b"[") <= _MAX_DEPTH:
+    if len(text) <= 2 * _MAX_DEPTH or len(text) - len(text.translate(None, b"{[")) <= _MAX_DEPTH:
         return False
     brackets = _STRINGS.sub(b"", text).translate(_SQUARE, _NO_BRACKETS)
     for _ in range(_MAX_DEPTH):  # each round removes the innermost level
