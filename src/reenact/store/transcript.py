@@ -137,11 +137,11 @@ class _Writer(msgspec.Struct):
                 self.has_references = b"$" in line
                 self.has_marks = b"$py" in line or b"$blob" in line or self.has_marks
                 event = _decode(line)
-                yield from self._event(event["type"], event["data"])
+                yield from self._event_sections(event["type"], event["data"])
             except _UNREADABLE:
                 yield _section("unreadable", UNREADABLE_EVENT)
 
-    def _event(self, kind: str, data: dict[str, Any]) -> Iterator[_Section]:
+    def _event_sections(self, kind: str, data: dict[str, Any]) -> Iterator[_Section]:
         match kind:
             case "llm_request":
                 yield from self._request_sections(data)

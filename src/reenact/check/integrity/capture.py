@@ -9,14 +9,12 @@ import os
 import posixpath
 import shlex
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial, reduce
+from functools import partial
 from hashlib import sha256
-from operator import or_
 from pathlib import Path
-from typing import Any, Final, NamedTuple, get_args
+from typing import Final, NamedTuple
 
 import msgspec
-import orjson
 
 from reenact.canonical import digest_of_bytes
 from reenact.check.findings import Finding, FindingSeverity, VerifyReport, severity_of
@@ -35,11 +33,18 @@ from reenact.formats.capture import (
     CaptureEvent,
     CaptureManifest,
     Fork,
+    LlmRequest,
+    LlmResponse,
+    Nondeterministic,
+    RunEnd,
+    RunStart,
+    ToolCall,
+    ToolResult,
     event_codec,
     read_manifest,
 )
 from reenact.formats.lines import TextBlock, lines_of, read_text_blocks, split_block
-from reenact.formats.record import ABSENT, Record
+from reenact.formats.record import ABSENT
 from reenact.formats.volatile import read_rules
 from reenact.progress import Progress
 from reenact.store.blobs import PRUNED, BlobStore
@@ -51,57 +56,11 @@ from reenact.store.rundir import BLOBS, MANIFEST, PARTS, RECOVERED, RunDir, RunS
 from reenact.store.transcript import EARLIER_MAX_CHARACTERS, TRANSCRIPT, transcript_of
 from reenact.workspace.history import blobs_below, tree_in_event
 
-_decode_lines: Final = msgspec.json.Decoder().decode_lines
-_encode_lines: Final = msgspec.json.Encoder(order="sorted").encode_lines
-
-
-class BlockReader:
-    """Reads the records of a tagged union *kind*, as values with the same names and fields."""
-
-    def __init__(self, kind: object) -> None:
-        twins = [_twin(member) for member in get_args(kind)]
-        self._records = list[reduce(or_, twins)]  # type: ignore[misc]  # a type that is made here
-
-    def from_block(self, text: bytes) -> list[object] | None:
-        """The records of whole lines; ``None`` unless each line is the canonical text of a good one."""
-        try:
-            values = _decode_lines(text)
-            # Equal text proves that nothing was repeated, dropped or spelled otherwise.
-            if _encode_lines(values) != text:
-                return None
-            orjson.dumps(values)  # refuses integers beyond 64 bits and nesting beyond the limit
-            records: list[object] = msgspec.convert(values, self._records)
-            return records
-        except (msgspec.MsgspecError, UnicodeDecodeError, orjson.JSONEncodeError, RecursionError):
-            return None
-
-
-def _twin(record: type[Record]) -> object:
-    """A type with the fields and the name of *record* that takes unknown fields and forgets them."""
-    config = record.__struct_config__
-    return msgspec.defstruct(
-        record.__name__,
-        [_twin_field(field) for field in msgspec.structs.fields(record) if field.name != "extra"],
-        tag_field=config.tag_field,
-        tag=config.tag,
-        kw_only=True,
-        frozen=True,
-    )
-
-
-def _twin_field(field: msgspec.structs.FieldInfo) -> tuple[str, object] | tuple[str, object, object]:
-    kind = field.type
-    if isinstance(kind, type) and issubclass(kind, Record):
-        kind = _twin(kind)
-    return (field.name, kind) if field.required else (field.name, kind, ABSENT)
-
-
 BACKWARDS_TOLERANCE_MS: Final = 1000
 """Clocks are corrected by small steps back; a larger one is a finding."""
 
 _BLOB: Final = b'"$blob"'
 _TREE: Final = b'"workspace"'
-_events: Final = BlockReader(CaptureEvent)
 _decode: Final = msgspec.json.Decoder().decode
 
 
@@ -129,11 +88,10 @@ class EventSegment(msgspec.Struct):
 
 
 class CaptureEventBlock(NamedTuple):
-    """Some events, the lines they stand on, and those lines; no event for a line that cannot be read."""
+    """Some events, their line numbers, and those lines; no event for a line that cannot be read."""
 
     numbers: Sequence[int]
-    events: Sequence[Any]
-    """Of the types of :mod:`reenact.formats.capture`, or of their twins without unknown fields."""
+    events: Sequence[CaptureEvent]
     text: bytes
 
 
@@ -142,7 +100,7 @@ def read_event_blocks(
 ) -> Iterator[CaptureEventBlock]:
     """The events of *block*: many at once where nothing is odd, else one by one."""
     for part in split_block(block):
-        events = _events.from_block(part.text)
+        events = event_codec.from_block(part.text)
         if events is not None:
             yield CaptureEventBlock(range(part.number, part.number + len(events)), events, part.text)
             continue
@@ -168,7 +126,7 @@ def scan_segment(file: str, block: TextBlock) -> EventSegment:
             continue
         if segment.first_event is None:
             segment.first_event = numbers[0]
-            segment.starts_run = type(events[0]).__name__ == "RunStart"
+            segment.starts_run = isinstance(events[0], RunStart)
             segment.first_time = numbers[0], events[0].ts
         _check_events(segment, numbers, events, file)
         if _BLOB in text or _TREE in text:
@@ -176,7 +134,9 @@ def scan_segment(file: str, block: TextBlock) -> EventSegment:
     return segment
 
 
-def _check_events(segment: EventSegment, numbers: Sequence[int], events: Sequence[Any], file: str) -> None:
+def _check_events(
+    segment: EventSegment, numbers: Sequence[int], events: Sequence[CaptureEvent], file: str
+) -> None:
     """Check the number, the time, the run and the call of each event."""
     findings, links, runs = segment.findings, segment.links, segment.runs
     before_ms = events[0].ts if segment.last_time_ms is None else segment.last_time_ms
@@ -195,9 +155,9 @@ def _check_events(segment: EventSegment, numbers: Sequence[int], events: Sequenc
         link = link_of(event)
         if link is not None:
             links.add(*link, number)
-        elif type(event).__name__ == "RunEnd":
+        elif isinstance(event, RunEnd):
             segment.end = segment.end or number
-        elif type(event).__name__ == "RunStart" and number > 1:
+        elif isinstance(event, RunStart) and number > 1:
             reason = "a run starts once, with the first event"
             findings.append(Finding("second_start", reason, file, line=number))
     segment.last_time_ms = before_ms
@@ -211,17 +171,15 @@ def _note_blobs(segment: EventSegment, numbers: Sequence[int], text: bytes) -> N
             segment.trees.setdefault(tree, number)
 
 
-_IS_CALL: Final = {"ToolCall": True, "LlmRequest": True, "ToolResult": False, "LlmResponse": False}
-
-
-def link_of(event: Any) -> tuple[bool, str] | None:
+def link_of(event: CaptureEvent) -> tuple[bool, str] | None:
     """Whether *event* is a call, and its id; ``None`` for one that is neither a call nor an outcome."""
-    name = type(event).__name__
-    is_call = _IS_CALL.get(name)
-    if is_call is not None:
-        return is_call, event.data.callId
-    if name == "Nondeterministic" and event.data.callId is not ABSENT:
-        return event.data.request is not ABSENT, event.data.callId
+    match event:
+        case ToolCall() | LlmRequest():
+            return True, event.data.callId
+        case ToolResult() | LlmResponse():
+            return False, event.data.callId
+        case Nondeterministic() if event.data.callId is not ABSENT:
+            return event.data.request is not ABSENT, event.data.callId
     return None
 
 
