@@ -1,6 +1,6 @@
-"""Whether a capture is what was recorded: hash, sequence, links between calls and outcomes, blobs.
+"""Checks a capture: its hashes, the sequence of events, the links between calls and outcomes, its blobs.
 
-The event log is scanned in segments, on one core or on several, and the segments are joined in order.
+The event log is scanned in segments, by one process or several, and the segments are joined in order.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ from reenact.store.transcript import EARLIER_MAX_CHARACTERS, TRANSCRIPT, transcr
 from reenact.workspace.history import blobs_below, tree_in_event
 
 BACKWARDS_TOLERANCE_MS: Final = 1000
-"""Clocks are corrected by small steps back; a larger one is a finding."""
+"""Clocks may be corrected backwards by this much; more is a finding."""
 
 _BLOB: Final = b'"$blob"'
 _TREE: Final = b'"workspace"'
@@ -65,24 +65,24 @@ _decode: Final = msgspec.json.Decoder().decode
 
 
 class EventSegment(msgspec.Struct):
-    """Lines are counted from the beginning of the log, in all members."""
+    """The results of scanning one segment; all line numbers count from the beginning of the log."""
 
     findings: list[Finding] = msgspec.field(default_factory=list)
     lines: int = 0
     """Without blank ones."""
     links: SegmentLinks = msgspec.field(default_factory=SegmentLinks)
     runs: dict[tuple[str, str], int] = msgspec.field(default_factory=dict)
-    """Where each pair of capture and run is first named."""
+    """The first line of each pair of capture id and run id."""
     blobs: dict[str, int] = msgspec.field(default_factory=dict)
-    """Where each blob is first named."""
+    """The first line that names each blob."""
     trees: dict[str, int] = msgspec.field(default_factory=dict)
-    """The trees of the workspace's files, each where it is first named."""
+    """The first line that names each tree of the workspace."""
     first_time: tuple[int, float] | None = None
     last_time_ms: float | None = None
     first_event: int | None = None
     end: int | None = None
     behind_end: int | None = None
-    """The first event behind *end*."""
+    """The first event after *end*."""
     starts_run: bool = False
     """Whether the first event is a run_start."""
 
@@ -98,7 +98,7 @@ class CaptureEventBlock(NamedTuple):
 def read_event_blocks(
     block: TextBlock, *, file: str, report: Callable[[FormatError], None]
 ) -> Iterator[CaptureEventBlock]:
-    """The events of *block*: many at once where nothing is odd, else one by one."""
+    """The events of *block*: many at once if all lines are canonical, else one by one."""
     for part in split_block(block):
         events = event_codec.from_block(part.text)
         if events is not None:
@@ -184,7 +184,7 @@ def link_of(event: CaptureEvent) -> tuple[bool, str] | None:
 
 
 def check_time_order(before_ms: float, placed: tuple[int, float], file: str) -> list[Finding]:
-    """A finding if the time at a line is earlier than the one before it, beyond what clocks are corrected."""
+    """A finding if the time at a line is earlier than the time before it by more than the tolerance."""
     line, time_ms = placed
     back_ms = before_ms - time_ms
     if back_ms <= BACKWARDS_TOLERANCE_MS:
@@ -208,9 +208,9 @@ def check_capture(
     progress: Progress | None = None,
     segment_bytes: int = SEGMENT_BYTES,
 ) -> VerifyReport:
-    """Check all that the directory itself can show, in constant memory.
+    """Check a capture without any other file, in constant memory.
 
-    Raises :class:`~reenact.errors.StoreError` where there is no capture.
+    Raises :class:`~reenact.errors.StoreError` if there is no capture.
     """
     run = RunDir(Path(path))
     state = run.state
@@ -221,7 +221,7 @@ def check_capture(
     manifest = check.read_manifest()
     try:
         check.read_events(processes, segment_bytes, progress)
-    except DigestMismatch as error:  # of what a fork shares with its parent
+    except DigestMismatch as error:  # in the events that a fork shares with its parent
         check.add("parent_changed", error.reason, MANIFEST)
         return VerifyReport("capture", str(path), check.findings, {"state": state.value})
     if manifest is not None:
@@ -236,7 +236,7 @@ def check_capture(
 
 
 class _CaptureCheck(msgspec.Struct):
-    """The check of one capture under way: what was found, and what the events read so far say together."""
+    """The state of the check of one capture: its findings, and the joined results of the segments."""
 
     run: RunDir
     file: str
@@ -246,7 +246,7 @@ class _CaptureCheck(msgspec.Struct):
     digest: str = ""
     links: Links = msgspec.field(default_factory=Links)
     runs: dict[tuple[str, str], int] = {}
-    """Where each pair of capture and run is first named, as are the next two."""
+    """The first line of each pair of capture id and run id; the next two also have first lines."""
     blobs: dict[str, int] = {}
     trees: dict[str, int] = {}
     last_time_ms: float | None = None
@@ -277,7 +277,7 @@ class _CaptureCheck(msgspec.Struct):
         return None
 
     def read_events(self, processes: int, segment_bytes: int, progress: Progress | None) -> None:
-        """Scan the log, segment by segment, and then check what spans segments."""
+        """Scan the log segment by segment, then check what spans segments."""
         with self.run.open_events() as stream:
             digest = sha256()
             while chunk := stream.read(SEGMENT_BYTES):
@@ -297,7 +297,7 @@ class _CaptureCheck(msgspec.Struct):
         if self.behind_end is not None:
             self.add("after_end", "stands behind run_end", self.file, line=self.behind_end)
         for fault in self.links.find_faults(self._events_of):
-            # A run that was killed has calls without an outcome; one that ended has none.
+            # Calls without an outcome are normal in a run that was killed.
             if fault.fault != "no_outcome" or self.end is not None:
                 code, severity, message = _LINK_FINDINGS[fault.fault]
                 text = message.format(key=fault.key)
@@ -322,7 +322,7 @@ class _CaptureCheck(msgspec.Struct):
         self.trees = segment.trees | self.trees
 
     def _events_of(self, suspects: Suspects) -> Iterator[LinkEvent]:
-        """Every line of a suspect."""
+        """Every event with a key in *suspects*."""
         with self.run.open_events() as stream:
             for block in read_text_blocks(stream, block_bytes=SEGMENT_BYTES):
                 for numbers, events, _ in read_event_blocks(block, file=self.file, report=lambda _: None):
@@ -354,15 +354,15 @@ class _CaptureCheck(msgspec.Struct):
             self.add("no_end", "the run ended well, but has no run_end", self.file)
 
     def compare_with_parent(self, fork: Fork) -> None:
-        """Compare the parent with what it was when it was forked.
+        """Report changes of the parent since the fork was made.
 
-        The fork's own digest covers what they share; the fork does not need what the parent has behind that.
+        The digest of the fork covers the shared events; it does not need the later events of the parent.
         """
         known = fork.parent
         try:
             parent = self.run.parent()
         except StoreError:
-            return  # one whose events are all its own does without
+            return  # a fork that stores all its events does not need its parent
         assert parent is not None
         whole, shared, last = sha256(), sha256(), b""
         changed = f"its parent, capture {known.captureId} in {parent.path}, was changed since it was forked"
@@ -394,7 +394,7 @@ class _CaptureCheck(msgspec.Struct):
         return f"sha256:{digest.hexdigest()}"
 
     def check_transcript(self) -> None:
-        """Compare ``transcript.md`` with one made from the events, if these are intact."""
+        """Compare ``transcript.md`` with a transcript made from the events, if the events are intact."""
         is_intact = "error" not in map(severity_of, self.findings)
         if not is_intact or not inside(self.run.path, TRANSCRIPT).exists():
             return
@@ -407,7 +407,7 @@ class _CaptureCheck(msgspec.Struct):
             self.add("transcript", reason, TRANSCRIPT)
 
     def check_blobs(self) -> None:
-        """Compare the blobs that are there with those that the events name."""
+        """Compare the stored blobs with those that the events name."""
         blobs = self.run.blobs
         kept, gone = {*blobs}, set[str]()
         if inside(self.run.path, PRUNED).exists():
@@ -428,7 +428,7 @@ class _CaptureCheck(msgspec.Struct):
             self.add("blob_unused", f"{digest} is in no event", "blobs", severity="warning")
 
     def _follow_trees(self, blobs: BlobStore, gone: set[str]) -> None:
-        """Follow the trees of files; what is below one is a blob of the event that names it."""
+        """Add the blobs of each tree to those of the event that names the tree."""
         seen: set[str] = set()
         for tree, line in self.trees.items():
             self.blobs.setdefault(tree, line)
@@ -436,12 +436,12 @@ class _CaptureCheck(msgspec.Struct):
                 for digest in blobs_below(blobs.get, tree, seen) if tree not in gone else ():
                     self.blobs.setdefault(digest, line)
             except (StoreError, DigestMismatch):
-                pass  # it is found with the other blobs
+                pass  # reported with the other blobs
             except FormatError as error:
                 self.add("tree_unreadable", str(error), self.file, line=line)
 
     def check_other_files(self, manifest: CaptureManifest | None, *, is_recovered: bool) -> None:
-        """Report files that do not belong into a capture."""
+        """Report files that do not belong in a capture."""
         if is_recovered and manifest is not None and manifest.error != INTERRUPTED:
             self.add("recovered_mark", "the run was not interrupted, so it was never recovered", RECOVERED)
         for name in sorted(os.listdir(self.run.path)):
