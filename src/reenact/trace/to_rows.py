@@ -1,7 +1,7 @@
-"""A capture as rows of datasets: its conversations, its calls, and where each of them comes from.
+"""Converts a capture to rows of datasets: its conversations, its calls, and their provenance.
 
-A conversation is what a model call was asked and answered. One that a later call goes on with is part of that
-one's, so that a chat of any length is one conversation, and two where its history was rewritten.
+A conversation is the messages of a model call and its answer. If a later call continues it, it is part of the
+later one. So a chat of any length is one conversation, and two if its history was rewritten.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ SEAL_SUFFIX: Final = ".seal.json"
 Reasoning: TypeAlias = Literal["keep", "drop"]
 ChatMessage: TypeAlias = dict[str, Any]
 _GUESSED: Final = ("judgeable", "viewable")
-"""Imports of this fidelity do not say which messages a model call was given."""
+"""Imports of this fidelity do not have the messages of each model call."""
 _MEDIA: Final = frozenset({
     "image", "document", "audio", "file", "resource", "image_url", "input_image", "input_audio", "input_file",
 })  # fmt: skip
 
 
 class RowOptions(msgspec.Struct, frozen=True):
-    """What else than the run a row depends on; every row states it."""
+    """Options of the export, which every row states."""
 
     reasoning: Reasoning = "drop"
     redact: RedactionProfile = "none"
-    """Hides more than the capture does already."""
+    """Redacts more than the capture does already."""
 
 
 class RowSource(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -52,12 +52,12 @@ class RowSource(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     capture_id: str
     run: str
-    """Where the run is, as seen from the folder of the dataset; or its address."""
+    """The path of the run relative to the folder of the dataset, or its address."""
     events_hash: str
     first_event: int
     last_event: int
     seal: str
-    """Digest of the file with the run's seal; empty where it is not sealed."""
+    """Digest of the file with the run's seal; empty if it is not sealed."""
     redaction: str
     """The profile under which the run was recorded."""
     fidelity: str
@@ -65,7 +65,7 @@ class RowSource(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class RowPlace(NamedTuple):
-    """Where a row and its run are."""
+    """The folder of a row, and the place of its run."""
 
     folder: str
     run: str
@@ -73,7 +73,7 @@ class RowPlace(NamedTuple):
 
 
 class Chat(NamedTuple):
-    """Messages in the form of chat templates, the last of them an answer of the model."""
+    """Messages in the form of chat templates; the last one is an answer of the model."""
 
     messages: list[ChatMessage]
     tools: list[dict[str, Any]]
@@ -82,14 +82,14 @@ class Chat(NamedTuple):
 
 
 def find_seal(run: Path) -> str:
-    """The digest of the seal beside *run*; empty where there is none."""
+    """The digest of the seal beside *run*; empty if there is none."""
     home = run.absolute()
     seal = home.parent / f"{home.name}{SEAL_SUFFIX}"
     return f"sha256:{sha256(seal.read_bytes()).hexdigest()}" if seal.is_file() else ""
 
 
 def row_source(reader: CaptureReader, first: int, last: int, place: RowPlace) -> RowSource:
-    """What a row says of the run it was made of."""
+    """The provenance of a row."""
     manifest = reader.manifest
     try:
         run = Path(os.path.relpath(reader.path, Path(place.folder).absolute())).as_posix()
@@ -110,19 +110,19 @@ def row_source(reader: CaptureReader, first: int, last: int, place: RowPlace) ->
 
 
 def fidelity_of(manifest: capture.CaptureManifest) -> str:
-    """How faithful a run is to what happened."""
+    """``recorded``, or the fidelity of an import."""
     return "recorded" if manifest.imported is ABSENT else manifest.imported.fidelity
 
 
 def redactor_of(reader: CaptureReader, profile: RedactionProfile) -> Redactor:
-    """Hides what *profile* asks for, the same on every machine: with the capture's own salt."""
+    """A redactor for *profile* with the salt of the capture, so that its results are equal everywhere."""
     salt, capture_id = reader.manifest.redaction.salt, reader.manifest.captureId
     known = sha256(capture_id.encode()).digest() if salt is ABSENT else bytes.fromhex(salt)
     return Redactor(profile, secrets=(), salt=known)
 
 
 def redact_payload(reader: CaptureReader, options: RowOptions, value: object) -> Any:
-    """*value*, of a row, without what *options* hide."""
+    """*value* of a row, redacted as *options* say."""
     if options.redact == "none":
         return value
     redact = redactor_of(reader, options.redact).redact_ordered_json
@@ -130,25 +130,25 @@ def redact_payload(reader: CaptureReader, options: RowOptions, value: object) ->
 
 
 class RunVerdict(msgspec.Struct, frozen=True):
-    """What is known of how good a run was; numbers are 0 where nothing was rated or verified."""
+    """The quality of a run; numbers are 0 if nothing was rated or verified."""
 
     status: str
     tests: str = ""
-    """``passed`` or ``failed``; empty where no test was asked."""
+    """``passed`` or ``failed``; empty without a test."""
     verification_delta: int = 0
     verifications: int = 0
     utility: float = 0.0
-    """The mean over the steps that were rated."""
+    """The mean of the rated steps."""
     rated_steps: int = 0
 
     @property
     def rank(self) -> tuple[bool, bool, int, float]:
-        """The better run is higher: by tests, then status, then what it verified, then its steps."""
+        """Higher is better: by tests, then status, then verifications, then ratings."""
         return self.tests == "passed", self.status == "ok", self.verification_delta, self.utility
 
 
 def run_verdict(reader: CaptureReader) -> RunVerdict:
-    """What the run says of itself."""
+    """The verdict from the events of the run."""
     deltas: list[int] = []
     utilities: list[float] = []
     for line in reader.lines():
@@ -175,7 +175,7 @@ def run_verdict(reader: CaptureReader) -> RunVerdict:
 
 
 def conversations(reader: CaptureReader, options: RowOptions, lose: Callable[[Loss], None]) -> list[Chat]:
-    """The conversations of a run that no later call goes on with, in the order of their last answers."""
+    """The conversations of a run that no later call continues, in the order of their last answers."""
     imported = reader.manifest.imported
     if imported is not ABSENT and imported.fidelity in _GUESSED:
         reason = f"the import is {imported.fidelity}: what each call was given is not known"
@@ -198,9 +198,9 @@ def _without_reasoning(message: ChatMessage) -> ChatMessage:
 
 
 def message_digests(messages: list[ChatMessage]) -> list[bytes]:
-    """One for each beginning of a conversation: equal where the model was told and said the same up to there.
+    """One digest for each prefix of a conversation; equal prefixes have equal digests.
 
-    Reasoning does not count, and ids of tool calls count by their order alone, because chance draws them.
+    Reasoning is ignored, and ids of tool calls count only by their order, because they are random.
     """
     ids: dict[str, str] = {}
     chain, found = b"", []
@@ -223,24 +223,24 @@ def _comparable(message: ChatMessage, ids: dict[str, str]) -> ChatMessage:
 
 
 class _Unfit(Exception):
-    """A conversation holds what messages of chat templates cannot."""
+    """A conversation cannot be written as messages of chat templates."""
 
 
 class _Reading:
-    """Puts conversations together while the events pass by."""
+    """Collects the conversations of a run, event by event."""
 
     def __init__(self, reader: CaptureReader, lose: Callable[[Loss], None]) -> None:
         self._reader = reader
         self._lose = lose
         self._asked: dict[str, LlmRequest] = {}
         self._by_digest: dict[bytes, Chat] = {}
-        """By the digest of all that was said."""
+        """Conversations by the digest of all their messages."""
         self._continued: set[bytes] = set()
-        """Those that a later call goes on with."""
+        """The digests of those that a later call continues."""
         self._reported: dict[str, list[ChatMessage]] = {}
-        """By call id: what was said in a conversation that a source tells of, up to its answer."""
+        """By call id: the messages of a conversation that a framework reported, up to its answer."""
         self._first: dict[str, int] = {}
-        """By call id: where its conversation began."""
+        """By call id: the first event of its conversation."""
         self._expected: dict[str, list[ToolCallPart]] = {}
         """By lane: calls that the latest reported answer requests and that were not made yet."""
         self._latest: dict[str, str] = {}
@@ -302,7 +302,7 @@ class _Reading:
             return
         digests = message_digests(said)
         parent, length = self._parent_of(said, digests)
-        if parent is not None:  # with the reasoning that answers had and histories do not repeat
+        if parent is not None:  # its answers have the reasoning, which histories do not repeat
             said = [*parent.messages, *said[length:]]
             self._continued.add(digests[length - 1])
         first = asked.seq if parent is None else parent.first_event
@@ -326,7 +326,7 @@ class _Reading:
         self._expected[lane] = list(response.tool_calls)
 
     def _match_reported_call(self, event: capture.ToolCall) -> None:
-        """What a source tells of tools stands beside the model calls, in the order in which they asked."""
+        """Match a reported tool call with the next one that the model requested in this lane."""
         lane = event.data.lane or "0"
         expected = self._expected.get(lane, [])
         for place, call in enumerate(expected):
@@ -353,7 +353,7 @@ class _Reading:
 
 
 def _continue_messages(before: list[ChatMessage], new: list[ChatMessage]) -> list[ChatMessage]:
-    """What a reported call was given: all before it, and what is new; a part may be reported again."""
+    """The messages of a reported call: the earlier ones and *new*, which may repeat some of them."""
     known_ids = {str(message.get("tool_call_id")) for message in before if message["role"] == "tool"}
     said = [
         message
@@ -393,7 +393,7 @@ def _chat_message(message: ModelMessage) -> Iterator[ChatMessage]:
 
 
 def _assistant(parts: tuple[Part, ...]) -> ChatMessage | None:
-    """An answer; ``None`` where nothing was said."""
+    """The message of an answer; ``None`` if it is empty."""
     texts, thoughts, calls = [], [], []
     for part in parts:
         if isinstance(part, Text | Refusal):
@@ -434,7 +434,7 @@ def _tool_message(content: object, call_id: str | None, name: str | None) -> Cha
 
 
 def _result_text(content: object) -> str:
-    """A tool's result as a model reads it: its text; a list that holds nothing else is its texts."""
+    """The result of a tool as text; a list of texts is joined."""
     if content is None:
         return ""
     if isinstance(content, list):
@@ -458,7 +458,7 @@ def _function(name: str, description: str | None, schema: JsonValue) -> dict[str
 
 
 class CallRow(msgspec.Struct, frozen=True):
-    """One call of a run; what it was given and what came of it are JSON texts."""
+    """One call of a run; its request and outcome are JSON texts."""
 
     kind: str
     """``model``, ``tool``, ``state``, or the source of a value: ``clock``, ``network``, …"""
@@ -468,7 +468,7 @@ class CallRow(msgspec.Struct, frozen=True):
     """Since the epoch."""
     latency_ms: float | None
     ok: bool | None
-    """``None`` where it was never answered."""
+    """``None`` without an outcome."""
     input: str
     output: str | None
     error: str | None
@@ -479,7 +479,7 @@ class CallRow(msgspec.Struct, frozen=True):
 
 
 def call_rows(reader: CaptureReader, options: RowOptions) -> Iterator[CallRow]:
-    """The calls of a run in the order in which they ended; those without an end come last."""
+    """The calls of a run in the order of their outcomes; those without one come last."""
     waiting: dict[str, capture.CaptureEvent] = {}
     for event in reader.events():
         if isinstance(event, capture.RunStart | capture.RunEnd):
@@ -554,7 +554,7 @@ def _name(event: capture.CaptureEvent) -> str:
 def _stored_payloads(
     asked: capture.CaptureEvent, came: capture.CaptureEvent | None
 ) -> tuple[object, object, object]:
-    """What a call was given, its result and its failure, as they are stored; ``None`` for what is not."""
+    """The stored request, result and failure of a call; ``None`` for each that is missing."""
     data: Any = asked.data
     if isinstance(asked, capture.StateMutation):
         given: object = {
