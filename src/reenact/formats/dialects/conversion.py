@@ -1,7 +1,7 @@
-"""From one dialect to the other; what the target cannot hold is named, never dropped in silence.
+"""Converts events from one dialect to the other; everything that the target cannot hold is a loss.
 
-Two laws hold. An event that goes there and back without a loss comes back the same; and whatever has
-changed in one that comes back was named as a loss on the way.
+An event that is converted there and back without a loss is unchanged; every change in one that is converted
+back was reported as a loss.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from reenact.formats.lines import Line
 
 
 class Conversion(NamedTuple):
-    """What became of one event."""
+    """The events that one event was converted to, and the losses."""
 
     events: tuple[Event, ...]
     losses: tuple[Loss, ...]
 
 
 class Converter:
-    """Takes the events of one log in their order; those of its target already stay as they are."""
+    """Converts the events of one log in order; events of the target dialect are not changed."""
 
     def __init__(self, to: DialectName) -> None:
         self._source, self._target = DIALECTS["current"], DIALECTS["legacy"]
@@ -37,7 +37,7 @@ class Converter:
         self._seen = Seen()
 
     def convert(self, event: Event, line: int | None = None) -> Conversion:
-        """*event*, which stands on *line* of its log, in the target dialect."""
+        """*event* of the given *line* in the target dialect."""
         if self._target.owns(event):
             return Conversion((event,), ())
         losses = Losses(event, self._source.name_of(event), line)
