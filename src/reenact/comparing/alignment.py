@@ -195,7 +195,7 @@ Bound: TypeAlias = tuple[str | None, str | None]
 """The names of two matching tasks, or of one that only one run has."""
 
 
-class Did(NamedTuple):
+class TaskCalls(NamedTuple):
     """The calls of a task."""
 
     whole: tuple[Hashable, ...]
@@ -208,7 +208,7 @@ class Did(NamedTuple):
         return {*self.whole, *self.alone}
 
 
-def bind_tasks(ours: Mapping[str, Did], theirs: Mapping[str, Did]) -> list[Bound]:
+def bind_tasks(ours: Mapping[str, TaskCalls], theirs: Mapping[str, TaskCalls]) -> list[Bound]:
     """Match every task once: those with equal calls, then the most similar ones; the rest stay alone."""
     bound = {lane: lane for lane in ours if lane in theirs and ours[lane].whole == theirs[lane].whole}
     free, open_ = _without(ours, bound), _without(theirs, bound)
@@ -439,9 +439,11 @@ def _inner_lane(item: Item, items: Sequence[Item]) -> str:
     return item.lane if place is None else place[1]
 
 
-def _tasks_by_lane(items: Sequence[Item], trees: list[int], tasks: dict[str, list[int]]) -> dict[str, Did]:
+def _tasks_by_lane(
+    items: Sequence[Item], trees: list[int], tasks: dict[str, list[int]]
+) -> dict[str, TaskCalls]:
     return {
-        lane: Did(tuple(trees[each] for each in places), tuple(items[each].key for each in places))
+        lane: TaskCalls(tuple(trees[each] for each in places), tuple(items[each].key for each in places))
         for lane, places in tasks.items()
     }
 
