@@ -2,8 +2,8 @@
 
 Types and fields are those of ``events.jsonl``. Events of other artifacts are converted: a ``ToolCall`` of
 a log becomes a ``tool_call`` with ``callId``, ``tool`` and ``args``. Events that captures lack get their
-own type (``message``, ``verification``, …) and a ``name``. The exact form of capture events, in which they are
-checked, is in :mod:`reenact.formats.capture`.
+own type (``message``, ``verification``, …) and a ``name``. Checks read the exact form of capture events in
+:mod:`reenact.formats.capture`.
 """
 
 from __future__ import annotations
