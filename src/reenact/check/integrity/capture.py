@@ -284,12 +284,12 @@ class _CaptureCheck(msgspec.Struct):
                 digest.update(chunk)
             self.digest = f"sha256:{digest.hexdigest()}"
             stream.seek(0)
-            for block, segment in scan_segments(
+            for size_bytes, segment in scan_segments(
                 stream, partial(scan_segment, self.file), processes=processes, segment_bytes=segment_bytes
             ):
                 self._join(segment)
                 if progress is not None:
-                    progress(len(block.text))
+                    progress(size_bytes)
         own = min(self.runs, key=self.runs.__getitem__, default=None)
         for run, line in self.runs.items():
             if own is not None and run != own:

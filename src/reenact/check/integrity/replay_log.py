@@ -310,10 +310,12 @@ def check_replay_log(
     scan = _scan_of(open_stream, file, lenient=lenient, published=published)
     check = _LogCheck(Path(file).name, is_published=scan.is_published)
     with open_stream() as stream:
-        for block, segment in scan_segments(stream, scan, processes=processes, segment_bytes=segment_bytes):
+        for size_bytes, segment in scan_segments(
+            stream, scan, processes=processes, segment_bytes=segment_bytes
+        ):
             check.join(segment)
             if progress is not None:
-                progress(len(block.text))
+                progress(size_bytes)
     check.close(lambda suspects: _events_of(suspects, open_stream, scan))
     findings = sorted(check.findings, key=lambda finding: (finding.line or 0, finding.code))
     return VerifyReport("replay log", file, findings, check.facts())

@@ -7,21 +7,18 @@ in a second pass, so that memory hardly grows with the log.
 
 from __future__ import annotations
 
-import multiprocessing
 from array import array
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ProcessPoolExecutor
 from functools import partial
 from typing import BinaryIO, Final, Literal, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 
 from reenact.formats.lines import TextBlock, read_text_blocks
+from reenact.workers import map_batches
 
 SEGMENT_BYTES: Final = 512 * 1024
-_IN_FLIGHT: Final = 4
-"""Segments per process: one is scanned, the others wait."""
 
 S = TypeVar("S")
 Scan: TypeAlias = Callable[[TextBlock], S]
@@ -29,8 +26,8 @@ Scan: TypeAlias = Callable[[TextBlock], S]
 
 def scan_segments(
     stream: BinaryIO, scan: Scan[S], *, processes: int = 1, segment_bytes: int = SEGMENT_BYTES
-) -> Iterator[tuple[TextBlock, S]]:
-    """Each segment with the result of *scan*, in order; the number of processes changes only the speed.
+) -> Iterator[tuple[int, S]]:
+    """The size and the result of *scan* of each segment, in order, with any number of processes.
 
     With several processes, *scan* and its results must be picklable, and the main script must be safe to
     import.
@@ -38,24 +35,17 @@ def scan_segments(
     blocks = read_text_blocks(stream, block_bytes=segment_bytes)
     if processes <= 1:
         for block in blocks:
-            yield block, scan(block)
+            yield len(block.text), scan(block)
         return
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(processes, mp_context=context) as pool:
-        yield from _in_order(pool, blocks, scan, processes * _IN_FLIGHT)
+    sizes: deque[int] = deque()
 
+    def measured_blocks() -> Iterator[TextBlock]:
+        for block in blocks:
+            sizes.append(len(block.text))
+            yield block
 
-def _in_order(
-    pool: ProcessPoolExecutor, blocks: Iterator[TextBlock], scan: Scan[S], in_flight: int
-) -> Iterator[tuple[TextBlock, S]]:
-    waiting: deque[tuple[TextBlock, Future[S]]] = deque()
-    for block in blocks:
-        waiting.append((block, pool.submit(scan, block)))
-        if len(waiting) >= in_flight:
-            first, future = waiting.popleft()
-            yield first, future.result()
-    for block, future in waiting:
-        yield block, future.result()
+    for result in map_batches(scan, measured_blocks(), jobs=processes):
+        yield sizes.popleft(), result
 
 
 _PART_KEYS: Final = 1 << 18

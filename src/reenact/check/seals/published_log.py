@@ -201,12 +201,12 @@ def check_published_log(
     check = _PublishedCheck(lambda: _leaves(open_stream, tag_field), seal.log.lines.count, file)
     with open_stream() as stream:
         scan = ProofScan(file, tag_field)
-        for block, segment in scan_segments(stream, scan, processes=processes):
+        for size_bytes, segment in scan_segments(stream, scan, processes=processes):
             check.findings += segment.findings
             for line in segment.lines:
                 check.take(line)
             if progress is not None:
-                progress(len(block.text))
+                progress(size_bytes)
     check.close()
     return SealCheck(check.findings, check.facts())
 
