@@ -359,7 +359,7 @@ def convert_artifact(
     source = ConversionInput(Path(path), on_loss=on_loss, lenient=lenient, dialect=dialect)
     way = _WAYS.get(source.kind, {}).get(to)
     if way is None:
-        raise _no_way(source, to)
+        raise _unsupported_conversion(source, to)
     return way(source)
 
 
@@ -367,11 +367,11 @@ def convert_to_capture(path: Path, out: Path, *, on_loss: OnLoss, lenient: bool 
     """Write the skeleton of the log in *path* as a capture to *out*, which must be new or empty."""
     source = ConversionInput(path, on_loss=on_loss, lenient=lenient)
     if source.kind != "replay log":
-        raise _no_way(source, "capture")
+        raise _unsupported_conversion(source, "capture")
     to_capture(source, out)
 
 
-def _no_way(source: ConversionInput, to: ConvertTarget) -> UsageError:
+def _unsupported_conversion(source: ConversionInput, to: ConvertTarget) -> UsageError:
     known: list[str] = [*_WAYS.get(source.kind, ())]
     if source.kind == "replay log":
         known.append("capture")

@@ -190,7 +190,7 @@ def find_retries(artifact: Artifact) -> set[int]:
     for place in range(len(rows)):
         lane = (rows.lane[place], rows.parent[place])
         before = failed.pop(lane, None)
-        if before is not None and _asks_again(artifact, rows, before, place):
+        if before is not None and _is_retry(artifact, rows, before, place):
             found.add(place)
         if STATES[rows.state[place]] == "error":
             failed[lane] = place
@@ -276,7 +276,7 @@ class Counting:
         return ModelStats(model=model, calls=self._models[model], tokens=tokens, cost=cost)
 
 
-def _asks_again(artifact: Artifact, rows: StepIndex, before: int, place: int) -> bool:
+def _is_retry(artifact: Artifact, rows: StepIndex, before: int, place: int) -> bool:
     if (rows.kind[before], rows.name[before]) != (rows.kind[place], rows.name[place]):
         return False
     return artifact.content(before).request_digest == artifact.content(place).request_digest

@@ -201,7 +201,7 @@ def check_receipt(
     calls.compare(uses)
     for name in sorted({*calls.unproven, *_unproven_claims(receipt, session)}):
         on_unproven(name)
-    claims = [*_frame_claims(receipt, session), *_verification_claims(receipt, session)]
+    claims = [*_session_claims(receipt, session), *_verification_claims(receipt, session)]
     return [
         *_session_findings(receipt, session, log_file),
         *_trajectory_findings(receipt, trajectory_hash, log_file),
@@ -229,7 +229,7 @@ def _trajectory_findings(receipt: AnyReceipt, found: str, log_file: str) -> Iter
         yield Finding("trajectory_hash", message, log_file)
 
 
-def _frame_claims(receipt: AnyReceipt, session: Session) -> Iterator[_Claim]:
+def _session_claims(receipt: AnyReceipt, session: Session) -> Iterator[_Claim]:
     """Claims about the whole session that the log contradicts."""
     start, end = session.start, session.end
     if start is not None and receipt.policy_bundle_id != session.policy:

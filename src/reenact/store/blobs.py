@@ -27,11 +27,11 @@ class BlobStore:
     """The blobs below *root*, as ``sha256/ab/cdef…``; safe for many threads and processes."""
 
     def __init__(
-        self, root: Path, *, durability: Durability = "process", behind: BlobStore | None = None
+        self, root: Path, *, durability: Durability = "process", parent: BlobStore | None = None
     ) -> None:
-        """*behind* is the store of a fork's parent; blobs that are missing here are read from there."""
+        """*parent* is the store of a fork's parent; blobs that are missing here are read from there."""
         self.root = root
-        self._behind = behind
+        self._parent = parent
         self._sync = durability == "disk"
         self._known: set[str] = set()
 
@@ -99,8 +99,8 @@ class BlobStore:
 
     def _open(self, digest: str) -> BinaryIO:
         name = _name_of(digest)
-        if self._behind is not None and not self.path_of(digest).exists():
-            return self._behind._open(digest)  # noqa: SLF001 — of this class
+        if self._parent is not None and not self.path_of(digest).exists():
+            return self._parent._open(digest)  # noqa: SLF001 — of this class
         try:
             return open_inside(self.root, name)
         except StoreError:
@@ -122,8 +122,8 @@ class BlobStore:
     def size_bytes(self, digest: str) -> int:
         path = self.path_of(digest)
         size_bytes = _size_if_file(path)
-        if size_bytes is None and self._behind is not None:
-            return self._behind.size_bytes(digest)
+        if size_bytes is None and self._parent is not None:
+            return self._parent.size_bytes(digest)
         if size_bytes is None:
             raise StoreError(f"{path}: is missing; the capture is incomplete, copy it again")
         return size_bytes
@@ -131,7 +131,7 @@ class BlobStore:
     def find_missing(self, digests: Iterable[str]) -> list[str]:
         """Those of *digests* that are not stored, each once, in order."""
         missing = [digest for digest in dict.fromkeys(digests) if _size_if_file(self.path_of(digest)) is None]
-        return missing if self._behind is None else self._behind.find_missing(missing)
+        return missing if self._parent is None else self._parent.find_missing(missing)
 
     def __iter__(self) -> Iterator[str]:
         """All digests stored here, sorted; files with other names are not blobs."""

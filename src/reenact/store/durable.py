@@ -116,7 +116,7 @@ class GroupSync:
                     # After a failed sync the system drops the unwritten data: a second try proves nothing.
                     raise self._failure
                 if self._is_free():
-                    self._lead()
+                    self._sync_for_all()
                 else:
                     self._turn.wait(_LOOK_AGAIN_S)
 
@@ -132,7 +132,7 @@ class GroupSync:
         # A signal handler may interrupt the sync of its own thread; waiting for that sync would never end.
         return self._leader is None or self._leader == get_ident()
 
-    def _lead(self) -> None:
+    def _sync_for_all(self) -> None:
         self._leader, covered = get_ident(), self._written_bytes
         try:
             self._turn.release()

@@ -243,13 +243,13 @@ def _cut(path: Path, torn_bytes: int) -> None:
 
 
 def _good_end(stream: BinaryIO, total_bytes: int) -> int:
-    end = _behind_last_lf(stream, total_bytes)
-    start = _behind_last_lf(stream, end - 1)
+    end = _start_of_last_line(stream, total_bytes)
+    start = _start_of_last_line(stream, end - 1)
     stream.seek(start)
     return end if _is_json(stream.read(min(end - start, MAX_LINE_BYTES + 1))) else start
 
 
-def _behind_last_lf(stream: BinaryIO, before_bytes: int) -> int:
+def _start_of_last_line(stream: BinaryIO, before_bytes: int) -> int:
     """Where the last line that starts before *before_bytes* starts."""
     end = before_bytes
     while end > 0:

@@ -279,7 +279,7 @@ class ObjectStore:
             ):
                 reason = "access is denied; are the credentials those for it?"
             else:
-                reason = _first_words(error)
+                reason = _short_reason(error)
             raise StoreError(f"{where}: {reason}") from None
 
 
@@ -314,7 +314,7 @@ def _parent(path: str) -> str:
     return path.rpartition("/")[0]
 
 
-def _first_words(error: Exception) -> str:
+def _short_reason(error: Exception) -> str:
     """The last reason in a chain of errors, without the line art of the debug form."""
     text = " ".join(str(error).partition("\n\nDebug source:")[0].split())
     if "NoSuchBucket" in text:

@@ -96,7 +96,7 @@ def _write_whole_file(target: Path, *, private: bool) -> Iterator[BinaryIO]:
         raise unwritable(target, error) from error
     try:
         with os.fdopen(fd, "wb") as stream:
-            _give_mode(stream.fileno(), file, private)
+            _copy_mode(stream.fileno(), file, private)
             yield stream
         os.replace(temp, file)
     except BaseException as error:
@@ -106,7 +106,7 @@ def _write_whole_file(target: Path, *, private: bool) -> Iterator[BinaryIO]:
         raise
 
 
-def _give_mode(fd: int, file: Path, private: bool) -> None:
+def _copy_mode(fd: int, file: Path, private: bool) -> None:
     """Copy the permissions of the *file* that will be replaced, if there is one."""
     if private:
         os.fchmod(fd, 0o600)

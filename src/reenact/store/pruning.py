@@ -398,13 +398,13 @@ def carry_out(plan: PrunePlan, report: PruneReport, *, now_ms: float) -> None:
 
 
 def _remove(run: FoundRun) -> bool:
-    aside = _aside(run.path)
+    aside = _hidden_path(run.path)
     with RunDir(run.path).lock():
-        if not _is_still(run.path, run):
+        if not _is_unchanged(run.path, run):
             return False
         os.rename(run.path, aside)
         # Another process put another run there in the meantime; move it back.
-        if not _is_still(aside, run):
+        if not _is_unchanged(aside, run):
             os.rename(aside, run.path)
             return False
     _remove_folder(aside)
@@ -413,9 +413,9 @@ def _remove(run: FoundRun) -> bool:
 
 def _prune_payloads(run: FoundRun, now_ms: float) -> bool:
     folder = RunDir(run.path)
-    aside = _aside(run.path)
+    aside = _hidden_path(run.path)
     with folder.lock():
-        if not _is_still(run.path, run):
+        if not _is_unchanged(run.path, run):
             return False
         blobs = sorted(folder.blobs)
         marked = {"version": 1, "prunedAt": int(now_ms), "blobs": sorted({*blobs, *pruned_blobs(run.path)})}
@@ -441,14 +441,14 @@ def pruned_blobs(path: Path) -> list[str]:
     return [digest for digest in blobs if isinstance(digest, str)]
 
 
-def _is_still(path: Path, run: FoundRun) -> bool:
+def _is_unchanged(path: Path, run: FoundRun) -> bool:
     with suppress(StoreError):
         folder = RunDir(path)
         return folder.state is not RunState.OPEN and _mark_of(folder.read_manifest()) == run.mark
     return False
 
 
-def _aside(path: Path) -> Path:
+def _hidden_path(path: Path) -> Path:
     return path.with_name(f".{path.name}{_ASIDE}{os.getpid()}")
 
 

@@ -123,9 +123,9 @@ class Claim:
             (self._folder / OPEN_MANIFEST).unlink(missing_ok=True)
         except OSError as error:
             raise unwritable(self._folder / OPEN_MANIFEST, error) from error
-        self.let_go()
+        self.release()
 
-    def let_go(self) -> None:
+    def release(self) -> None:
         # Closing only: unlocking in a forked child would take the lock from the parent as well.
         fd, self._fd = self._fd, -1
         if fd >= 0:
@@ -285,7 +285,7 @@ class RunDir:
             if fd is not None:
                 command = Claim(self.path, fd)
                 is_recording = command.is_held()
-                command.let_go()
+                command.release()
                 if is_recording:
                     return RunState.OPEN
         with self._claim_if_unfinished() as claim:
@@ -367,7 +367,7 @@ class RunDir:
             yield None if self._is_finished else claim
         finally:
             if claim is not None:
-                claim.let_go()
+                claim.release()
 
     @property
     def events_path(self) -> Path:
@@ -388,8 +388,8 @@ class RunDir:
     @property
     def blobs(self) -> BlobStore:
         fork = self.event_log().fork if self.is_capture else None
-        behind = self._parent_of(fork).blobs if fork is not None and fork.is_part else None
-        return BlobStore(inside(self.path, BLOBS), behind=behind)
+        parent = self._parent_of(fork).blobs if fork is not None and fork.is_part else None
+        return BlobStore(inside(self.path, BLOBS), parent=parent)
 
     def parent(self) -> RunDir | None:
         """The parent of a fork; :class:`StoreError` if it is missing or another capture."""
@@ -454,11 +454,11 @@ class Recording(RunDir):
         try:
             self.journal.close()
         finally:
-            self._claim.let_go()
+            self._claim.release()
 
     def leave_to_parent(self) -> None:
         """In a forked child: close the inherited files; the lock remains with the parent."""
-        self._claim.let_go()
+        self._claim.release()
 
 
 class Recovery(RunDir):
@@ -485,7 +485,7 @@ class Recovery(RunDir):
 
     def abandon(self) -> None:
         """Leave the directory interrupted, for another recovery."""
-        self._claim.let_go()
+        self._claim.release()
 
 
 def reopen_for_recovery(path: Path) -> Recovery:
@@ -501,7 +501,7 @@ def reopen_for_recovery(path: Path) -> Recovery:
             raise StoreError(f"{path}: is {RunDir(path).state.value}; there is nothing to recover")
         return Recovery(path, claim)
     except BaseException:
-        claim.let_go()
+        claim.release()
         raise
 
 

@@ -81,7 +81,7 @@ class EventSegment(msgspec.Struct):
     last_time_ms: float | None = None
     first_event: int | None = None
     end: int | None = None
-    behind_end: int | None = None
+    after_end: int | None = None
     """The first event after *end*."""
     starts_run: bool = False
     """Whether the first event is a run_start."""
@@ -150,8 +150,8 @@ def _check_events(
         if event.seq != number:
             reason = f"seq {event.seq} stands where {number} should"
             findings.append(Finding("sequence", reason, file, line=number))
-        if segment.end is not None and segment.behind_end is None:
-            segment.behind_end = number
+        if segment.end is not None and segment.after_end is None:
+            segment.after_end = number
         link = link_of(event)
         if link is not None:
             links.add(*link, number)
@@ -251,7 +251,7 @@ class _CaptureCheck(msgspec.Struct):
     trees: dict[str, int] = {}
     last_time_ms: float | None = None
     end: int | None = None
-    behind_end: int | None = None
+    after_end: int | None = None
 
     def add(
         self,
@@ -294,8 +294,8 @@ class _CaptureCheck(msgspec.Struct):
         for run, line in self.runs.items():
             if own is not None and run != own:
                 self.add("foreign_event", f"belongs to run {run[1]}, not {own[1]}", self.file, line=line)
-        if self.behind_end is not None:
-            self.add("after_end", "stands behind run_end", self.file, line=self.behind_end)
+        if self.after_end is not None:
+            self.add("after_end", "stands behind run_end", self.file, line=self.after_end)
         for fault in self.links.find_faults(self._events_of):
             # Calls without an outcome are normal in a run that was killed.
             if fault.fault != "no_outcome" or self.end is not None:
@@ -312,8 +312,8 @@ class _CaptureCheck(msgspec.Struct):
         if self.last_time_ms is not None and segment.first_time is not None:
             self.findings += check_time_order(self.last_time_ms, segment.first_time, self.file)
         self.last_time_ms = self.last_time_ms if segment.last_time_ms is None else segment.last_time_ms
-        if self.behind_end is None:
-            self.behind_end = segment.behind_end if self.end is None else segment.first_event
+        if self.after_end is None:
+            self.after_end = segment.after_end if self.end is None else segment.first_event
         self.end = self.end or segment.end
         self.count += segment.lines
         self.links.join(segment.links)

@@ -77,7 +77,7 @@ class LogSegment(msgspec.Struct):
     last_time: str | None = None
     first_event: int | None = None
     last_event: int | None = None
-    behind_end: int | None = None
+    after_end: int | None = None
     """The first event after *end*."""
 
 
@@ -180,8 +180,8 @@ class _Scan:
                 links.add(False, key_of(event), number)
             else:
                 self._check_other(event, number)
-            if segment.end is not None and segment.behind_end is None and number != segment.end.line:
-                segment.behind_end = number
+            if segment.end is not None and segment.after_end is None and number != segment.end.line:
+                segment.after_end = number
 
     def _check_params(self, event: Any, line: int) -> None:
         if event.params is ABSENT:
@@ -357,7 +357,7 @@ class _LogCheck:
         self._headers: list[int] = []
         self._starts: list[int] = []
         self._end: End | None = None
-        self._behind_end: int | None = None
+        self._after_end: int | None = None
         self._first_event: int | None = None
         self._last_event = 1
         self._last_time: str | None = None
@@ -394,8 +394,8 @@ class _LogCheck:
         if self._last_time is not None and segment.first_time is not None:
             self.findings += check_time_order(self._last_time, segment.first_time, self.file)
         self._last_time = segment.last_time or self._last_time
-        if self._behind_end is None:
-            self._behind_end = segment.behind_end if self._end is None else segment.first_event
+        if self._after_end is None:
+            self._after_end = segment.after_end if self._end is None else segment.first_event
         self._end = self._end or segment.end
         if self._first_event is None:
             self._first_event = segment.first_event
@@ -403,7 +403,7 @@ class _LogCheck:
 
     def close(self, read_again: Callable[[Suspects], Iterable[LinkEvent]]) -> None:
         """Check what only the whole log shows; *read_again* returns the events of suspects."""
-        self._check_frame()
+        self._check_start_and_end()
         for fault in self._links.find_faults(read_again):
             self._add_fault(fault)
         if self._cut_at is not None:
@@ -415,7 +415,7 @@ class _LogCheck:
         else:
             self._check_totals(self._end)
 
-    def _check_frame(self) -> None:
+    def _check_start_and_end(self) -> None:
         first = self._first_event
         if first is not None and first not in self._headers:
             self.add("no_header", "the first event is not a ReplayHeader", first)
@@ -432,9 +432,9 @@ class _LogCheck:
             if line != min(self._sessions.values()):
                 own = min(self._sessions, key=lambda name: self._sessions[name])
                 self.add("foreign_event", f"belongs to session {session!r}, not {own!r}", line)
-        if self._behind_end is not None:
+        if self._after_end is not None:
             self.add(
-                "after_end", "comes after SessionEnd, which must be the last event of a log", self._behind_end
+                "after_end", "comes after SessionEnd, which must be the last event of a log", self._after_end
             )
 
     def _add_fault(self, fault: LinkFault) -> None:

@@ -134,7 +134,7 @@ def _leaf(disclosure: Disclosure) -> bytes:
 
 
 _SEALABLE: Final = ("capture", "replay log", "seal", "disclosure")
-_OF_WHOLE_LOGS: Final = frozenset(
+_CAUSED_BY_WITHHELD_LINES: Final = frozenset(
     {"result_without_call", "no_result", "total_tool_calls", "total_latency_ms", "no_end"}
 )
 """The codes of findings that withheld lines can cause."""
@@ -201,7 +201,7 @@ def _merge_reports(report: VerifyReport, checked: SealCheck) -> VerifyReport:
     if checked.facts.get("withheldLines"):
         findings = [
             msgspec.structs.replace(finding, severity="warning")
-            if finding.code in _OF_WHOLE_LOGS
+            if finding.code in _CAUSED_BY_WITHHELD_LINES
             else finding
             for finding in findings
         ]

@@ -45,7 +45,7 @@ class Converter:
             events = tuple(self._turn_unknown(event, losses))
         else:
             events = tuple(self._turns[type(event)](event, self._seen, losses))
-        self._seen = self._seen.and_then(event)
+        self._seen = self._seen.after(event)
         return Conversion(events, tuple(losses))
 
     def _turn_unknown(self, event: UnknownEvent, losses: Losses) -> Iterator[Event]:

@@ -69,7 +69,7 @@ class Seen(NamedTuple):
     tool_calls: int = 0
     latency_ms: Milliseconds = 0
 
-    def and_then(self, event: Event) -> Seen:
+    def after(self, event: Event) -> Seen:
         """The facts after *event*."""
         seen = self
         for field in ("ts", "t", "created_at"):
