@@ -20,7 +20,7 @@ from reenact.formats.bundle import STEP_TYPES, read_bundle, write_bundle
 from reenact.formats.dialects import DIALECTS, Event
 from reenact.formats.dialects.common import DialectName
 from reenact.formats.dialects.conversion import Converter
-from reenact.formats.dialects.turn import Loss
+from reenact.formats.dialects.losses import Loss
 from reenact.formats.hashes import trajectory_hash
 from reenact.formats.lines import Line, OnError
 from reenact.formats.receipt import write_receipt

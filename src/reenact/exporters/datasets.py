@@ -30,7 +30,7 @@ from reenact.formats.dataset import (
     manifest_codec,
     manifest_place,
 )
-from reenact.formats.dialects.turn import Loss
+from reenact.formats.dialects.losses import Loss
 from reenact.formats.record import ABSENT
 from reenact.store.outfile import is_written_through, open_output, write_output
 from reenact.store.paths import folder_name

@@ -11,7 +11,7 @@ import msgspec
 from reenact.canonical import JsonValue
 from reenact.formats.bundle import Message
 from reenact.formats.capture import CaptureEvent, LlmRequest, LlmResponse, event_codec
-from reenact.formats.dialects.turn import Loss
+from reenact.formats.dialects.losses import Loss
 from reenact.formats.record import ABSENT
 from reenact.providers import (
     DerivedTools,

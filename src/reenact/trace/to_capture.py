@@ -27,7 +27,7 @@ from reenact.formats.capture import (
     write_manifest,
 )
 from reenact.formats.dialects import Event, current
-from reenact.formats.dialects.turn import Loss
+from reenact.formats.dialects.losses import Loss
 from reenact.formats.record import ABSENT
 from reenact.formats.rfc3339 import moment
 from reenact.store.rundir import Recording, RunDir, build_folder

@@ -8,7 +8,7 @@ from typing import Final, TypeAlias
 from reenact.errors import FormatError
 from reenact.formats.dialects import DIALECTS, Event, current, legacy
 from reenact.formats.dialects.common import DialectName, UnknownEvent
-from reenact.formats.dialects.turn import Loss
+from reenact.formats.dialects.losses import Loss
 from reenact.formats.lines import Line
 from reenact.formats.receipt import (
     LegacyReceipt,

@@ -17,7 +17,7 @@ from reenact.formats.capture import CaptureEvent, CaptureManifest
 from reenact.formats.dialects import current
 from reenact.formats.dialects.common import REPLAY_VERSION, UnknownEvent
 from reenact.formats.dialects.conversion import Conversion
-from reenact.formats.dialects.turn import Loss
+from reenact.formats.dialects.losses import Loss
 from reenact.formats.hashes import output_hash, params_hash
 from reenact.formats.record import ABSENT, Absent
 from reenact.formats.rfc3339 import rfc3339_of_ms

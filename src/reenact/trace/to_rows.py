@@ -19,7 +19,7 @@ from reenact.canonical import JsonValue
 from reenact.errors import FormatError
 from reenact.formats import capture
 from reenact.formats.capture import LlmRequest, LlmResponse, RedactionProfile
-from reenact.formats.dialects.turn import Loss
+from reenact.formats.dialects.losses import Loss
 from reenact.formats.record import ABSENT
 from reenact.providers import Media, ModelRequest, ModelResponse, Other, Refusal, Text, Thinking, ToolCallPart
 from reenact.providers.meaning import ModelMessage, Part, ToolResultPart

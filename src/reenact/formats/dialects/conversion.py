@@ -12,9 +12,9 @@ from typing import NamedTuple
 from reenact.errors import FormatError
 from reenact.formats.dialects import DIALECTS, Event
 from reenact.formats.dialects.common import DialectName, UnknownEvent
+from reenact.formats.dialects.losses import Loss, Losses, Seen
 from reenact.formats.dialects.to_current import TO_CURRENT
 from reenact.formats.dialects.to_legacy import TO_LEGACY
-from reenact.formats.dialects.turn import Loss, Losses, Seen
 from reenact.formats.lines import Line
 
 

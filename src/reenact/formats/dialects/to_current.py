@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Final, Literal
 
 from reenact.formats.dialects import current, legacy
-from reenact.formats.dialects.turn import EventConverter, Losses, Seen, name_filled_session
+from reenact.formats.dialects.losses import EventConverter, Losses, Seen, name_filled_session
 from reenact.formats.record import ABSENT, Record
 
 STATUS: Final[dict[str, Literal["success", "failure", "cancelled"]]] = {

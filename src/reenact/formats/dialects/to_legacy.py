@@ -12,7 +12,7 @@ from typing import Any, Final, Literal, TypeVar
 
 from reenact.formats.dialects import current, legacy
 from reenact.formats.dialects.common import Milliseconds
-from reenact.formats.dialects.turn import EventConverter, Losses, Seen
+from reenact.formats.dialects.losses import EventConverter, Losses, Seen
 from reenact.formats.record import ABSENT, Absent, Record
 
 STATUS: Final[dict[str, Literal["Success", "Failed", "Cancelled"]]] = {
