@@ -27,17 +27,15 @@ from reenact.store.paths import open_inside
 from reenact.store.reader import CaptureReader
 from reenact.store.remote import is_remote, local_run
 from reenact.store.rundir import RunDir
+from reenact.trace.to_conversations import Chat, conversations, message_digests
 from reenact.trace.to_rows import (
     CallRow,
-    Chat,
     RowOptions,
     RowSource,
     RunVerdict,
     call_rows,
-    conversations,
     fidelity_of,
     find_seal,
-    message_digests,
     run_verdict,
 )
 

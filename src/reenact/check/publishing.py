@@ -338,13 +338,6 @@ def _masker(
     return masker(words, names)
 
 
-def forms_of(line: SealedLine) -> Iterator[tuple[PolicyName, dict[str, JsonValue]]]:
-    """The forms in which a sealed line may be published."""
-    for policy, form in zip(POLICIES, (line.open, line.private, line.paranoid), strict=True):
-        if form is not ABSENT:
-            yield policy, form
-
-
 FILES_VERSION: Final = 1
 
 

@@ -37,17 +37,14 @@ from reenact.store.paths import folder_name
 from reenact.store.reader import CaptureReader
 from reenact.store.remote import local_run
 from reenact.suite.runner import judge_capture
+from reenact.trace.to_conversations import Chat, ChatMessage, conversations, message_digests
 from reenact.trace.to_rows import (
     CallRow,
-    Chat,
-    ChatMessage,
     RowOptions,
     RowPlace,
     RowSource,
     RunVerdict,
     call_rows,
-    conversations,
-    message_digests,
     row_source,
     run_verdict,
 )

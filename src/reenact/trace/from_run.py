@@ -8,7 +8,7 @@ calls of a published log have no ``args``, because it has no parameters.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from reenact import canonical
@@ -20,7 +20,7 @@ from reenact.formats.record import ABSENT
 from reenact.formats.rfc3339 import rfc3339_of_ms
 from reenact.formats.testcase import TestCase
 from reenact.formats.trace import Adapter, Trace, TraceEvent, TraceMetrics, TraceOutput, TraceScenario
-from reenact.trace.model_calls import as_text, error_of, input_messages, output_text, total_usage, usage_of
+from reenact.trace.model_calls import as_text, error_of, input_messages, model_response, usage_of
 from reenact.trace.normalize import ACTORS, DEFAULT_AGENT_ID, DEFAULT_CAPABILITIES, scenario_of
 from reenact.trace.sources.source import RecordedRun
 
@@ -221,10 +221,10 @@ class _Projection:
             "latency_ms": _latency_ms(event, call),
         }
         pieces = self._run.resolve(data["pieces"]) if "pieces" in data else ABSENT
-        text = output_text(data["provider"], self._run.resolve(data.get("response")), pieces)
-        if text is not None:
-            facts["text"] = text
-        self._last_text = text or self._last_text
+        answer = model_response(data["provider"], self._run.resolve(data.get("response")), pieces)
+        if answer is not None:
+            facts["text"] = answer.text
+            self._last_text = answer.text or self._last_text
         yield TraceEntry("llm_response", head | facts)
         failure = self._run.resolve(data["error"]) if "error" in data else data.get("modelError")
         if failure is not None:
@@ -289,5 +289,16 @@ def _metrics(run: RecordedRun, events: list[TraceEvent], retry_count: int) -> Tr
         timing_ms_total=sum(latencies) if run.duration_ms is None else run.duration_ms,
         tool_call_count=sum(event.type == "tool_call" for event in events),
         retry_count=retry_count,
-        token_usage=total_usage(event.data.get("usage") for event in events if event.type == "llm_response"),
+        token_usage=_total_usage(event.data.get("usage") for event in events if event.type == "llm_response"),
     )
+
+
+def _total_usage(usages: Iterable[dict[str, int] | None]) -> dict[str, int] | None:
+    """The sums of all counts, with ``total_tokens``; ``None`` if no call had any."""
+    totals: dict[str, int] = {}
+    for usage in usages:
+        for name, count in (usage or {}).items():
+            totals[name] = totals.get(name, 0) + count
+    if not totals:
+        return None
+    return totals | {"total_tokens": totals.get("input_tokens", 0) + totals.get("output_tokens", 0)}

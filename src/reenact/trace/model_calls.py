@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, NamedTuple, cast
 from urllib.parse import urlsplit
 
@@ -60,12 +60,6 @@ def _text(message: ModelMessage) -> str:
     return "".join(part.text for part in message.parts if isinstance(part, Text))
 
 
-def output_text(provider: str, response: object, pieces: object) -> str | None:
-    """The text of a resolved answer, streamed or whole; ``None`` if its bytes were not recorded."""
-    answer = model_response(provider, response, pieces)
-    return None if answer is None else answer.text
-
-
 def model_response(provider: str, response: object, pieces: object) -> ModelResponse | None:
     """A resolved answer, streamed or whole; ``None`` if its bytes were not recorded."""
     if pieces is ABSENT and isinstance(response, dict) and response.get("body") is None:
@@ -114,17 +108,6 @@ def usage_of(recorded: Mapping[str, Any] | None) -> dict[str, int] | None:
         name: recorded[key] for key, name in _USAGE.items() if recorded and isinstance(recorded.get(key), int)
     }
     return counts or None
-
-
-def total_usage(usages: Iterable[dict[str, int] | None]) -> dict[str, int] | None:
-    """The sums of all counts, with ``total_tokens``; ``None`` if no call had any."""
-    totals: dict[str, int] = {}
-    for usage in usages:
-        for name, count in (usage or {}).items():
-            totals[name] = totals.get(name, 0) + count
-    if not totals:
-        return None
-    return totals | {"total_tokens": totals.get("input_tokens", 0) + totals.get("output_tokens", 0)}
 
 
 def error_of(failure: object) -> dict[str, Any]:

@@ -9,10 +9,11 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from reenact import canonical
 from reenact.canonical import JsonValue, read_json
-from reenact.check.publishing import POLICIES, PolicyName, fields_of, forms_of
+from reenact.check.publishing import POLICIES, PolicyName, fields_of
 from reenact.check.seals.commitments import Salts, TreeName, commitments_of, leaf_of, path_of, root_of
 from reenact.check.seals.keys import key_id
 from reenact.errors import UsageError
+from reenact.formats.record import ABSENT
 from reenact.formats.seal import (
     DISCLOSURE_VERSION,
     PAYLOAD_TYPE,
@@ -41,7 +42,9 @@ def line_fields(line: SealedLine) -> LineFields:
     # Compared as JSON texts, because 1, 1.0 and True are equal in Python.
     texts = {name: canonical.encode(value) for name, value in committed.items()}
     shown: dict[PolicyName, list[str]] = {}
-    for policy, form in forms_of(line):
+    for policy, form in zip(POLICIES, (line.open, line.private, line.paranoid), strict=True):
+        if form is ABSENT:
+            continue  # the event must not be published
         shown[policy] = []
         for path, value in fields_of(form).items():
             text = canonical.encode(value)
