@@ -63,7 +63,8 @@ if TYPE_CHECKING:
     from reenact.rerun import WatchRound, test, watch_tests
     from reenact.run import Run, capture, replay, run  # type: ignore[no-redef]  # it is a room too
     from reenact.seams.tool import tool
-    from reenact.shadowing.experiment import SamplesReport, fork_samples, shadow
+    from reenact.shadowing.experiment import shadow
+    from reenact.shadowing.samples import SamplesReport, fork_samples
     from reenact.shadowing.steps import shadow_steps
     from reenact.store.pruning import PruneReport, prune
     from reenact.suite.first_test import write_first_test
@@ -113,7 +114,7 @@ _HOMES = {
     "ReplayWriter": "formats.replay_log",
     "Run": "run",
     "RunsReport": "analysis.show",
-    "SamplesReport": "shadowing.experiment",
+    "SamplesReport": "shadowing.samples",
     "SealReport": "check.seals.runs",
     "ShadowReport": "formats.shadow",
     "StatsReport": "corpus.batches",
@@ -142,7 +143,7 @@ _HOMES = {
     "find_steps": "analysis.show",
     "fork": "forks.run",
     "fork_command": "commands.fork",
-    "fork_samples": "shadowing.experiment",
+    "fork_samples": "shadowing.samples",
     "fork_tree": "analysis.fork_tree",
     "hash_files": "check.hashes",
     "import_runs": "importers.importing",

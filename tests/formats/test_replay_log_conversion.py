@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from reenact.formats.dialects import DIALECTS, UnknownEvent, current, legacy
 from reenact.formats.dialects.conversion import Converter, convert
-from reenact.formats.dialects.turn import Loss
+from reenact.formats.dialects.losses import Loss
 from reenact.formats.record import ABSENT
 from reenact.formats.replay_log import ReplayWriter, read_replay_log
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 import reenact
 from reenact.analysis.artifact import open_artifact
 from reenact.analysis.compare import Comparison
-from reenact.viewer.api import LIST_ITEMS, TEXT_CHARACTERS, Api, Bounded, StepSearch, Wanted
+from reenact.viewer.api import LIST_ITEMS, TEXT_CHARACTERS, Api, Bounded, StepSearch, StepFilter
 from reenact.viewer.conversation import read_turns
 from reenact.viewer.shelf import Shelf
 from reenact.viewer.static import static_files
@@ -128,15 +128,15 @@ def test_a_log_without_model_traffic_is_told_by_its_tools():
 # Search
 
 FOUND = {
-    "all": (Wanted(), 15),
-    "a kind": (Wanted(kind="state"), 3),
-    "an outcome": (Wanted(state="error"), 2),
-    "words": (Wanted(words="coffee"), 1),
-    "words of a result": (Wanted(words="short answers"), 2),
-    "terms": (Wanted(words="tool:fetch !page=4"), 10),
-    "a quotation being typed": (Wanted(words='"short'), 0),
-    "what looks like a term": (Wanted(words="topic:tea"), 0),
-    "nothing": (Wanted(words="tea", kind="state"), 0),
+    "all": (StepFilter(), 15),
+    "a kind": (StepFilter(kind="state"), 3),
+    "an outcome": (StepFilter(state="error"), 2),
+    "words": (StepFilter(words="coffee"), 1),
+    "words of a result": (StepFilter(words="short answers"), 2),
+    "terms": (StepFilter(words="tool:fetch !page=4"), 10),
+    "a quotation being typed": (StepFilter(words='"short'), 0),
+    "what looks like a term": (StepFilter(words="topic:tea"), 0),
+    "nothing": (StepFilter(words="tea", kind="state"), 0),
 }
 
 
@@ -153,7 +153,7 @@ def test_steps_are_searched(runs, wanted, count):
 def test_the_nearest_failure_is_found(runs):
     """Behind an event, before an event, or not at all."""
     with open_artifact(runs / "research") as artifact:
-        search = StepSearch(artifact, Wanted(state="error"))
+        search = StepSearch(artifact, StepFilter(state="error"))
         first = search.seq_near(0, is_back=False)
         second = search.seq_near(first, is_back=False)
         assert first < second

@@ -6,7 +6,7 @@ import pytest
 
 from reenact.analysis.artifact import open_artifact
 from reenact.errors import UsageError
-from reenact.viewer.api import StepSearch, Wanted
+from reenact.viewer.api import StepSearch, StepFilter
 from reenact.viewer.page import make_page
 from reenact.viewer.static import modules_mark, page_program
 from tests.viewer import recordings
@@ -62,7 +62,7 @@ def test_the_viewer_finds_the_same(runs):
     """Two programs, one language."""
     with open_artifact(runs / "support") as artifact:
         for words, found in TERMS.items():
-            search = StepSearch(artifact, Wanted(words=words))
+            search = StepSearch(artifact, StepFilter(words=words))
             while not search.is_complete:
                 search.advance(1)
             assert len(search.places) == found, words

@@ -1,1 +1,1 @@
-"""Runs looked at: one view of every readable artifact, compared and counted."""
+"""Looking at runs of every kind of artifact: listing, comparing, counting, converting them."""

@@ -1,18 +1,18 @@
-"""A readable artifact, opened: what it says of itself, its steps page by page, any step in full.
+"""An open run of any kind of artifact: its header, its steps page by page, any step in full.
 
     artifact = open_artifact("runs/triage")  # capture, events.jsonl, REPLAY.jsonl, replay.json, trace.json
     artifact.header()                # Header: kind, state, status, model, times, final output
-    artifact.steps(0, 100)           # list[RunStep]: the first hundred, in a moment, however large it is
-    artifact.find(parse_terms(["tool:search", "error"]))  # Found: steps that fit, and where to look on
+    artifact.steps(0, 100)           # list[RunStep]: the first hundred, fast for a run of any size
+    artifact.find(parse_terms(["tool:search", "error"]))  # Found: matching steps, and where to continue
     artifact.index(seconds=0.2)      # reads on; True when everything has been read
-    artifact.counts()                # Counts: steps, kinds, states, tokens, cost, as far as read
+    artifact.counts()                # Counts: steps, kinds, states, tokens, cost of the part read so far
     artifact.detail(17)              # Detail: the step of event 17 in full
-    artifact.event(17)               # that event, payloads in their place
+    artifact.event(17)               # that event with its references resolved
     artifact.close()                 # or: with open_artifact(path) as artifact
 
-Opening reads nothing but the edges of the file. A page reads on as far as it needs, and a bounded stretch
-further for outcomes; a step whose outcome is not reached yet is ``open`` until it is. Every answer is data:
-``msgspec.to_builtins`` makes it JSON. All methods may be called from several threads.
+Opening reads only the first and the last event. A page reads as far as it needs, and up to a limit further
+for outcomes; a step is ``open`` until its outcome is read. All results are plain data, which
+``msgspec.to_builtins`` converts to JSON. All methods are thread-safe.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _AHEAD_BYTES: Final = 16 * 1024 * 1024
 
 
 class Counts(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, kw_only=True):
-    """What there is, as far as the artifact has been read."""
+    """Counts over the part of the run that has been read."""
 
     events: int
     steps: int
@@ -61,53 +61,53 @@ class Counts(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, kw
     duration_ms: float
     """From the first event to the last."""
     columns: int
-    """How many columns the steps take."""
+    """The number of columns that parallel steps need."""
     torn_bytes: int
     is_complete: bool
-    """Whether everything has been read; of a run being recorded, everything there is so far."""
+    """Whether everything has been read; for a run that is being recorded, everything so far."""
     problem: str | None = None
     """Where reading ended early, and why."""
 
 
 class Found(msgspec.Struct, frozen=True, rename="camel"):
-    """Steps that were looked for."""
+    """Steps that match a search."""
 
     steps: list[RunStep]
     next_place: int | None
-    """Where to look on; ``None`` where everything has been looked at."""
+    """Where to continue the search; ``None`` at the end."""
 
 
 class RunCopy(NamedTuple):
-    """A run of elsewhere, for the time that it is read."""
+    """The temporary local copy of a run at an address or in a pack."""
 
     folder: Path
     label: str
-    """What users know it by."""
+    """The name of the run for users."""
     stack: ExitStack
-    """Removes it."""
+    """Removes the copy."""
 
 
 class Artifact(AbstractContextManager["Artifact"]):
-    """One run to look at; *prices* turns tokens into money."""
+    """One open run; *prices* are for computing costs."""
 
     def __init__(
         self, source: RunSource, prices: Mapping[str, Price] | None = None, copy: RunCopy | None = None
     ) -> None:
-        """*copy* is what is read where the run itself is elsewhere; it goes when the artifact is closed."""
+        """*copy* is the local copy of a run that is elsewhere; closing the artifact removes it."""
         self.source = source
-        """The events themselves, for those who read all of them."""
+        """The reader of the events."""
         self._copy = copy
         self._relabel_errors: Callable[[], AbstractContextManager[None]] = (
             nullcontext if copy is None else partial(relabel_errors, str(copy.folder), copy.label)
         )
-        """Errors in its block name the run as users know it."""
+        """Errors in its block name the run as users do."""
         self._prices = dict(prices or {})
         self.rows = StepIndex()
-        """Where the steps are that have been read, for those who count over all of them."""
+        """The index of the steps read so far."""
         self._lock = RLock()
         self._is_complete = False
         self.problem: FormatError | None = None
-        """The first damage that reading came upon; the steps before it can be looked at."""
+        """The first damage found; the steps before it are available."""
 
     @property
     def path(self) -> str:
@@ -119,19 +119,19 @@ class Artifact(AbstractContextManager["Artifact"]):
 
     @property
     def read_bytes(self) -> int:
-        """How far the artifact has been read, for a progress bar."""
+        """The number of bytes read so far, for a progress bar."""
         return self.source.read_bytes
 
     def header(self) -> Header:
-        """What the artifact says of itself now: a run being recorded may have ended since."""
+        """The facts about the run; they may change while it is being recorded."""
         with self._relabel_errors():
             header = self.source.header()
         return header if self._copy is None else msgspec.structs.replace(header, path=self._copy.label)
 
     def index(self, seconds: float | None = None) -> bool:
-        """Read on, for about so long or to the end; whether everything has been read.
+        """Read on for about *seconds*, or to the end; returns whether everything has been read.
 
-        Call it again to read what a growing file has gained since.
+        Call it again to read what was added to a growing file.
         """
         deadline = math.inf if seconds is None else time.monotonic() + seconds
         with self._lock:
@@ -140,11 +140,11 @@ class Artifact(AbstractContextManager["Artifact"]):
             return self._is_complete
 
     def __len__(self) -> int:
-        """How many steps have been found so far."""
+        """The number of steps read so far."""
         return len(self.rows)
 
     def steps(self, start: int = 0, count: int = 100) -> list[RunStep]:
-        """The steps from place *start*; fewer than *count* only at the end of what there is."""
+        """The steps from place *start*; fewer than *count* only at the end of the run."""
         with self._lock:
             self._reach(start, start + count)
             places = range(max(0, start), min(start + count, len(self.rows)))
@@ -183,7 +183,7 @@ class Artifact(AbstractContextManager["Artifact"]):
         )
 
     def find(self, terms: Sequence[Term], start: int = 0, count: int = 100, seconds: float = 1.0) -> Found:
-        """Steps from place *start* on that fit all *terms*, as many as are found in about so long."""
+        """Steps from place *start* on that match all *terms*, as many as are found in about *seconds*."""
         deadline = time.monotonic() + seconds
         places: list[int] = []
         place = start
@@ -199,11 +199,11 @@ class Artifact(AbstractContextManager["Artifact"]):
         return Found(steps=[self.at(each) for each in places], next_place=None if is_end else place)
 
     def fits(self, place: int, terms: Sequence[Term]) -> bool:
-        """Whether a step that has been read fits all *terms*."""
+        """Whether a step that has been read matches all *terms*."""
         return not terms or all(term.fits(self.source, self.rows, place) for term in terms)
 
     def place_of(self, seq: int) -> int:
-        """Which step the event *seq* began or ended; :class:`UsageError` where it did neither."""
+        """The place of the step that event *seq* began or ended; :class:`UsageError` if it did neither."""
         self._reach_event(seq)
         place = self.rows.place_of(seq)
         if place is None:
@@ -218,12 +218,12 @@ class Artifact(AbstractContextManager["Artifact"]):
             return detail_of(self.source, self.at(place))
 
     def content(self, place: int) -> Content:
-        """What the step at *place* says, in the form in which runs are compared."""
+        """The content of the step at *place*, in the form in which runs are compared."""
         with self._lock, self._relabel_errors():
             return content_of(self.source, self.rows, place)
 
     def event(self, seq: int) -> Any:
-        """The event *seq* as in the artifact, payloads in their place."""
+        """The event *seq* as in the artifact, with its references resolved."""
         with self._lock, self._relabel_errors():
             found = self.source.find_directly(seq)
             if found is not None:
@@ -233,7 +233,7 @@ class Artifact(AbstractContextManager["Artifact"]):
             return raw | {"data": self.source.resolve(raw["data"])} if "data" in raw else raw
 
     def changed_files(self, seq: int) -> list[str]:
-        """The lines of a diff, where the event *seq* says how the files of the run changed."""
+        """The lines of a diff, if the event *seq* is a change of the run's files."""
         with self._lock, self._relabel_errors():
             self._reach_event(seq)
             event = self.source.event(seq)
@@ -241,7 +241,7 @@ class Artifact(AbstractContextManager["Artifact"]):
             return lines if isinstance(lines, list) else []
 
     def counts(self) -> Counts:
-        """What there is, as far as it has been read."""
+        """Counts over the part of the run that has been read."""
         index = self.rows
         states: dict[str, int] = {}
         with self._lock:
@@ -264,7 +264,7 @@ class Artifact(AbstractContextManager["Artifact"]):
             )
 
     def close(self) -> None:
-        """Close the file, and remove the copy of a run from elsewhere."""
+        """Close the file, and remove the local copy if there is one."""
         self.source.close()
         if self._copy is not None:
             self._copy.stack.close()
@@ -273,12 +273,12 @@ class Artifact(AbstractContextManager["Artifact"]):
         self.close()
 
     def verify(self) -> None:
-        """Compare the whole artifact with the digests it carries; raises where they differ."""
+        """Compare the whole artifact with the digests in it; raises if they differ."""
         with self._relabel_errors():
             self.source.verify()
 
     def _read_on(self) -> bool:
-        """Add the next block of events to the index; whether there was one."""
+        """Add the next block of events to the index; returns whether there was one."""
         if self.problem is not None:
             self._is_complete = True
             return False
@@ -293,7 +293,7 @@ class Artifact(AbstractContextManager["Artifact"]):
         return not self._is_complete
 
     def _reach(self, start: int, stop: int) -> None:
-        """Read until the steps from *start* to *stop* are there, and on for those that have no outcome."""
+        """Read until the steps from *start* to *stop* are known, and further for missing outcomes."""
         while len(self.rows) < stop and self._read_on():
             pass
         limit = self.source.read_bytes + _AHEAD_BYTES
@@ -315,9 +315,9 @@ _READABLE: Final = "name a capture directory, an events.jsonl, a REPLAY.jsonl, a
 
 
 def open_artifact(path: str | Path, prices: Mapping[str, Price] | None = None) -> Artifact:
-    """The run in *path*, at an address or in a pack (:mod:`reenact.store.remote`).
+    """Open the run in *path*, at an address or in a pack (:mod:`reenact.store.remote`).
 
-    Raises :class:`FormatError` or :class:`StoreError` where there is none that can be read.
+    Raises :class:`FormatError` or :class:`StoreError` if there is no readable run.
     """
     local = find_local(path)
     if local is not None:
@@ -328,7 +328,7 @@ def open_artifact(path: str | Path, prices: Mapping[str, Price] | None = None) -
 
 
 def read_whole(artifact: Artifact, progress_bar: ProgressBar = no_progress_bar) -> None:
-    """Read *artifact* to its end, and show how far that is."""
+    """Read *artifact* to its end, with a progress bar."""
     source = artifact.source
     with progress_bar(source.size_bytes, "reading") as progress:
         done_bytes = 0
@@ -349,7 +349,7 @@ def _open_source(path: Path) -> RunSource:
         if not found:
             raise StoreError(f"{path}: holds no run; {_READABLE}")
         file = found[0]
-    # How git names the side of a file that is new or gone.
+    # git passes /dev/null for the missing side of a new or deleted file.
     kind = "events" if str(file) == os.devnull else find_kind(file)
     if kind == "events":
         return EventsSource(file)
@@ -361,7 +361,7 @@ def _open_source(path: Path) -> RunSource:
 
 
 class StepMoment(NamedTuple):
-    """A step beginning, ending, or both in one event."""
+    """The beginning of a step, its end, or both in one event."""
 
     seq: int
     at_ms: float
@@ -372,7 +372,7 @@ class StepMoment(NamedTuple):
 
 
 class Playback:
-    """Hands out what has been read of *artifact* since it was last asked."""
+    """Returns the moments that *artifact* has read since the last call."""
 
     def __init__(self, artifact: Artifact) -> None:
         self._artifact = artifact

@@ -1,4 +1,4 @@
-"""Recorded values, durations and sizes, short enough for a line."""
+"""Short texts for recorded values, durations and sizes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LIMIT: Final = 300
 
 
 def brief(value: object, limit: int = _LIMIT) -> str:
-    """*value*, as an event stores it, in at most *limit* characters; what is stored elsewhere is named."""
+    """*value* of an event in at most *limit* characters; references are named, not resolved."""
     text = ""
     for piece in _pieces(value, limit):
         text += piece
@@ -25,9 +25,9 @@ def brief(value: object, limit: int = _LIMIT) -> str:
 
 
 def unquote(value: Any) -> object:
-    """*value*, read from the text it is where the order of its members was worth keeping.
+    """*value*, decoded if it was stored as JSON text to keep the order of its members.
 
-    Itself where that text is no JSON: nobody recorded it like that.
+    Unchanged if that text is not JSON, which no recorder writes.
     """
     is_text = isinstance(value, dict) and isinstance(value.get("$json"), str)
     try:
@@ -37,14 +37,14 @@ def unquote(value: Any) -> object:
 
 
 def brief_arguments(arguments: object) -> str:
-    """The same for what a function was given, the way a call is written."""
+    """The arguments of a call, written like a call in Python."""
     if not isinstance(arguments, dict) or any(name.startswith("$") for name in arguments):
         return brief(arguments)
     return ", ".join(f"{name}={brief(value)}" for name, value in arguments.items())
 
 
 def brief_failure(failure: JsonValue) -> str:
-    """A recorded exception as Python's last line says it."""
+    """A recorded exception like the last line of a traceback."""
     if not isinstance(failure, dict) or "type" not in failure:
         return brief(failure)
     name = str(failure["type"]).rpartition(":")[2]
@@ -80,7 +80,7 @@ def _enclose(
 
 
 def _describe_tagged(value: dict[str, Any], limit: int) -> Iterator[str] | None:
-    """What the ``$`` members of *value* mean; ``None`` where there are none."""
+    """The meaning of the ``$`` members of *value*; ``None`` without any."""
     if "$blob" in value:
         size_bytes = value.get("bytes", 0)
         return iter([f"‹{size(size_bytes)}›" if isinstance(size_bytes, int) else "‹?›"])
@@ -114,7 +114,7 @@ def duration(duration_ms: float) -> str:
 
 
 def tidy_number(number: float) -> int | float:
-    """*number* as people write it: 59 for 59.0, and 0.8 where 32 bits made it 0.800000011920929."""
+    """*number* without noise: 59 for 59.0, and 0.8 for the 32-bit float 0.800000011920929."""
     if number == int(number):
         return int(number)
     return float(f"{number:.7g}") if abs(number) < 1 else number

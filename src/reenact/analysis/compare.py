@@ -1,4 +1,4 @@
-"""Two runs compared: every step of both beside its counterpart, and what is different about each.
+"""Compares two runs: aligns their steps and finds the differences of each pair.
 
     comparison = Comparison(open_artifact("runs/a"), open_artifact("runs/b"))
     comparison.first                             # the place of the first difference, or None
@@ -6,11 +6,10 @@
     comparison.rows(0, 100)                      # list[DiffRow]: mark, left and right RunStep
     comparison.change(7)                         # Change: row 7 with the paths at which it differs
     comparison.changes()                         # all that differ, one after the other
-    comparison.totals(), comparison.outcome()    # tokens, time, cost side by side; what the runs came to
+    comparison.totals(), comparison.outcome()    # tokens, time, cost of both; differences of their ends
 
-Values drawn from clocks and chance are expected to differ and are not compared, unless *strict* is set.
-Artifacts of different kinds are compared by what both can say; *left_out* counts the steps of which one of
-them can say nothing.
+Values of clocks and random sources are expected to differ and are compared only if *strict* is set.
+Artifacts of different kinds are compared by what both formats can hold; *left_out* counts the other steps.
 """
 
 from __future__ import annotations
@@ -39,18 +38,18 @@ _HELD: Final[Mapping[str, frozenset[str]]] = {
     "bundle": frozenset({"tool", "state", "message", "error"}),
     "replay-log": frozenset({"tool", "plan", "verification"}),
 }
-"""The kinds of steps that a format has words for."""
+"""The kinds of steps that a format can hold."""
 _FAMILIES: Final[Mapping[str, str]] = {"events": "capture", "replay-log-legacy": "replay-log"}
-"""Formats that say the same as another one."""
+"""Formats that can hold the same as another one."""
 _NOT_IN_CAPTURES: Final = frozenset({"message", "error", "verification", "plan"})
-"""Captures have words for all but these; each source of values is a kind of its own there."""
+"""Captures can hold all kinds but these; each source of nondeterminism is a kind there."""
 
 StepWatch: TypeAlias = Callable[[int], None]
-"""Told how many steps have been read."""
+"""Called with the number of steps that were read."""
 
 
 class Side:
-    """One run as it is aligned and compared: the steps that the other's format could hold as well."""
+    """One run in a comparison: the steps that the format of the other run can hold as well."""
 
     def __init__(self, artifact: Artifact, family: str, beside: str, watch: StepWatch) -> None:
         artifact.index()
@@ -68,7 +67,7 @@ class Side:
             content = self.content(place)
             kind, name = rows.kinds[rows.kind[place]], rows.names[rows.name[place]]
             asked = "" if self._is_coarse and kind == "model" else content.request_digest
-            # What stays of a call's name when its arguments change: of an address the host.
+            # The part of a call's name that does not depend on its arguments, such as the host of a URL.
             method, scheme, address = name.partition("://")
             stable_name = f"{method}{scheme}{address.partition('/')[0]}"
             lane = rows.lanes[rows.lane[place]]
@@ -77,21 +76,21 @@ class Side:
             watch(1)
 
     def content(self, place: int) -> Content:
-        """What the step at *place* of the run says; digests of another format know the marks of secrets."""
+        """The content of the step at *place*; for another format, in the form that its digests cover."""
         content = self.artifact.content(place)
         if self._is_coarse:
             return content
         return content._replace(asked=without_marks(content.asked), came=without_marks(content.came))
 
     def _parent(self, place: int) -> int:
-        """The number of the nearest call around it that is compared."""
+        """The number of the nearest compared call around the step."""
         parent = self.artifact.rows.parent[place]
         while parent >= 0 and parent not in self._numbers:
             parent = self.artifact.rows.parent[parent]
         return self._numbers.get(parent, -1)
 
     def words(self, number: int) -> frozenset[str]:
-        """What the step *number* asks, in short, as words; kept, because it may be compared with many."""
+        """The words of the request of step *number*, shortened; cached, because it is compared with many."""
         found = self._words.get(number)
         if found is None:
             asked = self.artifact.at(self.places[number]).asked
@@ -100,7 +99,7 @@ class Side:
 
 
 def similarity(ours: Side, theirs: Side, one: int, other: int) -> float:
-    """How many words two calls of the same kind and name share in what they ask."""
+    """The similarity of two calls of the same kind and name, by the words that their requests share."""
     return words_in_common(ours.words(one), theirs.words(other))
 
 
@@ -122,15 +121,15 @@ class DiffRow(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
 
 
 class Change(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """A row in full."""
+    """A row with its differences."""
 
     row: DiffRow
     changes: list[JsonChange] = []
-    """Paths start at ``$.asked`` or ``$.came``; empty for a step that only one run has."""
+    """Paths begin with ``$.asked`` or ``$.came``; empty for a step that only one run has."""
 
 
 class Totals(msgspec.Struct, frozen=True, rename="camel"):
-    """One run, counted."""
+    """The totals of one run."""
 
     steps: int
     errors: int
@@ -148,7 +147,7 @@ class _Row(NamedTuple):
 
 
 class Comparison:
-    """The two runs, aligned; see the module for what can be asked."""
+    """Two aligned runs; see the module for its methods."""
 
     def __init__(
         self, left: Artifact, right: Artifact, *, strict: bool = False, watch: StepWatch = lambda _: None
@@ -163,17 +162,17 @@ class Comparison:
         self._are_captures = families == ("capture", "capture")
         self._is_coarse = families[0] != families[1]
         self.has_files = here.has_files and there.has_files
-        """Whether both runs were recorded with the files among which they worked."""
+        """Whether the files of both runs were recorded."""
         self.has_forks = here.forked_from is not None or there.forked_from is not None
-        """Whether one of them is the fork of a run, perhaps of the other one."""
+        """Whether one of them is a fork, maybe of the other one."""
         ours, theirs = Side(left, *families, watch), Side(right, *families[::-1], watch)
         self._sides = ours, theirs
         self.left_out = len(left) - len(ours.places), len(right) - len(theirs.places)
-        """How many steps of each run the format of the other has no word for."""
+        """The number of steps of each run that the format of the other cannot hold."""
         self._rows: list[_Row] = []
         self._differing: list[int] = []
         self.counts: dict[Mark, int] = dict.fromkeys(_MARKS, 0)
-        """How many rows have each mark."""
+        """The number of rows with each mark."""
         for one, other in align(
             ours.items, theirs.items, lambda one, other: similarity(ours, theirs, one, other)
         ):
@@ -184,12 +183,12 @@ class Comparison:
             self._rows.append(row)
 
     def __len__(self) -> int:
-        """How many rows there are."""
+        """The number of rows."""
         return len(self._rows)
 
     @property
     def first(self) -> int | None:
-        """The first row that is not the same."""
+        """The first row that differs."""
         return self._differing[0] if self._differing else None
 
     def rows(self, start: int = 0, count: int = 100) -> list[DiffRow]:
@@ -205,15 +204,15 @@ class Comparison:
         return Change(self._row(place), self._differences(ours.content(one), theirs.content(other)))
 
     def changes(self) -> Iterator[Change]:
-        """All rows that are not the same."""
+        """All rows that differ."""
         return map(self.change, self._differing)
 
     def outcome(self) -> list[JsonChange]:
-        """Where the runs differ in how they ended and what they came to, as far as both say it."""
+        """The differences of the runs' ends and outputs, as far as both artifacts have them."""
         left, right = self._headers
         ours = {"status": left.status, "finalOutput": left.final_output}
         theirs = {"status": right.status, "finalOutput": right.final_output}
-        if not self._are_captures:  # what an artifact of another kind does not say may have been withheld
+        if not self._are_captures:  # an artifact of another kind may have left something out
             for name in [name for name in ours if ours[name] is None or theirs[name] is None]:
                 del ours[name], theirs[name]
         return json_changes(without_marks(ours), without_marks(theirs))
@@ -232,7 +231,7 @@ class Comparison:
         )
 
     def _compare_steps(self, one: int | None, other: int | None) -> _Row:
-        """The row of two steps that were aligned, by their numbers on their sides, or of one alone."""
+        """The row of two aligned steps, by their numbers on their sides, or of one step alone."""
         ours, theirs = self._sides
         if one is None or other is None:
             left = None if one is None else ours.places[one]
@@ -254,7 +253,7 @@ class Comparison:
 
 
 def _common(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
-    """What *one* says and *other* says something about, too."""
+    """The members of *one* that *other* has too."""
     return {
         part: {name: value for name, value in one[part].items() if name in other[part]}
         for part in one
@@ -276,33 +275,33 @@ def _totals(artifact: Artifact) -> Totals:
 
 
 class BothTotals(msgspec.Struct, frozen=True):
-    """The two runs, counted."""
+    """The totals of the two runs."""
 
     left: Totals
     right: Totals
 
 
 class DiffReport(msgspec.Struct, frozen=True, rename="camel"):
-    """What two runs did differently."""
+    """The differences of two runs."""
 
     left: str
     right: str
     equal: bool
-    """Whether the runs did the same and came to the same."""
+    """Whether the runs have equal steps and equal outputs."""
     first: int | None
-    """The place of the first row that is not the same."""
+    """The place of the first row that differs."""
     counts: dict[Mark, int]
     left_out: tuple[int, int]
-    """How many steps of each run the format of the other has no word for."""
+    """The number of steps of each run that the format of the other cannot hold."""
     totals: BothTotals
     outcome: list[JsonChange]
-    """Where the runs differ in how they ended and what they came to."""
+    """The differences of the runs' ends and outputs."""
     changes: list[Change]
-    """Every row that is not the same."""
+    """Every row that differs."""
     files: list[ChangedFile] = []
-    """Where the files at the end differ, if both runs were recorded with theirs."""
+    """The files at the end that differ, if the files of both runs were recorded."""
     forks: list[ForkLink] = []
-    """How the runs are related, where one is a fork of the other or both come from one run."""
+    """The forks between the runs, if one is a fork of the other or both come from one run."""
 
 
 @takes_addresses("left", "right")
@@ -314,16 +313,16 @@ def diff(
     prices: Mapping[str, Price] | None = None,
     progress_bar: ProgressBar = no_progress_bar,
 ) -> DiffReport:
-    """Compare two runs, aligned by what they did: captures, logs, bundles or traces, in any mixture.
+    """Compare two runs, aligned by their calls: captures, logs, bundles or traces, in any combination.
 
-    With *strict*, values drawn from clocks and chance are compared as well; *prices* turns tokens into money.
+    With *strict*, values of clocks and random sources are compared too; *prices* are for computing costs.
     """
     with open_artifact(left, prices) as ours, open_artifact(right, prices) as theirs:
         for artifact, path in ((ours, left), (theirs, right)):
             read_whole(artifact, progress_bar)
             if artifact.problem is not None:
                 raise artifact.problem
-            if Path(path).is_dir():  # git hands over the one file that was changed
+            if Path(path).is_dir():  # git difftool passes only the changed file
                 artifact.verify()
         with progress_bar(len(ours) + len(theirs), "comparing") as watch:
             comparison = Comparison(ours, theirs, strict=strict, watch=watch)

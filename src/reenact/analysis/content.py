@@ -1,8 +1,8 @@
-"""A step in full, and what it says apart from where and when: the form in which two runs are compared.
+"""A step in full, and its content without place and time, in the form in which two runs are compared.
 
-A model call is compared by its meaning: the conversation and the answer in the words that no provider owns,
-with ids that are made anew in every run replaced by the order of their appearance. Headers, times and sizes
-are left out. What a published log holds only the digest of is compared by its digest.
+A model call is compared by its conversation and answer in the neutral form, with ids replaced by the order of
+their appearance, because they differ in every run. Headers, times and sizes are left out. Values of which a
+published log has only the digest are compared by their digests.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _CHANGE: Final = ("type", "path", "source", "group_id", "content", "details")
 
 
 def detail_of(source: RunSource, step: RunStep) -> Detail:
-    """*step* with all that is recorded of it."""
+    """*step* with all its recorded data."""
     reading = _Reading(source)
     began, ended = _events_of(source, step.seq, step.outcome_seq)
     payloads = reading.payloads(began, ended)
@@ -44,14 +44,14 @@ def _events_of(source: RunSource, seq: int, outcome_seq: int | None) -> tuple[Ru
 
 
 class _Reading:
-    """One step being put together; what cannot be resolved stays as it is stored, and is named."""
+    """Collects the data of one step; references that cannot be resolved stay, with a problem for each."""
 
     def __init__(self, source: RunSource) -> None:
         self._source = source
         self.problems: list[str] = []
 
     def payloads(self, began: RunEvent, ended: RunEvent | None, *, has_wire: bool = True) -> StepPayloads:
-        """Without *has_wire* a model call is its conversation alone, as far as there is one."""
+        """Without *has_wire*, a model call has only its conversation, if its wire format is known."""
         request = self._first(began, _ASKED.get(began.type, ("request",)))
         outcome = ended.data if ended else {}
         response = self._first(ended, _CAME.get(ended.type, ("value",))) if ended else None
@@ -96,7 +96,7 @@ class _Reading:
 def _conversation(
     began: RunEvent, request: object, outcome: dict[str, JsonValue], response: object, pieces: object
 ) -> ConversationView | None:
-    """A model call as people read it; ``None`` where its wire format is not known."""
+    """The conversation of a model call; ``None`` if its wire format is unknown."""
     if began.type != "llm_request":
         return None
     asked = read_conversation(request)
@@ -118,21 +118,21 @@ def _conversation(
 
 _IDS: Final = frozenset({"id", "callId", "signature", "sealed"})
 _OF_OTHERS: Final = frozenset({"arguments", "content", "schema"})
-"""Members whose value is the agent's own; an id in it is none of the conversation's."""
+"""Members with values of the agent; ids in them are not ids of the conversation."""
 _TRANSPORT: Final = frozenset({"headers", "bytes", "elapsed"})
 
 
 class Content(NamedTuple):
-    """One step: what was asked, and what came of it."""
+    """The request and the outcome of one step."""
 
     asked: dict[str, Any]
     came: dict[str, Any]
     is_chance: bool
-    """Whether what came was drawn from a clock or from chance, and is expected to differ."""
+    """Whether the outcome is from a clock or a random source, and expected to differ."""
 
     @property
     def request_digest(self) -> str:
-        """Of a tool call that of its arguments, because published logs hold no more."""
+        """The digest of the request; for a tool call, of its arguments, as in published logs."""
         if "argumentsHash" in self.asked:
             return str(self.asked["argumentsHash"])
         return _digest(self.asked.get("arguments", self.asked))
@@ -143,7 +143,7 @@ class Content(NamedTuple):
 
 
 def common_content(one: Content, other: Content) -> Content:
-    """*one* without what *other* withholds: arguments are their digest then, and a failure has no reason."""
+    """*one* in the form of *other*, if that has only the digest of arguments, or no reason of a failure."""
     asked, came = one.asked, one.came
     if "argumentsHash" in other.asked and "arguments" in asked:
         asked = {"argumentsHash": one.request_digest}
@@ -182,7 +182,7 @@ def _request_content(payloads: StepPayloads, began: RunEvent) -> dict[str, JsonV
 
 
 _VALUED: Final = ("nondeterministic", "llm_request")
-"""Events whose value is what came; that of all others is what they are."""
+"""Events whose value is their outcome; the value of all others is their content."""
 
 
 def _outcome_content(payloads: StepPayloads, ended: RunEvent | None, state: State) -> dict[str, object]:
@@ -207,7 +207,7 @@ def _outcome_content(payloads: StepPayloads, ended: RunEvent | None, state: Stat
 
 
 def _failure(error: JsonValue) -> JsonValue:
-    """Class and message; what else an exception carries differs from run to run."""
+    """Class and message of an exception; its other members differ from run to run."""
     if not isinstance(error, dict):
         return error
     return {name: error[name] for name in ("type", "message", "status") if name in error}
@@ -220,7 +220,7 @@ def _without_transport(value: JsonValue) -> JsonValue:
 
 
 def _renumber_ids(value: object, numbers: dict[str, str]) -> Any:
-    """*value* with ids by the order of their first appearance, ``#1``, ``#2``; *numbers* has those so far."""
+    """*value* with ids replaced by ``#1``, ``#2`` in the order of appearance, kept in *numbers*."""
     if isinstance(value, list):
         return list(map(_renumber_ids, value, repeat(numbers)))
     if not isinstance(value, dict):
@@ -237,5 +237,5 @@ def _renumber_ids(value: object, numbers: dict[str, str]) -> Any:
 def _digest(value: JsonValue) -> str:
     try:
         return digest(value)
-    except FormatError:  # what canonical JSON cannot hold is compared as Python would print it
+    except FormatError:  # not canonical JSON: compared by its Python text
         return repr(value)

@@ -1,4 +1,4 @@
-"""One artifact as another; what the target cannot hold is named, never dropped in silence."""
+"""Converts one artifact to another; everything that the target cannot hold is reported as a loss."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from reenact.formats.bundle import STEP_TYPES, read_bundle, write_bundle
 from reenact.formats.dialects import DIALECTS, Event
 from reenact.formats.dialects.common import DialectName
 from reenact.formats.dialects.conversion import Converter
-from reenact.formats.dialects.turn import Loss
+from reenact.formats.dialects.losses import Loss
 from reenact.formats.hashes import trajectory_hash
 from reenact.formats.lines import Line, OnError
 from reenact.formats.receipt import write_receipt
@@ -43,18 +43,18 @@ from reenact.trace.to_replay_log import replay_log_of_capture
 from reenact.trace.to_summary import summary_of_log
 
 UNREADABLE: Final = "unreadable line"
-"""The name under which a line is lost that no event could be read from."""
+"""The name of the loss of an unreadable line."""
 
 OnLoss: TypeAlias = Callable[[Loss], None]
 
 
 class ConversionInput:
-    """Read as often as its conversion needs."""
+    """The artifact to convert, which can be read several times."""
 
     def __init__(
         self, path: Path, *, on_loss: OnLoss, lenient: bool = False, dialect: DialectName | None = None
     ) -> None:
-        """*dialect* is the one to write, where the target has several forms."""
+        """*dialect* is the form of the target, if it has several."""
         self.path = path
         self.dialect = dialect
         self.kind: ArtifactKind = kind_of(path)
@@ -62,7 +62,7 @@ class ConversionInput:
         self._lenient = lenient
 
     def log(self) -> Iterator[tuple[Line, Event]]:
-        """The lines of a log; in a lenient reading a bad one is a loss."""
+        """The lines of a log; with *lenient*, an unreadable one is a loss."""
         on_error: OnError | None = self._lose_line if self._lenient else None
         with self.path.open("rb") as stream:
             yield from read_replay_log(stream, file=str(self.path), on_error=on_error)
@@ -72,7 +72,7 @@ class ConversionInput:
 
 
 def to_actions(source: ConversionInput) -> Iterator[bytes]:
-    """One line per exchange; its context names the capture and the event that asked."""
+    """One line per exchange; its context has the capture and the event of the request."""
     reader = CaptureReader(source.path)
     manifest = reader.manifest
     for exchange in exchanges(reader, source.on_loss):
@@ -92,7 +92,7 @@ def to_actions(source: ConversionInput) -> Iterator[bytes]:
 
 
 def to_log(source: ConversionInput, dialect: DialectName) -> Iterator[bytes]:
-    """The log's lines in *dialect*."""
+    """The lines of the log in *dialect*."""
     to_bytes = DIALECTS[dialect].to_bytes
     for _, event in _events(source, dialect):
         yield to_bytes(event) + b"\n"
@@ -103,7 +103,7 @@ to_legacy = partial(to_log, dialect="legacy")
 
 
 def to_receipt(source: ConversionInput) -> Iterator[bytes]:
-    """The receipt of a log; that of a capture is the receipt of its log in the current dialect."""
+    """The receipt of a log; for a capture, of its log in the current dialect."""
     receipt = receipt_of_log(
         ((Line(line, 0, b""), event) for line, event in _numbered_events(source)),
         shape=source.dialect or "current",
@@ -115,7 +115,7 @@ def to_receipt(source: ConversionInput) -> Iterator[bytes]:
 
 
 def to_summary(source: ConversionInput) -> Iterator[bytes]:
-    """What was asked, done, changed and verified, for people."""
+    """The summary of the run for reviewers."""
     reader = CaptureReader(source.path) if source.kind == "capture" else None
     file = "events.jsonl" if reader is not None else source.path.name
     lines = ((Line(line, 0, b""), event) for line, event in _numbered_events(source, quiet=True))
@@ -124,7 +124,7 @@ def to_summary(source: ConversionInput) -> Iterator[bytes]:
 
 
 def to_capture(source: ConversionInput, out: Path) -> None:
-    """The skeleton of a log, written into *out*, which must be new or empty."""
+    """Write the skeleton of a log into *out*, which must be new or empty."""
     write_capture(
         out,
         _events(source, "current"),
@@ -135,7 +135,7 @@ def to_capture(source: ConversionInput, out: Path) -> None:
 
 
 def _events(source: ConversionInput, dialect: DialectName) -> Iterator[tuple[int, Event]]:
-    """The events in *dialect*, each with the line it comes from; losses are handed over on the way."""
+    """The events in *dialect*, each with its line; losses are reported on the way."""
     converter = Converter(dialect)
     for line, event in _numbered_events(source):
         conversion = converter.convert(event, line)
@@ -221,7 +221,7 @@ def _normalize(source: ConversionInput) -> Trace:
 
 
 def _lose_missing(source: ConversionInput, trace: Trace, events: Iterable[tuple[int, str]]) -> None:
-    """Name the events that gave none: an event of a trace is called after the line it comes from."""
+    """Report the events without a trace event, whose id would name the line."""
     held = {_line_of(event.event_id) for event in trace.events}
     for line, name in events:
         if line not in held:
@@ -256,7 +256,7 @@ _WAYS: Final[Mapping[ArtifactKind, Mapping[ConvertTarget, _Way]]] = {
 
 
 class CountedLoss(msgspec.Struct, frozen=True):
-    """One kind of loss: where it was first, and how often it was."""
+    """One kind of loss: its first place, and its count."""
 
     line: int | None
     event: str
@@ -266,17 +266,17 @@ class CountedLoss(msgspec.Struct, frozen=True):
 
 
 class ConvertReport(msgspec.Struct, frozen=True):
-    """What `convert` made, and what the target could not hold."""
+    """The result of `convert`, and its losses."""
 
     path: str
     to: ConvertTarget
     out: str | None
-    """``None`` where the result is in *data*, or went to a stream."""
+    """``None`` if the result is in *data*, or was written to a stream."""
     skipped: int
-    """How many lines could not be read, in a lenient conversion."""
+    """The number of unreadable lines, in a lenient conversion."""
     losses: list[CountedLoss]
     data: bytes | None = None
-    """The result, where it was not written anywhere."""
+    """The result, if it was not written anywhere."""
 
 
 @takes_addresses("path")
@@ -290,11 +290,11 @@ def convert(
     replace: bool = False,
     progress_bar: ProgressBar = no_progress_bar,
 ) -> ConvertReport:
-    """Write the artifact in *path* as another: a capture, a REPLAY.jsonl, a bundle or a trace as *to*.
+    """Convert the artifact in *path*, a capture, a REPLAY.jsonl, a bundle or a trace, to the format *to*.
 
-    The result goes to *out*, a path or a binary stream, or else into the report. What the target cannot hold
-    is in the report, counted by kind. With *lenient*, lines that cannot be read are skipped and counted.
-    *dialect* chooses the shape of a receipt.
+    The result is written to *out*, a path or a binary stream, or else is in the report. Losses are in the
+    report, counted by kind. With *lenient*, unreadable lines are skipped and counted. *dialect* chooses the
+    form of a receipt.
     """
     if dialect is not None and to != "receipt":
         raise UsageError(
@@ -324,7 +324,7 @@ def convert(
 
 
 class _LossCounter:
-    """Counts losses by what was lost and keeps the first of each kind; unreadable lines one by one."""
+    """Counts losses by kind and keeps the first of each; keeps every unreadable line."""
 
     def __init__(self) -> None:
         self._firsts: dict[tuple[object, ...], Loss] = {}
@@ -351,29 +351,27 @@ def convert_artifact(
     lenient: bool = False,
     dialect: DialectName | None = None,
 ) -> Iterator[bytes]:
-    """The artifact in *path* as the text of *to*, piece by piece; logs and actions in constant memory.
+    """The artifact in *path* in the format *to*, in pieces; logs and actions take constant memory.
 
-    *dialect* chooses the shape of a receipt.
-
-    :class:`UsageError` where no way leads from the one to the other. With *lenient*, a bad line of a
-    log is a loss like any other.
+    *dialect* chooses the form of a receipt. :class:`UsageError` if there is no such conversion. With
+    *lenient*, an unreadable line of a log is a loss.
     """
     source = ConversionInput(Path(path), on_loss=on_loss, lenient=lenient, dialect=dialect)
     way = _WAYS.get(source.kind, {}).get(to)
     if way is None:
-        raise _no_way(source, to)
+        raise _unsupported_conversion(source, to)
     return way(source)
 
 
 def convert_to_capture(path: Path, out: Path, *, on_loss: OnLoss, lenient: bool = False) -> None:
-    """The skeleton of the log in *path* as a capture in *out*, which must be new or empty."""
+    """Write the skeleton of the log in *path* as a capture to *out*, which must be new or empty."""
     source = ConversionInput(path, on_loss=on_loss, lenient=lenient)
     if source.kind != "replay log":
-        raise _no_way(source, "capture")
+        raise _unsupported_conversion(source, "capture")
     to_capture(source, out)
 
 
-def _no_way(source: ConversionInput, to: ConvertTarget) -> UsageError:
+def _unsupported_conversion(source: ConversionInput, to: ConvertTarget) -> UsageError:
     known: list[str] = [*_WAYS.get(source.kind, ())]
     if source.kind == "replay log":
         known.append("capture")

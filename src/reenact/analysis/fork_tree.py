@@ -1,4 +1,4 @@
-"""Which runs are forks of which: the tree that a run belongs to, and how two runs are related."""
+"""The tree of forks that a run belongs to, and the forks between two runs."""
 
 from __future__ import annotations
 
@@ -27,24 +27,23 @@ class ForkNode(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     path: str
     depth: int
     at: int | None = None
-    """The event of the parent at which it parts, 0 for a run that may differ anywhere; ``None`` for the run
-    at the root."""
+    """The fork point, an event of the parent; 0 for a run that may differ anywhere, ``None`` for the root."""
     change: str = ""
     status: str = ""
-    """How the run ended; empty for a parent that is not there."""
+    """The status of the run; empty for a missing parent."""
 
 
 class ForkLink(msgspec.Struct, frozen=True, rename="camel"):
-    """A fork and the run that it was made of."""
+    """A fork and its parent."""
 
     path: str
     parent: str
     at: int
     """The event of the parent's call at which it was changed; 0 for a run that may differ anywhere."""
     shared_events: int
-    """So many events have both, as they were recorded once."""
+    """The number of events that the fork shares with its parent."""
     change: str
-    """What was changed, in words; empty where nothing was."""
+    """The change in words; empty without one."""
 
     def __str__(self) -> str:
         point = f"at event {self.at}" if self.at else "from the start"
@@ -58,28 +57,27 @@ class _Generation(NamedTuple):
     capture_id: str
     path: Path
     manifest: CaptureManifest | None
-    """``None`` for a parent that is not there any more."""
+    """``None`` for a missing parent."""
 
 
 def fork_tree(path: str | Path, among: Iterable[Path] | None = None) -> list[ForkNode]:
     """The runs of the tree that the run in *path* belongs to, parents before their forks.
 
-    Forks are looked for *among* the given runs, or else in the folders of the run and of its parents, and in
-    the folders of samples there; one that lies elsewhere is not seen. Of a folder of runs, every tree below
-    it is listed, one after the other.
+    Forks are searched *among* the given runs, or else in the folders of the run and its parents, and in the
+    folders of samples there. For a folder of runs, all trees below it are listed.
     """
     if is_folder_of_runs(path):
         runs = list(map(Path, name_runs([path])))
         return _list_trees([way for run in runs if (way := _way_up(run))], runs)
     way_up = _way_up(Path(path))
     if not way_up:
-        Path(path).stat()  # one that is not there is no run without a tree
+        Path(path).stat()  # raises if there is no run
         return []
     return _list_trees([way_up], _runs_around(way_up) if among is None else among)
 
 
 def _list_trees(ways_up: list[list[_Generation]], among: Iterable[Path]) -> list[ForkNode]:
-    """The trees in which *ways_up* end, with their forks *among* these runs."""
+    """The trees at the ends of *ways_up*, with their forks *among* these runs."""
     known = {each.capture_id: each for way_up in ways_up for each in way_up}
     for run in sorted(among):
         manifest = _read_manifest(run)
@@ -94,9 +92,9 @@ def _list_trees(ways_up: list[list[_Generation]], among: Iterable[Path]) -> list
 
 
 def fork_links(left: str | Path, right: str | Path) -> list[ForkLink]:
-    """The forks that lead from the nearest run that both come from to each of them; none where no run is.
+    """The forks from the nearest common ancestor to each of the two runs; empty without one.
 
-    A parent counts also where it is not there any more.
+    A missing parent also counts as an ancestor.
     """
     ours, theirs = _way_up(Path(left)), _way_up(Path(right))
     above = {each.capture_id for each in ours} & {each.capture_id for each in theirs}
@@ -105,7 +103,7 @@ def fork_links(left: str | Path, right: str | Path) -> list[ForkLink]:
 
 
 def describe_change(change: object) -> str:
-    """What a manifest says of a change, in words: ``$.due = "Friday"``, ``fails with TimeoutError``."""
+    """The change of a fork in words: ``$.due = "Friday"``, ``fails with TimeoutError``."""
     if change is ABSENT or not isinstance(change, dict):
         return ""
     return ", ".join(words for name, value in change.items() for words in _describe(name, value))
@@ -122,7 +120,7 @@ def _describe(name: str, value: Any) -> list[str]:
 
 
 def _way_up(path: Path) -> list[_Generation]:
-    """The run, its parent, and so on as far as it is known."""
+    """The run, its parent, and so on as far as they are known."""
     found: list[_Generation] = []
     manifest = _read_manifest(path)
     while manifest is not None and manifest.captureId not in {each.capture_id for each in found}:
@@ -180,7 +178,7 @@ def _runs_around(way_up: list[_Generation]) -> Iterator[Path]:
         for each in folder.iterdir():
             if (each / MANIFEST).is_file():
                 yield each
-            elif each.is_dir():  # samples lie in a folder beside their parent
+            elif each.is_dir():  # samples are in a folder beside their parent
                 yield from (run for run in each.iterdir() if (run / MANIFEST).is_file())
 
 

@@ -1,14 +1,14 @@
-"""An index of the steps of a run: where they are, what is known of each without reading it, filters on that.
+"""An index of the steps of a run, with the facts that need no payloads; and filters for steps.
 
-A million steps take some 75 MB, whatever their size. Rows are only ever added; the row of a call is completed
-when its outcome comes.
+A million steps take about 75 MB, whatever their size. Rows are only added; the row of a call is completed
+when its outcome is read.
 
-Steps are chosen by terms. A term is ``KEY:VALUE`` or one word, ``!`` before it turns it round:
+Steps are filtered by terms. A term is ``KEY:VALUE`` or one word; ``!`` before it negates it:
 
     kind:tool,model   tool:find_*   name:gpt-*   lane:0.1   state:error   error   text:"not found"   lamp
 
-Values are compared whole, ``*`` and ``?`` stand for anything, ``,`` means or; a lane includes the lanes below
-it. Any other word is looked for in what was recorded, in upper and lower case.
+Values must match completely, ``*`` and ``?`` are wildcards, ``,`` means or; a lane includes the lanes below
+it. Any other word is searched in the recorded texts, ignoring case.
 """
 
 from __future__ import annotations
@@ -37,21 +37,21 @@ KINDS: Final = (
     *("tool", "model", "state", "network", "process", "clock", "rng"),
     *("message", "plan", "verification", "error"),
 )
-"""The kinds of steps there are; a capture may hold values from sources of its own besides."""
+"""The kinds of steps; a capture may have further sources of nondeterminism."""
 _OPEN: Final = 3
 MAX_COLUMNS: Final = 64
-"""Calls beyond so many at once share the last column."""
+"""If more calls are open at once, they share the last column."""
 _MAX_NAME: Final = 200
 _TOKENS: Final = ("inputTokens", "outputTokens", "cachedInputTokens")
 
 
 class Tokens(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """What one model call, or all of them, used."""
+    """The tokens of one model call, or of all."""
 
     input: int = 0
     output: int = 0
     cached_input: int = 0
-    """How many of *input* were read from a cache, where the provider counts them there."""
+    """The part of *input* that was read from a cache."""
 
     def __add__(self, other: Tokens) -> Tokens:
         return Tokens(
@@ -64,7 +64,7 @@ class Tokens(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
 
 
 def cost_of(model: str, tokens: Tokens, prices: Mapping[str, Price]) -> float | None:
-    """``None`` for a model without a price."""
+    """The cost of *tokens*; ``None`` for a model without a price."""
     price = find_price(model, prices)
     if price is None:
         return None
@@ -74,7 +74,7 @@ def cost_of(model: str, tokens: Tokens, prices: Mapping[str, Price]) -> float | 
 
 
 def total_cost(tokens: Mapping[str, Tokens], prices: Mapping[str, Price]) -> float | None:
-    """Of the tokens of each model together; ``None`` where one of them has no price: half a sum misleads."""
+    """The cost of all models; ``None`` if one of them has no price, because a partial sum would mislead."""
     if not prices:
         return None
     costs = [cost_of(model, used, prices) for model, used in tokens.items() if used.total]
@@ -83,7 +83,7 @@ def total_cost(tokens: Mapping[str, Tokens], prices: Mapping[str, Price]) -> flo
 
 
 class NameTable(list[str]):
-    """Texts as numbers; each is kept once."""
+    """Maps texts to numbers; each text is stored once."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -111,13 +111,13 @@ class StepIndex:
         self.end_ms: float = 0.0
         self.seq, self.outcome_seq = array("I"), array("I")
         self.at_ms, self.took_ms = array("d"), array("d")
-        """Since the first event; how long, ``nan`` where that is not known."""
+        """Since the first event; the duration, ``nan`` if it is unknown."""
         self.kind, self.name, self.lane = array("H"), array("I"), array("I")
         self.parent = array("i")
-        """The place of the call inside which it was made, -1 outside of any."""
+        """The place of the call inside which the step was made, -1 if there is none."""
         self.depth, self.column = array("H"), array("B")
         self.columns = 0
-        """How many columns are taken."""
+        """The number of columns in use."""
         self.beside = array("Q")
         """One bit for each column in which another call was open when the step began."""
         self.state = array("B")
@@ -135,11 +135,11 @@ class StepIndex:
         return any(start <= place < stop for place in self._open.values())
 
     def place_of(self, seq: int) -> int | None:
-        """The step that the event *seq* began or ended; ``None`` where it did neither."""
+        """The step that the event *seq* began or ended; ``None`` if it did neither."""
         place = bisect_left(self.seq, seq)
         if place < len(self) and self.seq[place] == seq:
             return place
-        # An outcome is behind its call and mostly near it.
+        # An outcome is after its call and usually near it.
         before = range(place - 1, -1, -1)
         return next((each for each in before if self.outcome_seq[each] == seq), None)
 
@@ -185,7 +185,7 @@ class StepIndex:
         self.utility.append(math.nan)
         self.kind_counts[kind] += 1
         self.state_counts["open"] += 1
-        # A read of state has an id for what happens inside it, but is written when it is over.
+        # A read of state has an id for the calls inside it, but is written when it has ended.
         if data.callId is None or head.type == "state_mutation":
             self._close(place, head)
         else:
@@ -232,7 +232,7 @@ class Term(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> Term:
-        """The term in *text*; :class:`UsageError` where it has none of the keys."""
+        """The term in *text*; :class:`UsageError` for an unknown key."""
         is_negated, body = text.startswith("!"), text.removeprefix("!")
         key, colon, value = body.partition(":")
         if not colon and body in STATES:
@@ -260,12 +260,12 @@ class Term(NamedTuple):
 
 
 def parse_terms(texts: Iterable[str]) -> tuple[Term, ...]:
-    """All terms of a filter; those that need no text come first, because they are judged at once."""
+    """All terms of a filter; those that need no payloads come first, because they are fast."""
     return tuple(sorted(map(Term.parse, texts), key=lambda term: term.key == "text"))
 
 
 def refuse_unknown_kinds(terms: Iterable[Term], index: StepIndex) -> None:
-    """Raise :class:`UsageError` for a kind that there is neither at all nor in the run, read to its end."""
+    """Raise :class:`UsageError` for a kind that is neither built in nor in the completely read run."""
     there = dict.fromkeys((*KINDS, *index.kinds))
     for term in terms:
         for value in term.values if term.key == "kind" else ():
@@ -306,7 +306,7 @@ _KEYS: Final = (*_ROWS, "text")
 
 
 def _text_of(source: RunSource, index: StepIndex, place: int) -> str:
-    """All that was recorded of a step, in lower case; what is repeated from earlier calls is found there."""
+    """The recorded texts of a step, in lower case; texts repeated from earlier calls are left out."""
     seqs = sorted({index.seq[place], index.outcome_seq[place]} - {0})
     events = [event for seq in seqs if (event := source.event(seq)) is not None]
     texts = [text for event in events for text in _texts(source, event.data)]

@@ -1,4 +1,4 @@
-"""Statistics as a picture, PNG or SVG; needs matplotlib, which the extra ``plot`` brings."""
+"""Statistics as a PNG or SVG image; needs matplotlib, which the extra ``plot`` installs."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from reenact.errors import UsageError
 
 _FORMATS: Final = {".png": "png", ".svg": "svg"}
 _ROWS: Final = 12
-"""So many names fit beside an axis."""
+"""The number of names that fit beside an axis."""
 _BINS: Final = 24
 _NAME: Final = 28
 
 
 def plot_format(file: Path) -> str:
-    """The format that the name of *file* ends in; :class:`UsageError` where it is none of ours."""
+    """The image format by the suffix of *file*; :class:`UsageError` for an unsupported one."""
     if file.suffix.lower() not in _FORMATS:
         raise UsageError(f"--plot {file}: ends in neither {' nor '.join(_FORMATS)}; choose one of them")
     return _FORMATS[file.suffix.lower()]
 
 
 def write_plot(counting: Counting, file: Path) -> None:
-    """Four charts in *file*, a PNG or an SVG."""
+    """Write four charts to *file*, a PNG or an SVG."""
     kind = plot_format(file)
     figure = _figure(counting, counting.stats())
-    # Without a date, so that the same numbers make the same file.
+    # Without a date, so that equal numbers make equal files.
     figure.savefig(file, format=kind, metadata={"Date": None} if kind == "svg" else {})
 
 
@@ -84,7 +84,7 @@ def _draw_tokens(axes: Any, stats: Stats) -> None:
 
 
 def _stack(axes: Any, title: str, rows: int) -> None:
-    """The bars from the top, thin also where they are few."""
+    """Set up bars from the top, which are thin even if there are few."""
     axes.set_ylim(max(rows, _ROWS // 2) - 0.5, -0.5)
     axes.set_title(title)
     if rows:

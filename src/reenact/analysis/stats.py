@@ -1,4 +1,4 @@
-"""What many runs have in common: how often, how long, how many tokens, how much, how well.
+"""Statistics over many runs: counts, durations, tokens, costs, ratings.
 
 counting = Counting(prices)
 for path in find_runs(["runs"]):
@@ -28,7 +28,7 @@ _LARGEST: Final = 2.0**53
 
 
 class Spread(msgspec.Struct, frozen=True, rename="camel"):
-    """Numbers summed up; percentiles are values that were measured, not computed between two."""
+    """A summary of numbers; percentiles are measured values, not interpolated."""
 
     count: int
     total: float
@@ -41,7 +41,7 @@ class Spread(msgspec.Struct, frozen=True, rename="camel"):
 
     @classmethod
     def of(cls, numbers: Iterable[float]) -> Spread | None:
-        """``None`` where there are no numbers."""
+        """``None`` without numbers."""
         ranked = sorted(map(_measurable, numbers))
         if not ranked:
             return None
@@ -51,7 +51,7 @@ class Spread(msgspec.Struct, frozen=True, rename="camel"):
 
 
 def _measurable(number: float) -> float:
-    """*number*, or the nearest that somebody may have measured: a log can say anything."""
+    """*number*, limited to a plausible range: a log may contain any value."""
     return max(-_LARGEST, min(number, _LARGEST))
 
 
@@ -61,9 +61,9 @@ def percentile(ranked: Sequence[float], rank: float) -> float:
 
 
 def histogram(numbers: Iterable[float], bins: int) -> list[tuple[float, float, int]]:
-    """From, to and how many, in up to *bins* steps that grow by the same factor; below 1 counts as 1.
+    """Lower bound, upper bound and count of up to *bins* bins with a constant ratio; below 1 counts as 1.
 
-    Numbers that lie close together get fewer steps, because finer ones would all look alike.
+    Numbers that are close together get fewer bins, because the labels of finer ones would be equal.
     """
     values = array("d", (max(1.0, _measurable(number)) for number in numbers))
     if not values:
@@ -88,7 +88,7 @@ class CallStats(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True,
     cancelled: int = 0
     open: int = 0
     retries: int = 0
-    """Calls that asked again, in the same lane, what the call before them had failed at."""
+    """Calls that repeat the failed call before them in the same lane."""
     latency_ms: Spread | None = None
     utility: Spread | None = None
 
@@ -114,7 +114,7 @@ class RunStats(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, 
     tokens: Tokens
     cost: float | None = None
     utility: float | None = None
-    """The mean over the steps that have one."""
+    """The mean of the rated steps."""
 
 
 class Stats(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, kw_only=True):
@@ -132,7 +132,7 @@ class Stats(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, kw_
     utility: Spread | None
     tokens: Tokens
     cost: float | None
-    """``None`` where a model that was used has no price."""
+    """``None`` if a used model has no price."""
     calls: list[CallStats]
     """The most frequent first."""
     models: list[ModelStats]
@@ -151,7 +151,7 @@ class CallCount(msgspec.Struct):
 
 
 class RunCount(msgspec.Struct):
-    """What was counted in one run; plain data, so that any process can count it."""
+    """The counts of one run; plain data, so that any process can compute them."""
 
     stats: RunStats
     calls: list[CallCount]
@@ -161,7 +161,7 @@ class RunCount(msgspec.Struct):
 
 
 def count_run(artifact: Artifact) -> RunCount:
-    """Count a run, as far as it can be read."""
+    """Count the readable part of a run."""
     artifact.index()
     rows = artifact.rows
     retried = find_retries(artifact)
@@ -183,14 +183,14 @@ def count_run(artifact: Artifact) -> RunCount:
 
 
 def find_retries(artifact: Artifact) -> set[int]:
-    """The places of calls that asked again, in the same lane, what the call before them had failed at."""
+    """The places of calls that repeat the failed call before them in the same lane."""
     rows = artifact.rows
     failed: dict[tuple[int, int], int] = {}
     found: set[int] = set()
     for place in range(len(rows)):
         lane = (rows.lane[place], rows.parent[place])
         before = failed.pop(lane, None)
-        if before is not None and _asks_again(artifact, rows, before, place):
+        if before is not None and _is_retry(artifact, rows, before, place):
             found.add(place)
         if STATES[rows.state[place]] == "error":
             failed[lane] = place
@@ -198,7 +198,7 @@ def find_retries(artifact: Artifact) -> set[int]:
 
 
 class _Call:
-    """One kind and name, being counted."""
+    """The counts of one kind and name so far."""
 
     def __init__(self) -> None:
         self.states: Counter[str] = Counter()
@@ -207,7 +207,7 @@ class _Call:
 
 
 class Counting:
-    """Takes up one run after the other and keeps numbers alone."""
+    """Adds up the counts of runs."""
 
     def __init__(self, prices: Mapping[str, Price] | None = None) -> None:
         self.prices = dict(prices or {})
@@ -217,7 +217,7 @@ class Counting:
         self._runs: list[RunStats] = []
 
     def add(self, counted: RunCount) -> None:
-        """Take up a run."""
+        """Add a run."""
         for each in counted.calls:
             call = self._calls[each.kind, each.name]
             call.states.update(each.states)
@@ -230,7 +230,7 @@ class Counting:
         self._runs.append(counted.stats)
 
     def stats(self) -> Stats:
-        """What has been counted so far."""
+        """The statistics of the runs so far."""
         models = [self._model(model) for model, _ in self._models.most_common()]
         every = list(self._calls.values())
         return Stats(
@@ -250,7 +250,7 @@ class Counting:
         )
 
     def latencies(self) -> array[float]:
-        """How long each call took that took time, in ms, for a histogram."""
+        """The durations of all calls that took time, in ms, for a histogram."""
         return array("d", (number for call in self._calls.values() for number in call.took_ms))
 
     def _by_frequency(self) -> list[tuple[str, str]]:
@@ -276,7 +276,7 @@ class Counting:
         return ModelStats(model=model, calls=self._models[model], tokens=tokens, cost=cost)
 
 
-def _asks_again(artifact: Artifact, rows: StepIndex, before: int, place: int) -> bool:
+def _is_retry(artifact: Artifact, rows: StepIndex, before: int, place: int) -> bool:
     if (rows.kind[before], rows.name[before]) != (rows.kind[place], rows.name[place]):
         return False
     return artifact.content(before).request_digest == artifact.content(place).request_digest
@@ -302,5 +302,5 @@ def _run_stats(artifact: Artifact, rows: StepIndex, retries: int) -> RunStats:
 
 
 def mean_utility(numbers: Sequence[float]) -> float | None:
-    """The mean of what the steps of a run were good for; ``None`` where none says it."""
+    """The mean rating of steps; ``None`` without ratings."""
     return tidy_number(math.fsum(numbers) / len(numbers)) if numbers else None

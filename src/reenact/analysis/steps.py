@@ -1,4 +1,4 @@
-"""Steps, as they are listed and shown: the numbers of the index and the texts out of the events."""
+"""Steps as they are listed and shown: facts from the index, and texts from the events."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ from reenact.trace.sources.source import RunSource
 
 
 class RunStep(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, kw_only=True):
-    """A step on one line; its texts are short, and may hold anything that was recorded."""
+    """A step on one line; its texts are short and not escaped."""
 
     seq: int
-    """The number of the event that began it: its name in links and on the command line."""
+    """The number of its first event, which names it in links and on the command line."""
     place: int
     """Among the steps of the run, from 0."""
     outcome_seq: int | None = None
-    """``None`` while there is no outcome, or none has been reached yet; *seq* where both are one event."""
+    """``None`` if there is no outcome, or it was not read yet; *seq* if both are one event."""
     kind: str
     """``tool``, ``model``, ``state``, ``message``, or the source of a value: ``clock``, ``rng``, …"""
     name: str
     derived: bool = False
-    """Read from the model traffic, not seen happening."""
+    """Whether it was derived from the model traffic, not observed."""
     lane: str
     """The logical task that made the call; ``0.1`` is the first task that ``0`` started."""
     depth: int = 0
-    """Inside how many other calls it was made."""
+    """The number of calls around it."""
     parent_seq: int | None = None
     """The call directly around it."""
     column: int = 0
-    """Calls that overlap have different columns; the lowest free one is taken."""
+    """The lowest column that no overlapping call has."""
     beside: tuple[int, ...] = ()
     """The columns in which other calls were open when this step began."""
     at_ms: int | float
@@ -50,13 +50,13 @@ class RunStep(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, k
     """In the currency of the price table; ``None`` without a price for the model."""
     utility: float | None = None
     asked: str = ""
-    """What was asked, in short."""
+    """The request, shortened."""
     came: str = ""
-    """What came of it, in short."""
+    """The outcome, shortened."""
 
 
 class ConversationView(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, kw_only=True):
-    """A model call as people read it; messages and parts as :mod:`reenact.providers.meaning` writes them."""
+    """The conversation of a model call; messages and parts are those of :mod:`reenact.providers.meaning`."""
 
     model: str | None = None
     system: str | None = None
@@ -70,17 +70,17 @@ class ConversationView(msgspec.Struct, frozen=True, rename="camel", omit_default
 
 
 class StepPayloads(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, kw_only=True):
-    """What was recorded of a step: every payload in its place, type tags taken off."""
+    """The recorded data of a step, with references resolved and without type tags."""
 
     request: Any = None
-    """What was asked: a tool's arguments, the request of a model call, the change of some state."""
+    """The arguments of a tool, the request of a model call, or the change of some state."""
     response: Any = None
-    """What came: a tool's result, a response, a value; of a published log their digests."""
+    """The result of a tool, a response, or a value; in a published log its digest."""
     error: Any = None
     pieces: list[Any] | None = None
-    """Of a stream: what it handed out, one by one."""
+    """The chunks of a stream."""
     conversation: ConversationView | None = None
-    """Of a model call whose wire format is known."""
+    """For a model call in a known wire format."""
 
 
 class Detail(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, kw_only=True):
@@ -89,19 +89,19 @@ class Detail(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, kw
     step: RunStep
     payloads: StepPayloads
     events: list[Any]
-    """The events of the step as in the artifact, payloads in their place."""
+    """The events of the step as in the artifact, with references resolved."""
     problems: list[str] = []
-    """Why a payload is shown as it is stored: what it refers to is not there."""
+    """One for each reference that could not be resolved."""
 
 
 _CONVERSATION: Final = ("messages", "input", "contents", "prompt")
-"""Where the wire formats keep what is said to the model."""
+"""The members of wire formats with the conversation."""
 _CONTENT: Final = ("then", "content", "parts", "text", "output")
-"""Where a conversation, a message or a part keeps what it says; ``then`` follows what was sent before."""
+"""The members with the text of a conversation, message or part; ``then`` follows a reference."""
 
 
 def _describe_answer(data: dict[str, JsonValue]) -> str:
-    """The text and the tool calls of an ``llm_response``; how it ended where there is neither."""
+    """The text and the tool calls of an ``llm_response``; without any, its stop reason."""
     if "modelError" in data:
         return brief(data["modelError"])
     response = unquote(data.get("response"))
@@ -117,7 +117,7 @@ def _describe_answer(data: dict[str, JsonValue]) -> str:
 
 
 def _describe_neutral_answer(response: object) -> str:
-    """An answer in the neutral form, which has no bytes of a provider."""
+    """An answer in the neutral form."""
     if not isinstance(response, dict) or not {"text", "tool_calls"} & response.keys():
         return ""
     listed = [call for call in response.get("tool_calls") or () if isinstance(call, dict)]
@@ -126,7 +126,7 @@ def _describe_neutral_answer(response: object) -> str:
 
 
 def _last_message(value: JsonValue) -> JsonValue:
-    """What is said last in a conversation: the last item of a list, the content of an object."""
+    """The last message of a conversation: the last item of a list, the content of an object."""
     while isinstance(value, list | dict) and value:
         if isinstance(value, list):
             value = value[-1]
@@ -141,11 +141,11 @@ def _last_message(value: JsonValue) -> JsonValue:
 
 
 _HASHES: Final = 19
-"""How much of a digest is shown: its algorithm and twelve digits."""
+"""The shown length of a digest: its algorithm and twelve digits."""
 
 
 def describe_request(event: RunEvent) -> str:
-    """What the event that began a step asks for."""
+    """The request in the first event of a step, shortened."""
     data = event.data
     if event.type == "tool_call":
         return brief_arguments(data["args"]) if "args" in data else _short_digest(data.get("argsHash"))
@@ -159,13 +159,13 @@ def describe_request(event: RunEvent) -> str:
     if event.type == "state_mutation":
         return str(data.get("path") or "")
     request = data.get("request")
-    if isinstance(request, dict) and "url" in request:  # its name says the rest
+    if isinstance(request, dict) and "url" in request:  # the name of the step has the rest
         request = request.get("body")
     return brief(request) if request is not None else ""
 
 
 def describe_outcome(event: RunEvent) -> str:
-    """What the event that ended a step says."""
+    """The outcome in the last event of a step, shortened."""
     data = event.data
     if data.get("cancelled"):
         text = "cancelled"
@@ -199,14 +199,14 @@ def _describe_value(event: RunEvent) -> str:
 
 
 def _count_changed_lines(diff: JsonValue) -> str:
-    """How many lines of files a diff adds and removes; the names of the files are in the call."""
+    """The number of lines that a diff adds and removes; the call has the names of the files."""
     lines = [line[:1] for line in diff if isinstance(line, str)] if isinstance(diff, list) else []
     added, removed = lines.count("+"), lines.count("-")
     return f"+{added} -{removed}" if added or removed else ""
 
 
 def _short_digest(digest: JsonValue) -> str:
-    """A published log has digests instead of values."""
+    """A digest, which a published log has instead of a value, shortened."""
     return f"‹{digest[:_HASHES]}…›" if isinstance(digest, str) else ""
 
 
@@ -215,7 +215,7 @@ _STORED: Final = ("request", "response", "pieces")
 
 
 def event_with_blobs(source: RunSource, seq: int) -> RunEvent:
-    """An event; what a model call says is fetched from its blob, because a reference says nothing."""
+    """An event, with the payload of a model call read from its blob."""
     event = source.event(seq)
     assert event is not None
     for name in _STORED if event.type in _MODEL_EVENTS else ():

@@ -1,4 +1,4 @@
-"""Verifying: any artifact checked by what it is, and compared with its receipt, its seal or another log."""
+"""Verifying an artifact of any kind, and comparing it with its receipt, its seal or another log."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from reenact.store.rundir import RunDir
 from reenact.workers import worker_count
 
 _MANY_BYTES: Final = 64 * 1024 * 1024
-"""From here on all cores are worth their start."""
+"""From this size on, starting more processes pays off."""
 
 
 @takes_addresses("path", "against")
@@ -46,11 +46,11 @@ def verify(
 ) -> VerifyReport:
     """Check that the artifact in *path* is valid.
 
-    Any artifact is checked by itself. A log or a capture is compared with its *receipt*, with its *seal*
+    Any artifact is checked by itself. A log or a capture is also compared with its *receipt*, with its *seal*
     under the signer's public *key*, or with another log (*against*). The rows of a dataset are derived again
-    from their runs, which are where the rows say or, if they are not, in the folder *runs*. Problems are
-    findings of the report; an error is raised only where *path* cannot be read at all. *jobs* is how many
-    processes may work: 0 for one per core, ``None`` for that if the file is large.
+    from their runs, which are at the paths in the rows or in the folder *runs*. Problems are findings of the
+    report; an error is raised only if *path* cannot be read at all. *jobs* is the number of processes: 0 for
+    one per core, ``None`` for that if the file is large.
     """
     path = Path(path)
     if kind_of(path) == "dataset":
@@ -91,7 +91,7 @@ def check_artifact(
     processes: int = 1,
     progress: Progress | None = None,
 ) -> VerifyReport:
-    """Check the artifact in *path* by itself, whichever it is."""
+    """Check the artifact in *path* by itself, whatever its kind."""
     kind = kind_of(path)
     if kind == "capture":
         return check_capture(path, processes=processes, progress=progress)
@@ -108,7 +108,7 @@ def check_artifact(
 
 
 def with_receipt(report: VerifyReport, receipt_path: Path) -> VerifyReport:
-    """*report*, on a log or a capture, with what does not agree with the receipt of it."""
+    """*report* on a log or a capture, with findings for each difference from its receipt."""
     kind = kind_of(receipt_path)
     if (report.what, kind) == ("capture", "replay receipt"):
         receipt = read_replay_receipt(receipt_path.read_bytes(), file=str(receipt_path))
@@ -137,7 +137,7 @@ def with_receipt(report: VerifyReport, receipt_path: Path) -> VerifyReport:
 
 
 def with_other_log(report: VerifyReport, other: Path) -> VerifyReport:
-    """*report*, on a log, with where its tool calls and outputs differ from those of the log *other*."""
+    """*report* on a log, with findings for tool calls and outputs that differ from the log *other*."""
     for path, kind in ((report.path, report.what), (str(other), kind_of(other))):
         if kind != "replay log":
             remedy = f"make one with: reenact convert {path} --to replay-log"
@@ -152,7 +152,7 @@ def _with_findings(report: VerifyReport, findings: list[Finding]) -> VerifyRepor
 
 
 def _lines(path: Path) -> Iterator[tuple[Line, Event]]:
-    """What can be read of a log; the lines that cannot are findings of its own check."""
+    """The readable lines of a log; the others are findings of the check of the log itself."""
     with path.open("rb") as stream:
         yield from read_replay_log(stream, file=path.name, on_error=lambda _: None)
 
@@ -176,7 +176,7 @@ class _CaptureId(msgspec.Struct, rename="camel"):
 
 
 def _capture_id(capture: Path) -> str:
-    """What the manifest says, also where it is damaged otherwise; empty where it says nothing."""
+    """The id in the manifest, also of a damaged one; empty if there is none."""
     try:
         return msgspec.json.decode(RunDir(capture).read_manifest(), type=_CaptureId).capture_id
     except (msgspec.DecodeError, UnicodeDecodeError, StoreError):

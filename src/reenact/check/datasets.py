@@ -1,6 +1,6 @@
-"""Datasets checked row by row: each is derived again from the run that it names, and compared.
+"""Checks a dataset: each row is derived again from the run that it names, and compared.
 
-A row states everything it depends on, so that nothing of the dataset itself has to be believed.
+A row names everything that it depends on, so that nothing else in the dataset has to be trusted.
 """
 
 from __future__ import annotations
@@ -27,22 +27,20 @@ from reenact.store.paths import open_inside
 from reenact.store.reader import CaptureReader
 from reenact.store.remote import is_remote, local_run
 from reenact.store.rundir import RunDir
+from reenact.trace.to_conversations import Chat, conversations, message_digests
 from reenact.trace.to_rows import (
     CallRow,
-    Chat,
     RowOptions,
     RowSource,
     RunVerdict,
     call_rows,
-    conversations,
     fidelity_of,
     find_seal,
-    message_digests,
     run_verdict,
 )
 
 _KEPT_RUNS: Final = 4
-"""So many runs are held at a time; the rows of one follow each other, those of pairs come from two."""
+"""Runs kept open at a time; the rows of one run follow each other, and a pair comes from two runs."""
 
 
 class SftProvenance(RowSource, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -54,7 +52,7 @@ class SftProvenance(RowSource, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class PairProvenance(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The same for two of them that begin alike."""
+    """Where the two conversations of a pair come from; they begin alike."""
 
     schema: str
     chosen: RowSource
@@ -62,7 +60,7 @@ class PairProvenance(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     reasoning: str
     export_redaction: str
     test: str
-    """Digest of the test that judged both; empty where there was none."""
+    """Digest of the test that judged both; empty without a test."""
 
 
 class ParquetProvenance(RowSource, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -73,7 +71,7 @@ class ParquetProvenance(RowSource, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 def check_dataset(path: Path, *, runs: Path | None = None, progress: Progress | None = None) -> VerifyReport:
-    """Trace every row back to its run, which is where the row says, or in the folder *runs*."""
+    """Trace every row back to its run, which is at the path in the row or in the folder *runs*."""
     checking = _Checking(runs)
     files = dataset_files(path)
     written = _written_files(path, checking.findings)
@@ -105,7 +103,7 @@ def check_dataset(path: Path, *, runs: Path | None = None, progress: Progress | 
 
 
 def _written_files(path: Path, findings: list[Finding]) -> dict[str, DatasetFile] | None:
-    """What was written to each file, by the manifest of the dataset; ``None`` where there is none to read."""
+    """The files in the manifest of the dataset, by name; ``None`` without a readable manifest."""
     places = [manifest_place(path, is_folder=path.is_dir())]
     if not path.is_dir():
         places.append(manifest_place(path.parent, is_folder=True))  # one file of several
@@ -128,7 +126,7 @@ def _written_files(path: Path, findings: list[Finding]) -> dict[str, DatasetFile
 def _whole_findings(
     name: str, found: RowsDigest, written: dict[str, DatasetFile], *, is_each_good: bool
 ) -> Iterator[Finding]:
-    """Whether the rows of a file are those that were written, all of them, once, and in their order."""
+    """Findings if a file does not have exactly the rows that were written, in the same order."""
     file = written.get(name)
     if file is None:
         yield Finding("rows_added", "was not written with the other files of the dataset", name)
@@ -210,13 +208,13 @@ class _Checking:
     def __init__(self, runs: Path | None) -> None:
         self.findings: list[Finding] = []
         self.copies = ExitStack()
-        """Of runs at addresses, for the time of the check."""
+        """The temporary copies of runs at addresses."""
         self.rows: Counter[str] = Counter()
         self.captures: dict[str, bool] = {}
         """By capture id: whether the run was sealed."""
         self.redactions: set[str] = set()
         self._places: dict[bytes, str] = {}
-        """By the digest of where a row comes from: where it stands."""
+        """The file and line of each row, by the digest of its provenance."""
         self._runs = runs
         self._kept: dict[str, _Run | _Problem] = {}
 
@@ -249,7 +247,7 @@ class _Checking:
             ) from None
 
     def _refuse_second(self, file: Path, number: int, provenance: JsonValue) -> None:
-        """A conversation, a pair and a call are one row each, in whichever file."""
+        """Raise if another row, in any file, has the same provenance."""
         digest = blake2b(encode_clean(provenance), digest_size=16).digest()
         place = f"{file.name}:{number}"
         first = self._places.setdefault(digest, place)
@@ -396,7 +394,7 @@ def _compare(stated: object, expected: object, place: str) -> None:
 
 
 def _difference(stated: object, expected: object, place: str) -> str | None:
-    """Where two values differ first; tables fill up what messages do not have with nothing."""
+    """The first place where two values differ; tables have nulls for members that a message lacks."""
     if isinstance(stated, dict) and isinstance(expected, dict):
         for name in [*expected, *(name for name in stated if name not in expected)]:
             found = _difference(stated.get(name), expected.get(name), f"{place}.{name}")

@@ -1,4 +1,4 @@
-"""Whether an artifact that is one JSON document, or lines of records, is what its format says."""
+"""Checks artifacts that are one JSON document, or lines of records, against their format."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from reenact.formats.testcase import check_test_case
 from reenact.formats.trace import read_trace
 
 _Checked = tuple[list[Finding], dict[str, Any]]
-"""The findings, and the facts of a summary."""
+"""The findings, and facts for the summary."""
 
 
 def check_document(kind: ArtifactKind, path: Path) -> VerifyReport:
-    """Check a file by itself; *kind* says what it holds."""
+    """Check a file of this *kind* by itself."""
     with path.open("rb") as stream:
         findings, facts = _CHECKS[kind](stream, path.name)
     return VerifyReport(kind, str(path), findings, facts)
@@ -185,7 +185,7 @@ def _record(stream: BufferedReader, file: str) -> _Checked:
 
 
 def _pack(stream: BufferedReader, file: str) -> _Checked:
-    """A pack in lines, or in one array; what is kept in memory is the digests of its records."""
+    """A pack as lines or as one array; only the digests of its records are kept in memory."""
     findings: list[Finding] = []
     digests: set[str] = set()
     count = 0

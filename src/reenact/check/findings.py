@@ -1,4 +1,4 @@
-"""What a check found: one value per problem, with its place."""
+"""The findings of a check, one per problem, with its place; and the report that holds them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Finding(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, code: str, error: FormatError, *, file: str) -> Finding:
-        """A reader's error as a finding."""
+        """The finding for an error that a reader raised."""
         return cls(code, error.reason, error.file or file, line=error.line, json_path=error.json_path)
 
     def describe(self) -> str:
@@ -41,21 +41,21 @@ severity_of: Final[Callable[[Finding], FindingSeverity]] = attrgetter("severity"
 
 
 def unknown_member_findings(record: Record, file: str) -> Iterator[Finding]:
-    """A warning for each member that its format does not know: an optional one may have been renamed."""
+    """A warning for each member that the format does not have; it may be a misspelt optional one."""
     for path in unknown_members(record):
         message = "is not a member of this format; it is not checked"
         yield Finding("unknown_member", message, file, "warning", json_path=path)
 
 
 class VerifyReport(msgspec.Struct, frozen=True):
-    """The findings of one check, and what was looked at."""
+    """The findings of one check, and facts about the artifact."""
 
     what: str
     """The kind of artifact: ``capture``, ``replay log``, …"""
     path: str
     findings: list[Finding]
     facts: dict[str, JsonValue]
-    """What a summary says: counts, digests, states."""
+    """Counts, digests and states for the summary."""
 
     @property
     def is_good(self) -> bool:
@@ -69,7 +69,7 @@ class VerifyReport(msgspec.Struct, frozen=True):
 
 
 class SealCheck(NamedTuple):
-    """What the comparison with a seal found, and what a summary says of it."""
+    """The findings of the comparison with a seal, and facts for the summary."""
 
     findings: list[Finding]
     facts: dict[str, JsonValue]

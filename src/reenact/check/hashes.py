@@ -12,7 +12,7 @@ from reenact.errors import FormatError
 
 
 class FileHash(NamedTuple):
-    """The canonical text of one JSON file, or why there is none."""
+    """The canonical text of one JSON file, or the error of reading it."""
 
     file: str
     profile: Profile
@@ -21,7 +21,7 @@ class FileHash(NamedTuple):
 
     @property
     def digest(self) -> str:
-        """Of the text; empty if the file could not be read."""
+        """The digest of the text; empty if the file could not be read."""
         return digest_of_bytes(self.text, self.profile) if self.error is None else ""
 
 

@@ -1,4 +1,4 @@
-"""Which artifact a path holds, by its first bytes; how large it is; which runs a folder holds."""
+"""The kind of an artifact, by its first bytes; its size; and the runs in a folder."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ ArtifactKind: TypeAlias = Literal[
     "dataset",
     "events",
 ]
-"""``events`` is the event log of a capture by itself, which is a run, but no artifact that can be checked."""
+"""``events`` is the event log of a capture by itself: a run, but not an artifact that can be verified."""
 
 DATASET_SCHEMA: Final = "reenact.dataset.v1"
-"""What the provenance of every row of a dataset is called."""
+"""The schema in the provenance of every row of a dataset."""
 PARQUET_MAGIC: Final = b"PAR1"
 _DATASET_SUFFIXES: Final = (".jsonl", ".parquet")
 _LINE_SUFFIXES: Final = (".jsonl", ".ndjson")
@@ -47,12 +47,12 @@ _YAML_SUFFIXES: Final = (".yaml", ".yml")
 
 MANIFESTS: Final = ("manifest.json", "manifest.open.json")
 RUN_FILES: Final = ("REPLAY.jsonl", "replay.json", "trace.json", "events.jsonl")
-"""What a directory without a manifest is looked through for, in this order."""
+"""The run files of a directory without a manifest, in order of preference."""
 RUN_KINDS: Final = ("events", "replay log", "bundle", "trace")
 
 
 def size_bytes(path: Path) -> int:
-    """How much there is to read in the artifact in *path*; 0 where there is none."""
+    """The bytes to read for the artifact in *path*; 0 if there is none."""
     if path.is_dir() and not (path / EVENTS).exists():
         return sum(file.stat().st_size for file in dataset_files(path))
     file = path / EVENTS if path.is_dir() else path
@@ -60,7 +60,7 @@ def size_bytes(path: Path) -> int:
 
 
 def dataset_files(path: Path) -> list[Path]:
-    """The files of a dataset: *path* itself, or all of a folder that has a manifest, or rows of ours."""
+    """The files of a dataset: *path* itself, or those of a folder with a dataset manifest or dataset rows."""
     if not path.is_dir():
         return [path]
     found = sorted(file for file in path.iterdir() if file.suffix in _DATASET_SUFFIXES and file.is_file())
@@ -75,10 +75,10 @@ def _begins_with_row(file: Path) -> bool:
 
 
 def kind_of(path: Path, *, takes_events: bool = False) -> ArtifactKind:
-    """The artifact in *path*; :class:`FormatError` for what is none.
+    """The kind of the artifact in *path*; :class:`FormatError` if it is not an artifact.
 
-    A file of lines is what its first good line is; one with none is taken for a damaged log. With
-    *takes_events* the event log of a capture will do; else its directory is asked for.
+    The first valid line of a file of lines decides; without one the file counts as a damaged log. The event
+    log of a capture is accepted only with *takes_events*.
     """
     if path.is_dir():
         return "dataset" if not RunDir(path).is_capture and dataset_files(path) else "capture"
@@ -182,7 +182,7 @@ def _unknown(file: str) -> FormatError:
 
 
 def find_kind(file: Path) -> ArtifactKind | None:
-    """The artifact in *file*, or the events of a capture; ``None`` where it is none that we know."""
+    """The kind of the artifact in *file*, or ``events``; ``None`` if it is not an artifact."""
     try:
         return kind_of(file, takes_events=True)
     except FormatError:
@@ -190,16 +190,16 @@ def find_kind(file: Path) -> ArtifactKind | None:
 
 
 def is_run(path: Path) -> bool:
-    """Whether *path* is a run by its name, or by its first line; damage may still be found."""
+    """Whether *path* is a run by its file names or its first line; it may still be damaged."""
     if path.is_dir():
         return any(map(Path.is_file, map(path.joinpath, (*MANIFESTS, *RUN_FILES))))
     return path.is_file() and find_kind(path) in RUN_KINDS
 
 
 def find_runs(paths: Iterable[str]) -> list[Path]:
-    """Each path that is a run, and every run below each other directory, in path order; each once.
+    """Each of *paths* that is a run, and all runs below the others, in path order, each once.
 
-    Hidden directories are passed over, and so are files that hold no run.
+    Hidden directories, and files that are not runs, are skipped.
     """
     found: dict[Path, None] = {}
     for path in map(Path, paths):
@@ -213,7 +213,7 @@ def find_runs(paths: Iterable[str]) -> list[Path]:
 
 
 def _raise(error: OSError) -> None:
-    """For ``os.walk``, which passes over what it may not enter."""
+    """For ``os.walk``, which otherwise skips directories that it cannot read."""
     raise error
 
 
@@ -232,7 +232,7 @@ def _runs_below(directory: Path) -> Iterator[Path]:
 
 
 def is_folder_of_runs(path: str | Path) -> bool:
-    """Whether *path* may hold runs and is none itself: a folder, a pack, or such a place at an address."""
+    """Whether *path* is a folder, a pack or an address that may hold runs and is not a run itself."""
     folder = find_local(path)
     if folder is None:
         return is_folder_of_remote_runs(path)
@@ -240,9 +240,9 @@ def is_folder_of_runs(path: str | Path) -> bool:
 
 
 def holds_many_runs(path: str | Path) -> bool:
-    """Whether *path* is to be verified run by run.
+    """Whether each run in *path* is verified by itself.
 
-    A folder without any run, or with a single file that is one, counts as a capture that has lost its files.
+    A folder without a run, or with a single run file, counts as a capture whose other files are missing.
     """
     folder = find_local(path)
     if folder is None:
@@ -257,7 +257,7 @@ def holds_many_runs(path: str | Path) -> bool:
 
 
 def name_runs(paths: Iterable[str | Path]) -> list[str]:
-    """Every run at or below *paths*, as :func:`find_runs` finds them, those at addresses and in packs too."""
+    """Every run at or below *paths*, like :func:`find_runs`, including those at addresses and in packs."""
     found: dict[str, None] = {}
     for path in paths:
         local = find_local(path)

@@ -1,14 +1,14 @@
-"""What of a run may be published: an event under one of three policies, a log in all its forms, its files.
+"""The parts of a run that may be published: events under one of three policies, sealed logs, lists of files.
 
-Each member has a kind, and a policy says what becomes of each kind. What is not listed stays at home: the
-parameters, and whatever this version does not know and cannot judge.
+Each member of an event has a kind, and a policy decides about each kind. Members that are not listed are
+never published: the parameters, and members that this version does not know.
 
-open      texts stay, without credentials, user names in paths and words of what was removed
-private   texts are gone; names and hashes stay
-paranoid  names and hashes are blinded as well: equal ones stay equal, and nobody can try out guesses
+open      texts stay, without credentials, user names in paths, and words of removed values
+private   texts are removed; names and hashes stay
+paranoid  names and hashes are blinded too: equal ones stay equal, and guesses cannot be tested
 
-The words of what was removed are taken out of the texts that stay, because an error message likes to repeat
-the parameters. A word that the log itself uses as a name is none of these.
+Words of removed values are masked in the texts that stay, because error messages often repeat parameters. A
+word that the log also uses as a name is not masked.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from reenact.workspace.compare import compare_trees, printable_path, walk
 from reenact.workspace.history import WorkspaceHistory
 
 _POSIX: Final = re.compile(r"/(?:Users|home)/[^/\s\"'<>|:;,]+(?:/|(?=[\s\"'<>|:;,]|\Z))")
-# A name may hold spaces there, as far as a separator follows it.
+# A user name may have spaces if a separator follows it.
 _SEPARATOR: Final = r"(?:\\{1,2}|/)"
 _WINDOWS: Final = re.compile(
     rf"[A-Za-z]:{_SEPARATOR}Users{_SEPARATOR}"
@@ -53,13 +53,13 @@ PolicyName: TypeAlias = Literal["open", "private", "paranoid"]
 POLICIES: Final[tuple[PolicyName, ...]] = get_args(PolicyName)
 
 WITHHELD: Final = "<withheld>"
-"""Stands where the format requires a text that is not published."""
+"""Replaces an unpublished text that the format requires."""
 
 _SIDE_EFFECTS: Final = frozenset({"fs_read", "fs_write", "network", "process_spawn", "deploy", "payment"})
 
 
 class MemberKind(Enum):
-    """What a member is, as far as publishing cares."""
+    """The kinds of members that policies distinguish."""
 
     PLAIN = "numbers, times and words of the format"
     NUMBER = "a number that names something"
@@ -84,31 +84,31 @@ KINDS: Final[Mapping[str, MemberKind]] = {
     **_members(MemberKind.TEXT, "command commands error.message"),
     **_members(MemberKind.DETAIL, "cwd summary error.stack repo.remote repo.branch repo.commit"),
 }
-"""Members by their path; those of ``error`` and ``repo`` are judged one by one."""
+"""Members by their path; the members of ``error`` and ``repo`` are listed one by one."""
 
 Word: TypeAlias = Callable[[str], str | Absent]
 Wording: TypeAlias = Mapping[MemberKind, Word]
-"""What becomes of the strings of each kind."""
+"""How the strings of each kind are changed."""
 
 
 class Cleaner:
-    """Takes credentials, and the names of people in paths, out of what stays."""
+    """Removes credentials, and user names in paths, from published strings."""
 
     def __init__(self, key: bytes) -> None:
         self._in_names = Redactor("default", salt=key)
         self._in_texts = Redactor("strict", salt=key)
 
     def name(self, text: str) -> str:
-        """A name, which keeps what only looks like a secret."""
+        """A name without credentials; values that only look like a secret stay."""
         return self._in_names.redact_text(without_users(text))
 
     def text(self, text: str) -> str:
-        """A free text."""
+        """A free text without credentials and user names."""
         return self._in_texts.redact_text(without_users(text))
 
 
 def make_wording(policy: PolicyName, key: bytes, cleaner: Cleaner, masked: Callable[[str], str]) -> Wording:
-    """The words of *policy*; *key* blinds, and *masked* takes the words of removed values out of a text."""
+    """The changes that *policy* makes; *key* blinds, and *masked* masks words of removed values in a text."""
 
     def clean_text(text: str) -> str:
         return masked(cleaner.text(text))
@@ -132,7 +132,7 @@ def make_wording(policy: PolicyName, key: bytes, cleaner: Cleaner, masked: Calla
 
 
 def publish_event(event: Event, line: Mapping[str, JsonValue], words: Wording) -> dict[str, JsonValue] | None:
-    """*event*, which stands on *line*, in *words*; ``None`` for one that this version does not know."""
+    """*event* of *line* with *words* applied; ``None`` for an event that this version does not know."""
     if isinstance(event, UnknownEvent):
         return None
     names = (event.__struct_config__.tag_field or "", *event.__struct_fields__)
@@ -209,9 +209,9 @@ MASK: Final = "…"
 
 
 def words_of(value: JsonValue) -> Iterator[str]:
-    """The words of a JSON value, keys included, as far as they are long enough to tell something.
+    """The words of a JSON value and its keys that are long enough to reveal something.
 
-    A word is a run of letters, digits and underscores, or of anything but white space, or a whole string.
+    A word is a sequence of letters, digits and underscores, or of all but white space, or a whole string.
     """
     if isinstance(value, dict):
         for key, child in value.items():
@@ -228,7 +228,7 @@ def words_of(value: JsonValue) -> Iterator[str]:
 
 
 def masker(words: Iterable[str], names: Iterable[str]) -> Callable[[str], str]:
-    """What replaces each of *words* in a text, in capitals or not, but for those that are *names*."""
+    """A function that masks *words* in a text, in any case, except those that are *names*."""
     patterns = set(map(_lower, words)).difference(map(_lower, names))
     if not patterns:
         return lambda text: text
@@ -245,7 +245,7 @@ def masker(words: Iterable[str], names: Iterable[str]) -> Callable[[str], str]:
 
 
 def _lower(text: str) -> str:
-    """*text* in small letters, each where it was."""
+    """*text* in lower case with the same length."""
     small = text.lower()
     if len(small) == len(text):
         return small
@@ -253,7 +253,7 @@ def _lower(text: str) -> str:
 
 
 _Find: TypeAlias = Callable[[str], Iterable[tuple[int, int]]]
-"""Gives the places of words in a text, from left to right; of several at one place the longest."""
+"""Returns the places of words in a text, from left to right; the longest word at each place."""
 
 
 def _finder_by_automaton(words: set[str]) -> _Find:
@@ -264,7 +264,7 @@ def _finder_by_automaton(words: set[str]) -> _Find:
 
 
 def _finder_by_prefix(words: set[str]) -> _Find:
-    """The same by the characters that every word has: an automaton of many words takes minutes to make."""
+    """The same by the first characters of the words; building an automaton of many words takes minutes."""
     beginnings: dict[str, set[int]] = {}
     for word in words:
         beginnings.setdefault(word[:MIN_WORD_CHARS], set()).add(len(word))
@@ -283,9 +283,9 @@ def _finder_by_prefix(words: set[str]) -> _Find:
 
 
 class Publisher:
-    """Publishes the events of one log; who knows *seed* can undo the blinding of names and hashes.
+    """Publishes the events of one log; the blinding of names and hashes can be undone with *seed*.
 
-    Only the policy ``open`` needs the whole log first: *events* is not looked at for others.
+    Only the policy ``open`` reads *events*, the whole log, beforehand.
     """
 
     def __init__(
@@ -296,7 +296,7 @@ class Publisher:
         policies: Collection[PolicyName] = POLICIES,
         outputs: Iterable[JsonValue] = (),
     ) -> None:
-        """*outputs* are what the tools returned, where more of it is known than the log has."""
+        """*outputs* are the full outputs of tools, if they are known; a log has only their hashes."""
         self._to_json = dialect.to_json
         key = hmac.digest(seed, b"reenact-seal-blinding-v1", "sha256")
         cleaner = Cleaner(key)
@@ -308,11 +308,11 @@ class Publisher:
         }
 
     def publish(self, event: Event, policy: PolicyName) -> dict[str, JsonValue] | None:
-        """*event* under *policy*; ``None`` where it may not be published."""
+        """*event* under *policy*; ``None`` if it must not be published."""
         return publish_event(event, self._to_json(event), self._words[policy])
 
     def seal_line(self, event: Event) -> SealedLine:
-        """*event* in all its forms."""
+        """*event* in the form of each policy."""
         line = self._to_json(event)
         forms = {policy: publish_event(event, line, words) for policy, words in self._words.items()}
         known = {policy: form for policy, form in forms.items() if form is not None}
@@ -322,7 +322,7 @@ class Publisher:
 def _masker(
     events: Iterable[Event], dialect: Dialect[Any], unmasked: Wording, outputs: Iterable[JsonValue]
 ) -> Callable[[str], str]:
-    """What takes the words of everything that is removed from the log out of its texts."""
+    """A function that masks the words of all removed values of the log in a text."""
     words = {word for output in outputs for word in words_of(output)}
     names: set[str] = set()
     for event in events:
@@ -338,18 +338,11 @@ def _masker(
     return masker(words, names)
 
 
-def forms_of(line: SealedLine) -> Iterator[tuple[PolicyName, dict[str, JsonValue]]]:
-    """The forms in which a sealed line may be published."""
-    for policy, form in zip(POLICIES, (line.open, line.private, line.paranoid), strict=True):
-        if form is not ABSENT:
-            yield policy, form
-
-
 FILES_VERSION: Final = 1
 
 
 def publish_files(history: WorkspaceHistory, policy: PolicyName, seed: bytes) -> dict[str, object]:
-    """Which files a run had and what each step changed: names and hashes, as *policy* has them."""
+    """The names and hashes of a run's files and of each step's changes, as *policy* publishes them."""
     key = hmac.digest(seed, b"reenact-seal-blinding-v1", "sha256")
     listing = _Listing(history, make_wording(policy, key, Cleaner(key), str))
     trees = [*((state.seq, state.tree) for state in history.states), (0, history.end_tree)]
@@ -364,7 +357,7 @@ def publish_files(history: WorkspaceHistory, policy: PolicyName, seed: bytes) ->
 
 
 class _Listing:
-    """Trees in the words of a policy."""
+    """Trees of files as a policy publishes them."""
 
     def __init__(self, history: WorkspaceHistory, words: Wording) -> None:
         self._read = history.read_tree
@@ -400,7 +393,7 @@ class _Listing:
         )
 
     def _path(self, path: bytes) -> str:
-        """A blinded path keeps its folders apart, so that what lies together is seen to."""
+        """A path whose parts are blinded one by one, so that files of one folder stay together."""
         word = self._words[MemberKind.NAME]
         if self._words[MemberKind.NUMBER] is not _drop:
             return str(word(printable_path(path)))

@@ -1,7 +1,7 @@
-"""Whether a log is what its receipt claims, and whether two logs hold the same calls.
+"""Compares a log with its receipt, and the tool calls of two logs.
 
-Two lists of tool calls are matched entry by entry: by id, or by content and then by order. Whatever a receipt
-says is compared with the log. Two logs are compared as shadow mode needs it: same calls, same outputs.
+Two lists of tool calls are matched entry by entry: by id, or by content and then by order. Everything that a
+receipt claims is compared with the log. Of two logs, calls and outputs are compared.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from reenact.formats.session import Session, ToolUse, call_key, side_effects_of,
 
 
 class Entry(NamedTuple):
-    """A tool call with its outcome, as a log or a receipt lists it; what is not said is ``ABSENT``."""
+    """A tool call with its outcome in a log or a receipt; missing values are ``ABSENT``."""
 
     tool: str
     params_hash: str
@@ -37,10 +37,10 @@ class Entry(NamedTuple):
     side_effects: Any = ABSENT
     id: str | None = None
     line: int = 0
-    """Where the result stands; where there is none, the call. 0 in a receipt, which has no lines."""
+    """The line of the result, or of the call without a result; 0 in a receipt, which has no lines."""
     call_line: int = 0
     place: int = 0
-    """Which of the calls of a receipt it is, from 1."""
+    """The position among the calls of a receipt, from 1."""
 
     @property
     def name(self) -> str:
@@ -48,27 +48,27 @@ class Entry(NamedTuple):
 
 
 class Match(NamedTuple):
-    """A pair, or one without its counterpart."""
+    """A pair of entries, or one entry without a counterpart."""
 
     ours: Entry | None
     theirs: Entry | None
     differing: tuple[str, ...] = ()
-    """The fields that both have, with different values."""
+    """The fields that both have with different values."""
 
 
 NO_RESULT: Final = "none"
-"""In the place of an output's hash where there is no output."""
+"""Replaces the hash of a missing output."""
 COMPARED: Final = (
     "tool", "params_hash", "output_hash", "ok", "error", "latency_ms", "step_utility", "side_effects",
 )  # fmt: skip
 
 
 _TAG_NAMES: Final = ("type", "kind", "tag", "effect", "name")
-"""Under which a side effect that is an object says what it is."""
+"""Members that may hold the tag of a side effect that is an object."""
 
 
 def entry_of(use: ToolUse) -> Entry:
-    """A use as the log has it."""
+    """The entry of a tool call in a log."""
     result = use.result
     if result is None:
         return Entry(
@@ -85,7 +85,7 @@ def entry_of(use: ToolUse) -> Entry:
         output_hash=result.output_hash,
         latency_ms=result.latency_ms,
         ok=getattr(result, "ok", ABSENT),
-        # The older dialect has no errors, so that it does not say that there was none.
+        # The older dialect has no errors, so a missing one proves nothing.
         error=_error(result.error) if hasattr(result, "error") else ABSENT,
         step_utility=result.step_utility,
         side_effects=side_effects_of(result),
@@ -98,10 +98,10 @@ def entry_of(use: ToolUse) -> Entry:
 def match_entries(
     ours: Iterable[Entry], theirs: Sequence[Entry], *, by_id: bool, compared: Sequence[str] = COMPARED
 ) -> Iterator[Match]:
-    """Every entry of both lists in one match; equal pairs are handed out at once, the others at the end.
+    """Match every entry of both lists once; equal pairs come first, the others at the end.
 
-    Without ids, those that are equal belong together, then those that were called alike, then those of
-    one tool. So an entry that is missing does not make all behind it differ.
+    Without ids, equal entries are paired first, then those with equal calls, then those of one tool. So a
+    missing entry does not make all later ones differ.
     """
     left = dict(enumerate(theirs))
     unmatched: Iterable[Entry] = ours
@@ -155,7 +155,7 @@ def _differs(name: str, ours: Any, theirs: Any) -> bool:
 
 
 def _is_effect(ours: object, theirs: object) -> bool:
-    """Whether a claimed effect is that of the log: the same object, or one with the same tag."""
+    """Whether a claimed effect is the one in the log: the same object, or one with the same tag."""
     if isinstance(ours, dict) and isinstance(theirs, dict):
         return ours.items() >= theirs.items()
     return _effect_tag(ours) == _effect_tag(theirs)
@@ -169,7 +169,7 @@ def _effect_tag(effect: object) -> str:
 
 
 def _error(error: object) -> object:
-    """An error as it is compared; a result that has none says ``None``."""
+    """An error in the form in which it is compared; ``None`` for a result without one."""
     return None if error is ABSENT else error
 
 
@@ -190,10 +190,10 @@ def check_receipt(
     log_file: str,
     on_unproven: Callable[[str], None] = lambda _: None,
 ) -> list[Finding]:
-    """What does not agree between *receipt*, in *file*, and the log of *lines*; one pass over them.
+    """The differences between *receipt*, in *file*, and the log of *lines*, which are read once.
 
-    Calls are matched by id where the receipt has ids, else by content and order. *on_unproven* is told the
-    name of everything that the receipt claims and the log does not say.
+    Calls are matched by id if the receipt has ids, else by content and order. *on_unproven* is called with
+    the name of each claim about which the log has no information.
     """
     session = Session()
     uses = (use for use in session.tool_uses(lines) if use.result is not None)
@@ -201,7 +201,7 @@ def check_receipt(
     calls.compare(uses)
     for name in sorted({*calls.unproven, *_unproven_claims(receipt, session)}):
         on_unproven(name)
-    claims = [*_frame_claims(receipt, session), *_verification_claims(receipt, session)]
+    claims = [*_session_claims(receipt, session), *_verification_claims(receipt, session)]
     return [
         *_session_findings(receipt, session, log_file),
         *_trajectory_findings(receipt, trajectory_hash, log_file),
@@ -214,7 +214,7 @@ def check_receipt(
 
 
 _Claim: TypeAlias = tuple[str, str, str, int | None]
-"""What is claimed, the claim and what the log says, as texts, and the line that says it."""
+"""The name of a claim, its value, the value in the log, and the line of the latter."""
 
 
 def _session_findings(receipt: AnyReceipt, session: Session, log_file: str) -> Iterator[Finding]:
@@ -229,8 +229,8 @@ def _trajectory_findings(receipt: AnyReceipt, found: str, log_file: str) -> Iter
         yield Finding("trajectory_hash", message, log_file)
 
 
-def _frame_claims(receipt: AnyReceipt, session: Session) -> Iterator[_Claim]:
-    """What the receipt says of the session as a whole, and the log says otherwise."""
+def _session_claims(receipt: AnyReceipt, session: Session) -> Iterator[_Claim]:
+    """Claims about the whole session that the log contradicts."""
     start, end = session.start, session.end
     if start is not None and receipt.policy_bundle_id != session.policy:
         yield "policy_bundle_id", repr(receipt.policy_bundle_id), repr(session.policy), session.start_line
@@ -253,7 +253,7 @@ def _frame_claims(receipt: AnyReceipt, session: Session) -> Iterator[_Claim]:
 
 
 def _unproven_claims(receipt: AnyReceipt, session: Session) -> Iterator[str]:
-    """What the receipt says of the session as a whole, and the log says nothing of."""
+    """Claims about the whole session for which the log has no information."""
     start, end = session.start, session.end
     logged = {
         "created_at": None if end is None else time_of(end),
@@ -297,7 +297,7 @@ def _member(record: Any, name: str) -> object:
 def _time_claim(
     name: str, claimed: object, event: Event | None, line: int | None, tolerance: timedelta
 ) -> Iterator[_Claim]:
-    """A time may be later than its event by *tolerance*, and earlier by no more than clocks differ."""
+    """A claimed time may be later than its event by *tolerance*, and earlier only by ``SAME_TIME``."""
     logged = ABSENT if event is None else time_of(event)
     if not isinstance(claimed, str) or not isinstance(logged, str):
         return
@@ -342,10 +342,10 @@ class _ReceiptCalls:
         self._log_file = log_file
         self.findings: list[Finding] = []
         self.unproven: set[str] = set()
-        """The members of claimed calls that the log does not have."""
+        """The members of claimed calls for which the log has no information."""
 
     def compare(self, uses: Iterable[ToolUse]) -> None:
-        """Read the log to its end; a receipt without a list of calls says nothing of them."""
+        """Compare all *uses*; a receipt without a list of calls claims nothing about them."""
         if self._receipt.tool_calls is ABSENT:
             deque(uses, maxlen=0)
             return
@@ -379,7 +379,7 @@ class _ReceiptCalls:
         return Finding("receipt_differs", f"{ours.tool}: {claims}", self._log_file, line=ours.line)
 
     def _check_order(self, matched: list[tuple[Entry, Entry]]) -> None:
-        """A receipt lists calls in the order in which they were made, or in that of their results."""
+        """A receipt lists calls in the order of the calls or of their results."""
         matched.sort(key=lambda pair: pair[1].place)
         for order in ("line", "call_line"):
             places = [getattr(ours, order) for ours, _ in matched]
@@ -405,7 +405,7 @@ def _describe(value: object) -> str:
 
 
 def _members(error: ToolError) -> dict[str, JsonValue]:
-    """What an error says of itself, additional members included."""
+    """All members of an error, including unknown ones."""
     own = {name: getattr(error, name) for name in ("name", "message", "stack")}
     return {name: value for name, value in own.items() if value is not ABSENT} | error.extra
 
@@ -435,9 +435,9 @@ Lines = Iterable[tuple[Line, Event]]
 
 
 def check_against(ours: Lines, theirs: Lines, *, file: str, other_file: str) -> list[Finding]:
-    """Where the tool calls of two logs differ, by hash alone; ids, times and latencies do not count.
+    """The differences between the tool calls of two logs, by hash; ids, times and latencies are ignored.
 
-    What is kept in memory is the list of the other log's calls.
+    The calls of the other log are kept in memory.
     """
     findings: list[Finding] = []
     latest = 0

@@ -30,7 +30,7 @@ from reenact.forks.change import OnMiss, read_change_options
 from reenact.formats.volatile import VolatileRule
 
 if TYPE_CHECKING:
-    from reenact.shadowing.experiment import SamplesReport
+    from reenact.shadowing.samples import SamplesReport
 
 
 @click.command("fork")
@@ -117,7 +117,7 @@ def command(
     if samples is None and (test is not None or jobs is not None):
         raise UsageError("--test and --jobs are for samples; say how many with -n")
     if samples is not None:
-        from reenact.shadowing.experiment import fork_samples  # slow to import
+        from reenact.shadowing.samples import fork_samples  # slow to import
 
         if port is not None:
             raise UsageError("--port: samples run in parallel, each with its own port; leave it out")

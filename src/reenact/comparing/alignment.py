@@ -1,10 +1,9 @@
-"""Two runs beside each other: which call of the one is which call of the other.
+"""Aligns two runs: finds for each call of one run its counterpart in the other.
 
-Calls are aligned by content within their logical task, and what happened inside a call only with what
-happened inside its counterpart. So an event that was added is one event, wherever it stands and however many
-tasks run beside it. Tasks are recognised by what they did, and only then by their names: one more makes no
-strangers of those behind it. The longest common subsequence is found exactly where two sequences are alike,
-nearly where they are not.
+Calls are aligned by content within their logical task, and calls inside a call only with calls inside its
+counterpart. So one added call is one difference, wherever it is and however many tasks run in parallel. Tasks
+are matched by their calls first and then by name, so that an added task does not change the matching of later
+ones. The longest common subsequence is exact for similar sequences, and approximate for others.
 """
 
 from __future__ import annotations
@@ -18,14 +17,14 @@ from typing import Final, NamedTuple, TypeAlias
 from reenact.lane_name import LaneName, is_loose
 
 Pairs: TypeAlias = list[tuple[int, int]]
-"""Places in the one sequence and in the other, both rising."""
+"""Indexes into the two sequences, both increasing."""
 
 _MAX_EDITS: Final = 512
-"""Sequences further apart than this are cut at what both have once, and matched in between."""
+"""Sequences with more differences are split at items that both have once, and matched in between."""
 
 
 def common_subsequence(left: Sequence[Hashable], right: Sequence[Hashable]) -> Pairs:
-    """Places of equal items; the longest such list unless the sequences differ in hundreds of places."""
+    """Pairs of equal items; the longest such list unless the sequences differ in hundreds of places."""
     start, ends = _common_ends(left, right)
     middle = _match(left, right, range(start, len(left) - ends), range(start, len(right) - ends))
     tail = [(len(left) - each, len(right) - each) for each in range(ends, 0, -1)]
@@ -33,7 +32,7 @@ def common_subsequence(left: Sequence[Hashable], right: Sequence[Hashable]) -> P
 
 
 def _common_ends(left: Sequence[Hashable], right: Sequence[Hashable]) -> tuple[int, int]:
-    """How many items both have in common from the start, and then from the end."""
+    """The lengths of the common prefix and of the common suffix."""
     shorter = min(len(left), len(right))
     start = next((each for each in range(shorter) if left[each] != right[each]), shorter)
     rest = range(1, shorter - start + 1)
@@ -41,7 +40,7 @@ def _common_ends(left: Sequence[Hashable], right: Sequence[Hashable]) -> tuple[i
 
 
 class _Change(NamedTuple):
-    """Lines of the one side in the place of lines of the other; either may be none."""
+    """A range of lines on each side that differ; either may be empty."""
 
     ours: range
     theirs: range
@@ -51,9 +50,9 @@ class _Change(NamedTuple):
 
 
 def unified_diff(left: Sequence[str], right: Sequence[str], context: int = 3) -> Iterator[str]:
-    """As that of :mod:`difflib`, without the names of files, and soon also where many lines are alike.
+    """Like the function of :mod:`difflib`, without file names, and fast for many equal lines.
 
-    *context* is how many equal lines are shown around a change.
+    *context* is the number of equal lines around a change.
     """
     hunk: list[_Change] = []
     for change in _changes(left, right):
@@ -93,14 +92,14 @@ def _hunk_lines(
 
 
 def _line_range(lines: range) -> str:
-    """As ``diff -u`` writes it: where there is no line, the one before it counts."""
+    """A range in the notation of ``diff -u``, which has the line before an empty range."""
     if len(lines) == 1:
         return str(lines.start + 1)
     return f"{lines.start + 1 if lines else lines.start},{len(lines)}"
 
 
 def _match(left: Sequence[Hashable], right: Sequence[Hashable], ours: range, theirs: range) -> Pairs:
-    # What the other side does not have can be no part of the answer.
+    # Items that the other side does not have cannot match.
     known = {left[each] for each in ours} & {right[each] for each in theirs}
     lefts = [each for each in ours if left[each] in known]
     rights = [each for each in theirs if right[each] in known]
@@ -114,7 +113,7 @@ def _match(left: Sequence[Hashable], right: Sequence[Hashable], ours: range, the
 
 
 def _shortest_edit(left: Sequence[Hashable], right: Sequence[Hashable]) -> Pairs | None:
-    """Myers' greedy algorithm; ``None`` where more than ``_MAX_EDITS`` items would be left over."""
+    """Myers' greedy algorithm; ``None`` if more than ``_MAX_EDITS`` items have no counterpart."""
     reached = {1: 0}
     history: list[dict[int, int]] = []
     for edits in range(min(_MAX_EDITS, len(left) + len(right)) + 1):
@@ -133,7 +132,7 @@ def _shortest_edit(left: Sequence[Hashable], right: Sequence[Hashable]) -> Pairs
 
 
 def _trace_back(history: list[dict[int, int]], x: int, y: int) -> Pairs:
-    """The way back from the end of both sequences to their start."""
+    """The matched pairs on the path from the end of both sequences back to their start."""
     found: Pairs = []
     for edits in range(len(history) - 1, -1, -1):
         reached, diagonal = history[edits], x - y
@@ -151,7 +150,7 @@ def _trace_back(history: list[dict[int, int]], x: int, y: int) -> Pairs:
 
 
 def _between_anchors(left: Sequence[Hashable], right: Sequence[Hashable]) -> Pairs:
-    """Items that both have once, as many as are in the same order, and what matches between two of them."""
+    """Match items that both have once and in the same order, and items between two of these."""
     anchors = _anchors(left, right)
     found: Pairs = []
     one = other = 0
@@ -175,7 +174,7 @@ def _anchors(left: Sequence[Hashable], right: Sequence[Hashable]) -> Pairs:
 
 
 def _longest_rising(pairs: Pairs) -> Pairs:
-    """As many of *pairs* as possible whose second places rise; their first places do."""
+    """The longest part of *pairs* whose second indexes increase; the first indexes do already."""
     ends: list[int] = []
     last: list[int] = []
     before: list[int] = []
@@ -193,24 +192,24 @@ def _longest_rising(pairs: Pairs) -> Pairs:
 
 
 Bound: TypeAlias = tuple[str | None, str | None]
-"""The names of two tasks that are the same, or of one that only one run has."""
+"""The names of two matching tasks, or of one that only one run has."""
 
 
-class Did(NamedTuple):
-    """What a task did."""
+class TaskCalls(NamedTuple):
+    """The calls of a task."""
 
     whole: tuple[Hashable, ...]
-    """Each call with all that happened inside it, in order."""
+    """Each call with all calls inside it, in order."""
     alone: tuple[Hashable, ...]
-    """The calls by themselves, for what happened inside may be all that differs."""
+    """The calls by themselves; sometimes only the calls inside them differ."""
 
     @property
     def traits(self) -> set[Hashable]:
         return {*self.whole, *self.alone}
 
 
-def bind_tasks(ours: Mapping[str, Did], theirs: Mapping[str, Did]) -> list[Bound]:
-    """Every task of both once: those that did the same, then those most alike, then the rest alone."""
+def bind_tasks(ours: Mapping[str, TaskCalls], theirs: Mapping[str, TaskCalls]) -> list[Bound]:
+    """Match every task once: those with equal calls, then the most similar ones; the rest stay alone."""
     bound = {lane: lane for lane in ours if lane in theirs and ours[lane].whole == theirs[lane].whole}
     free, open_ = _without(ours, bound), _without(theirs, bound)
     same = common_subsequence([ours[lane].whole for lane in free], [theirs[lane].whole for lane in open_])
@@ -232,7 +231,7 @@ def _without(lanes: Iterable[str], taken: Iterable[str]) -> list[str]:
 def _most_alike(
     ours: Mapping[str, set[Hashable]], theirs: Mapping[str, set[Hashable]]
 ) -> Iterator[tuple[str, str]]:
-    """Each with the one it shares most with, else the one of its name."""
+    """Match each task with the most similar one, or else with the one of the same name."""
     shared = sorted(
         (-len(ours[one] & theirs[other]), one != other, x, y, one, other)
         for x, one in enumerate(ours)
@@ -247,56 +246,56 @@ def _most_alike(
 
 
 _MAX_CELLS: Final = 2500
-"""Gaps larger than this are paired by kind and order alone; comparing all with all would take too long."""
+"""Larger gaps are paired by kind and order only; comparing each call with each would take too long."""
 _MIN_SIMILARITY: Final = 0.2
-"""Calls of the same kind and name that have less in common are two different calls."""
+"""Calls of the same kind and name that are less similar are different calls."""
 
 _LIKE: Final = 0.3
-"""What calls of the same kind and name have in common at least, where their words are compared."""
+"""The least similarity of calls of the same kind and name, if their words are compared."""
 
 Pair: TypeAlias = tuple[int | None, int | None]
 Similarity: TypeAlias = Callable[[int, int], float]
-"""How much two calls of the same kind and name have in common, 0 to 1."""
+"""The similarity of two calls of the same kind and name, 0 to 1."""
 Paired: TypeAlias = Callable[[list[int], list[int]], Pairs]
-"""Which of some places goes with which of others: pairs of indices into the two lists."""
+"""Pairs the calls of two lists, by indexes into the lists."""
 
 
 class Item(NamedTuple):
-    """One call, as far as aligning needs it."""
+    """The facts about one call that aligning needs."""
 
     key: Hashable
-    """What was asked, whole: calls with equal keys are the same call."""
+    """The whole request: calls with equal keys match."""
     like: Hashable
-    """Kind and name: calls that have it in common may be the same call, changed."""
+    """Kind and name: if these are equal, one call may be a changed form of the other."""
     lane: str = "0"
     parent: int = -1
-    """The place of the call inside which it was made."""
+    """The index of the call inside which it was made."""
 
 
 def align(left: Sequence[Item], right: Sequence[Item], similarity: Similarity | None = None) -> list[Pair]:
-    """Every item of both exactly once: beside its counterpart, or alone.
+    """Pair every item of both with its counterpart, or with ``None``.
 
-    In the order of *right*; what only *left* has stands where it would have been.
+    In the order of *right*; items that only *left* has are inserted at their position.
     """
-    if [*left] == [*right]:  # what all below would come to: 2 instead of 160 ms for 10,000 calls
+    if [*left] == [*right]:  # a fast path with the same result: 2 instead of 160 ms for 10,000 calls
         return [(place, place) for place in range(len(left))]
     similarity = similarity or _alike
     if _rank(left) <= _rank(right):
         pairs = list(_Alignment(left, right, similarity).siblings(-1, -1))
-    else:  # the same question the other way round has the same answer
+    else:  # exchanging the sides must give the same pairs
         turned = _Alignment(right, left, lambda one, other: similarity(other, one)).siblings(-1, -1)
         pairs = [(one, other) for other, one in turned]
     return _sort_pairs(pairs)
 
 
 def words_in_common(left: Set[Hashable], right: Set[Hashable]) -> float:
-    """A similarity by the words of two calls; those of one kind and name never become strangers by it."""
+    """The similarity of two calls by their words; always enough to match if nothing else does."""
     union = len(left | right)
     return _LIKE + (1 - _LIKE) * (len(left & right) / union if union else 1)
 
 
 class _Alignment:
-    """The two runs as trees: the siblings are the calls made directly inside one call, or outside of any."""
+    """Aligns the two runs as trees; siblings are the calls made directly inside one call, or inside none."""
 
     def __init__(self, left: Sequence[Item], right: Sequence[Item], similarity: Similarity) -> None:
         self._left, self._right = left, right
@@ -305,7 +304,7 @@ class _Alignment:
         self._left_trees, self._right_trees = _trees(left), _trees(right)
 
     def siblings(self, left_parent: int, right_parent: int) -> Iterator[Pair]:
-        """The calls inside two counterparts, and all inside those."""
+        """Pair the calls inside two counterparts, and all calls inside those."""
         waiting: list[tuple[int | None, int | None]] = [(left_parent, right_parent)]
         while waiting:
             one, other = waiting.pop()
@@ -323,7 +322,7 @@ class _Alignment:
                     waiting.append(pair)
 
     def _sequence(self, lefts: list[int], rights: list[int]) -> Iterator[Pair]:
-        """One task beside another: equal calls first, then what changed between two of them."""
+        """Pair the calls of two tasks in order: equal calls first, then changed calls between them."""
         equal = common_subsequence(
             [self._left_trees[each] for each in lefts], [self._right_trees[each] for each in rights]
         )
@@ -335,7 +334,7 @@ class _Alignment:
             one, other = x + 1, y + 1
 
     def _set(self, lefts: list[int], rights: list[int]) -> Iterator[Pair]:
-        """One task without order beside another: equal calls wherever they stand, then what changed."""
+        """Pair the calls of two tasks without order: equal calls first, then changed ones."""
         equal: dict[int, list[int]] = defaultdict(list)
         for each in reversed(rights):
             equal[self._right_trees[each]].append(each)
@@ -361,7 +360,7 @@ class _Alignment:
         )
 
     def _pair_most_alike(self, lefts: list[int], rights: list[int]) -> Pairs:
-        """In any order, those that have most in common first."""
+        """Pair in any order, the most similar ones first."""
         scored = sorted(
             (-score, x, y)
             for x, one in enumerate(lefts)
@@ -377,7 +376,7 @@ class _Alignment:
         return list(found.items())
 
     def _pair_in_order(self, lefts: list[int], rights: list[int]) -> Pairs:
-        """Of all ways to pair what is alike in order, one with the most in common."""
+        """Pair in order with the highest total similarity."""
         scores = [[0.0] * (len(rights) + 1) for _ in range(len(lefts) + 1)]
         for x in range(len(lefts) - 1, -1, -1):
             for y in range(len(rights) - 1, -1, -1):
@@ -398,7 +397,7 @@ class _Alignment:
 
     def _score(self, one: int, other: int) -> float:
         if self._left[one].key == self._right[other].key:
-            return 2.0  # only what happened inside it differs
+            return 2.0  # only the calls inside it differ
         if self._left[one].like != self._right[other].like:
             return 0.0
         found = self._similarity(one, other)
@@ -414,7 +413,7 @@ def _rank(items: Sequence[Item]) -> list[str]:
 
 
 def _trees(items: Sequence[Item]) -> list[int]:
-    """Each call with all that happened inside it, as a number that is equal where both are."""
+    """A number for each call with all calls inside it; equal trees have equal numbers."""
     inside: dict[int, list[int]] = defaultdict(list)
     trees = [0] * len(items)
     for place in range(len(items) - 1, -1, -1):
@@ -425,7 +424,7 @@ def _trees(items: Sequence[Item]) -> list[int]:
 
 
 def _tasks(items: Sequence[Item]) -> dict[int, dict[str, list[int]]]:
-    """The places of the calls directly inside each call, by the task that made them, in order."""
+    """The indexes of the calls directly inside each call, by task, in order."""
     tasks: dict[int, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
     for place, item in enumerate(items):
         tasks[item.parent][_inner_lane(item, items)].append(place)
@@ -433,22 +432,24 @@ def _tasks(items: Sequence[Item]) -> dict[int, dict[str, list[int]]]:
 
 
 def _inner_lane(item: Item, items: Sequence[Item]) -> str:
-    """The lane inside the call around it: calls are numbered, and the number of that one may differ."""
+    """The lane relative to the call around it, whose number may differ."""
     if item.parent < 0:
         return item.lane
     place = LaneName(item.lane).inside_of(items[item.parent].lane)
     return item.lane if place is None else place[1]
 
 
-def _tasks_by_lane(items: Sequence[Item], trees: list[int], tasks: dict[str, list[int]]) -> dict[str, Did]:
+def _tasks_by_lane(
+    items: Sequence[Item], trees: list[int], tasks: dict[str, list[int]]
+) -> dict[str, TaskCalls]:
     return {
-        lane: Did(tuple(trees[each] for each in places), tuple(items[each].key for each in places))
+        lane: TaskCalls(tuple(trees[each] for each in places), tuple(items[each].key for each in places))
         for lane, places in tasks.items()
     }
 
 
 def _sort_pairs(pairs: list[Pair]) -> list[Pair]:
-    """In the order of the right run; what it lacks stands behind its predecessor in the left run."""
+    """Sort by the right run; a call that it does not have follows its predecessor in the left run."""
     counterpart = {one: other for one, other in pairs if one is not None}
     position = -1
     places: dict[int, int] = {}

@@ -1,7 +1,7 @@
-"""Where two JSON values differ, place by place: every path, with what stands there in each.
+"""The differences of two JSON values by position: every path, with the value of each side.
 
-Positional, because a replay answers what was asked at a place and rules for volatile values name places;
-`reenact.comparing.json_changes` aligns lists instead, for people who compare two runs.
+Items of lists are compared by position, because rules for volatile values name paths. For people who compare
+two runs, `reenact.comparing.json_changes` aligns lists instead.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _encode: Final = msgspec.json.Encoder().encode
 
 
 class Difference(msgspec.Struct, frozen=True):
-    """One place; a member that one side lacks is ``UNSET`` there."""
+    """One path with different values; ``UNSET`` on a side that has no such member."""
 
     path: str
     expected: Any = msgspec.UNSET
@@ -44,12 +44,12 @@ class Difference(msgspec.Struct, frozen=True):
 def differences(
     expected: object, observed: object, *, limit: int = MAX_DIFFERENCES
 ) -> tuple[Difference, ...]:
-    """All places where the values differ, outermost first, at most *limit*; none means equal."""
+    """The differences, outermost first, at most *limit*; empty for equal values."""
     return tuple(islice(_walk(expected, observed, []), limit))
 
 
 def _walk(expected: object, observed: object, keys: list[str | int]) -> Iterator[Difference]:
-    """The places below *keys*, which become a path only where something differs."""
+    """The differences below *keys*, which are turned into a path only if there are any."""
     if isinstance(expected, dict) and isinstance(observed, dict):
         for key in sorted(expected.keys() | observed.keys()):
             left, right = expected.get(key, _ABSENT), observed.get(key, _ABSENT)
@@ -64,10 +64,10 @@ def _walk(expected: object, observed: object, keys: list[str | int]) -> Iterator
 
 
 def are_same(one: object, other: object) -> bool:
-    """Whether two values are surely equal, to the types of their numbers; a tenth of the time of a walk."""
+    """Whether two values are certainly equal, including number types; takes a tenth of a walk's time."""
     if type(one) is not type(other) or one != other:
         return False
-    try:  # of a list that holds 1 and one that holds 1.0 or true, only the texts differ
+    try:  # [1], [1.0] and [true] are equal in Python and differ only as texts
         return not isinstance(one, dict | list) or _encode(one) == _encode(other)
     except UnicodeEncodeError:
         return False
@@ -87,11 +87,11 @@ def _walk_member(
 _SHOWN_CHARACTERS: Final = 120
 _PIECE_CHARACTERS: Final = 4096
 _BEFORE_CHARACTERS: Final = 30
-"""How much of what two long texts have in common is shown before the place where they part."""
+"""The length of the common text that is shown before the first difference of two long texts."""
 
 
 def show_value(value: object, beside: object = None) -> str:
-    """*value* as JSON on one line; of a long text the part where it leaves the one *beside* it."""
+    """*value* as JSON on one line; for a long text, the part that differs from the text *beside* it."""
     skipped = 0
     if isinstance(value, str) and isinstance(beside, str) and len(value) > _SHOWN_CHARACTERS:
         skipped = max(0, common_prefix_length(value, beside) - _BEFORE_CHARACTERS)
@@ -103,7 +103,7 @@ def show_value(value: object, beside: object = None) -> str:
 
 
 def common_prefix_length(one: str, other: str) -> int:
-    """How many characters two texts begin with together; found by pieces, then by halving one of them."""
+    """The length of the common prefix of two texts, found by chunks and then by bisection."""
     length = min(len(one), len(other))
     for start in range(0, length, _PIECE_CHARACTERS):
         here = one[start : start + _PIECE_CHARACTERS], other[start : start + _PIECE_CHARACTERS]
@@ -118,5 +118,5 @@ def _common_prefix_by_halving(one: str, other: str) -> int:
 
 
 def _visible(character: str) -> str:
-    """Nothing that would break the line or steer a terminal."""
+    """*character*, escaped if it would break the line or control a terminal."""
     return character if character.isprintable() else f"\\u{ord(character):04x}"

@@ -1,6 +1,6 @@
-"""Where two JSON values differ, with lists aligned: an item that was put in is one difference.
+"""The differences of two JSON values with lists aligned, so that an inserted item is one difference.
 
-For people who compare two runs; `reenact.comparing.differences` is positional, as replays and rules need it.
+For people who compare two runs; `reenact.comparing.differences` compares by position.
 """
 
 from __future__ import annotations
@@ -21,30 +21,30 @@ MAX_CHANGES: Final = 50
 _TEXT_LINES: Final = 24
 _WORDS: Final = re.compile(r"\w+|\s+|[^\w\s]")
 _MANY_WORDS: Final = 20_000
-"""Where more words than this lie between the first and the last change, they are shown as one."""
+"""With more words than this between the first and the last change, these are shown as one change."""
 _CONTEXT: Final = 30
 _CHANGED: Final = 400
 _PIECES: Final = 60
 
 
 class Piece(NamedTuple):
-    """A piece of two texts laid over each other."""
+    """A part of a word diff."""
 
     mark: str
-    """``-`` only the left has it, ``+`` only the right, a space for both."""
+    """``-`` if only the left text has it, ``+`` if only the right, a space if both."""
     text: str
 
 
 class JsonChange(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One place; a side that has nothing there is ``UNSET``."""
+    """One path with different values; a side without a value is ``UNSET``."""
 
     path: str
-    """In the right value; of what only the left has, in the left."""
+    """The path in the right value, or in the left for a value that only the left has."""
     left: Any = msgspec.UNSET
     right: Any = msgspec.UNSET
 
     def text_diff(self) -> list[str]:
-        """The lines in which two long texts differ, as ``diff -u`` marks them; empty for anything else."""
+        """The unified diff of two long texts; empty for other values."""
         if not (isinstance(self.left, str) and isinstance(self.right, str)):
             return []
         ours, theirs = self.left.splitlines(), self.right.splitlines()
@@ -54,9 +54,9 @@ class JsonChange(msgspec.Struct, frozen=True, omit_defaults=True):
         return [*lines, "…"] if len(lines) == _TEXT_LINES else lines
 
     def word_diff(self) -> list[Piece]:
-        """Two texts as one: what they share around each change, shortened, and the words that differ.
+        """The words of two texts that differ, with some common words around them.
 
-        Empty for anything else.
+        Empty for other values.
         """
         if not (isinstance(self.left, str) and isinstance(self.right, str)):
             return []
@@ -64,7 +64,7 @@ class JsonChange(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def _word_changes(left: str, right: str) -> Iterator[Piece]:
-    """All of both texts, in order, neighbours of one mark joined."""
+    """All words of both texts, in order; neighbours with the same mark are joined."""
     before = _whole_words(left, common_prefix_length(left, right))
     ours, theirs = left[before:], right[before:]
     behind = _whole_words(ours[::-1], common_prefix_length(ours[::-1], theirs[::-1]))
@@ -82,7 +82,7 @@ def _word_changes(left: str, right: str) -> Iterator[Piece]:
 
 
 def _whole_words(text: str, length: int) -> int:
-    """*length*, or less where it would end inside a word."""
+    """*length*, or less if it would end inside a word."""
     while 0 < length < len(text) and _is_word(text[length - 1]) and _is_word(text[length]):
         length -= 1
     return length
@@ -93,7 +93,7 @@ def _is_word(sign: str) -> bool:
 
 
 def _windows(pieces: Iterable[Piece]) -> Iterator[Piece]:
-    """The pieces with what is equal between them cut to its ends."""
+    """The pieces with long common parts shortened."""
     runs = [
         Piece(mark, "".join(piece.text for piece in group))
         for mark, group in groupby((piece for piece in pieces if piece.text), key=lambda piece: piece.mark)
@@ -111,7 +111,7 @@ def _windows(pieces: Iterable[Piece]) -> Iterator[Piece]:
 
 
 def json_changes(left: object, right: object, limit: int = MAX_CHANGES) -> list[JsonChange]:
-    """All places where the values differ, at most *limit*; none means equal."""
+    """The differences, at most *limit*; empty for equal values."""
     return list(islice(_walk(left, right, "$"), limit))
 
 

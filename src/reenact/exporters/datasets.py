@@ -30,24 +30,21 @@ from reenact.formats.dataset import (
     manifest_codec,
     manifest_place,
 )
-from reenact.formats.dialects.turn import Loss
+from reenact.formats.dialects.losses import Loss
 from reenact.formats.record import ABSENT
 from reenact.store.outfile import is_written_through, open_output, write_output
 from reenact.store.paths import folder_name
 from reenact.store.reader import CaptureReader
 from reenact.store.remote import local_run
 from reenact.suite.runner import judge_capture
+from reenact.trace.to_conversations import Chat, ChatMessage, conversations, message_digests
 from reenact.trace.to_rows import (
     CallRow,
-    Chat,
-    ChatMessage,
     RowOptions,
     RowPlace,
     RowSource,
     RunVerdict,
     call_rows,
-    conversations,
-    message_digests,
     row_source,
     run_verdict,
 )

@@ -41,7 +41,7 @@ from reenact.exporters.datasets import (
     write_manifest,
 )
 from reenact.formats.capture import RedactionProfile, RunStatus
-from reenact.formats.dialects.turn import Loss
+from reenact.formats.dialects.losses import Loss
 from reenact.formats.testcase import read_test_case
 from reenact.progress import ProgressBar, no_progress_bar
 from reenact.store.outfile import write_output

@@ -13,7 +13,7 @@ import msgspec
 from reenact._version import __version__
 from reenact.canonical import JsonValue
 from reenact.formats import capture
-from reenact.formats.dialects.turn import Loss
+from reenact.formats.dialects.losses import Loss
 from reenact.formats.record import ABSENT
 from reenact.store.reader import CaptureReader
 from reenact.values.codec import from_json

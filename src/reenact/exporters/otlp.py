@@ -19,7 +19,7 @@ from reenact._version import __version__
 from reenact.canonical import JsonValue
 from reenact.errors import StoreError
 from reenact.formats import capture
-from reenact.formats.dialects.turn import Loss
+from reenact.formats.dialects.losses import Loss
 from reenact.formats.record import ABSENT
 from reenact.providers import (
     Media,

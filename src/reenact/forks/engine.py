@@ -495,17 +495,6 @@ class ForkEngine(ReplayEngine):
         """Whether calls may go live: after the point, if misses go live."""
         return (self.plan.on_miss == "live" and self.is_reached) or super().is_live(lane)
 
-    def unfinished_prefix(self) -> RecordedCall | None:
-        """The first recorded call before the point that was not made again."""
-        return next(
-            (
-                call
-                for call in self.source.calls
-                if call.seq <= self.plan.shared and not call.taken and call.parent is None
-            ),
-            None,
-        )
-
     # The change
 
     def changed_outcome(self, recorded: RecordedCall) -> tuple[dict[str, object], bytes]:

@@ -1,7 +1,6 @@
 """The action record ``agent.action.replay.v1``: one action of an agent, its model, input and output.
 
-Reading here is by type alone and stops at the first mistake. Whether an action is accepted, with every
-problem by its code, is for the validation of actions to say.
+Reading checks only types and stops at the first error. :mod:`reenact.check.actions` finds all problems.
 """
 
 from __future__ import annotations
@@ -82,7 +81,7 @@ def read_action(data: bytes, file: str) -> Action:
 
 
 def action_from_json(value: JsonValue) -> Action:
-    """The action in a decoded value; the record and its ``model`` take no unknown fields."""
+    """The action in a decoded value; the record and its ``model`` must not have unknown fields."""
     action = CODEC.from_json(value)
     _refuse_extra(action, "$")
     _refuse_extra(action.model, "$.model")

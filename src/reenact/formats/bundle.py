@@ -1,4 +1,4 @@
-"""The replay bundle, ``replay.json``: what one run did, small enough to write by hand."""
+"""The replay bundle, ``replay.json``: one run in a form that can be written by hand."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from reenact.formats.record import ABSENT, Absent, Codec, Record
 
 ADAPTER: Final = "nanoclaw-replay"
 SCHEMA_VERSION: Final = "0.1"
-"""The version of bundles, test cases, traces and results alike."""
+"""The version of bundles, test cases, traces and results."""
 
 Trigger: TypeAlias = Literal["user_message", "scheduler"]
 StepText: TypeAlias = str | Absent | None
-"""Optional text; null says the same as leaving it out, but is kept."""
+"""Optional text; null means the same as absent, but is kept."""
 
 
 class FormatProblem(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing wrong with a file; a check returns all of them."""
+    """One problem of a file; a check returns all of them."""
 
     code: str
     json_path: str
     message: str
     severity: Literal["error", "warning"] = "error"
     line: int | None = None
-    """1-based; ``None`` where only the JSON path is known."""
+    """1-based; ``None`` if only the JSON path is known."""
     column: int | None = None
 
     def to_error(self) -> FormatError:
@@ -53,7 +53,7 @@ class Scenario(Record, frozen=True, kw_only=True):
 
 
 class ScriptStep(Record, frozen=True, kw_only=True, tag_field="type"):
-    """What all steps may say; where they are silent, the scenario speaks for them."""
+    """The fields of all steps; the scenario has their defaults."""
 
     event_id: StepText = ABSENT
     ts: StepText = ABSENT
@@ -144,7 +144,7 @@ CODEC: Final = Codec[Bundle](Bundle)
 
 
 def read_bundle(data: bytes, file: str) -> Bundle:
-    """The bundle in *data*; :class:`FormatError` with the first of its problems."""
+    """The bundle in *data*; :class:`FormatError` with its first problem."""
     try:
         value = _with_text_version(read_json(data))
         refuse_version(value, "replay bundle")
@@ -167,7 +167,7 @@ def write_bundle(bundle: Bundle) -> bytes:
 
 
 def refuse_version(value: JsonValue, what: str) -> None:
-    """Raise for a ``schema_version`` that is malformed or of a later major; a missing one is not judged."""
+    """Raise for a ``schema_version`` that is malformed or of a later major; a missing one is accepted."""
     if not isinstance(value, dict) or "schema_version" not in value:
         return
     version = version_text(value["schema_version"])
@@ -183,7 +183,7 @@ def refuse_version(value: JsonValue, what: str) -> None:
 
 
 def version_text(version: JsonValue) -> JsonValue:
-    """A version that was written without quotes, 0.1, as the text it stands for; anything else as it is."""
+    """A version without quotes, such as 0.1, as text; any other value unchanged."""
     return repr(version) if type(version) is float else version
 
 
@@ -202,10 +202,9 @@ _REQUIRED_IN_STEP: Final[Mapping[str, Mapping[str, type]]] = {
 
 
 def check_bundle(value: Any) -> list[FormatProblem]:
-    """Every problem of a decoded bundle in the order of the format's clauses, then the warnings.
+    """All problems of a decoded bundle in the order of the format's clauses, then the warnings.
 
-    What the clauses leave open is judged by the types, once the clauses hold: without an error here,
-    the bundle can be read.
+    If the clauses hold, the types are checked too. The bundle is readable if there is no error.
     """
     problems = [*_check_clauses(value)]
     if not problems:
@@ -258,7 +257,7 @@ def _check_script(value: dict[str, JsonValue]) -> Iterator[FormatProblem]:
 
 
 def _check_step(step: JsonValue, path: str, calls: set[str]) -> Iterator[FormatProblem]:
-    """The problems of one step; *calls* are the ids of the calls before it, to which its own is added."""
+    """The problems of one step; *calls* are the ids of the calls so far, to which its own is added."""
     if not isinstance(step, dict):
         yield _wrong_type(path, "an object", step)
         return
@@ -319,7 +318,7 @@ def _check_types(value: dict[str, JsonValue]) -> Iterator[FormatProblem]:
 
 
 def event_id(seq: int, given: object) -> str:
-    """The id of the step at place *seq*, counted from 1: its own, or the one it gets in a trace."""
+    """The id of the step with number *seq*, from 1: its own, or the one it gets in a trace."""
     return given if isinstance(given, str) else f"evt-{seq}"
 
 

@@ -1,7 +1,6 @@
 """The capture directory's manifest and events (``manifest.json``, ``events.jsonl``).
 
-Every event names the run it belongs to, so that events of two runs cannot be mixed unnoticed.
-What an event says beyond the fields here is kept.
+Every event has the ids of its run, so that mixed events of two runs are detected. Unknown fields are kept.
 """
 
 from __future__ import annotations
@@ -24,38 +23,38 @@ VERSION: Final = 1
 EVENT_LOG_NAME: Final = "events.jsonl"
 BLOB_THRESHOLD_BYTES: Final = 16 * 1024
 MAX_BLOB_THRESHOLD_BYTES: Final = MAX_LINE_BYTES // 4
-"""So that the few payloads of one event still fit into a line."""
+"""The few payloads of one event must fit into a line."""
 INTERRUPTED: Final = "interrupted"
 RECORDING_FAILED: Final = "recording failed"
-"""How a manifest's error, or a warning in it, begins where recording ended before the run did."""
+"""The beginning of the manifest's error, or of a warning in it, if recording ended before the run."""
 ENDED: Final = "!"
-"""Behind a lane's name in an event's ``order``: its task, thread or job was over."""
+"""After the name of a lane in ``order``: its task, thread or job ended."""
 PUT: Final = ">"
-"""Likewise: it put an item into a queue; a number says how often."""
+"""After the name of a lane: it put an item into a queue; a number is the count."""
 TOOK: Final = "<"
-"""Likewise: it took a lock; a number says how often."""
+"""After the name of a lane: it took a lock; a number is the count."""
 PRINTED: Final = "#"
-"""Likewise: it printed before another lane did; a number says how many pieces in a row."""
+"""After the name of a lane: it printed before another lane did; a number counts the pieces in a row."""
 FIRED: Final = "@"
-"""Likewise: a timer that it had set went off, or it waited in vain; which one stands behind."""
+"""After the name of a lane: a timer that it had set fired, or its wait timed out; the timer follows."""
 JOINED: Final = "&"
-"""Behind a timer: it came in on an event loop that was not at rest; how many rounds later stands behind."""
+"""After a timer: it fired while the event loop was busy; the number of loop rounds follows."""
 CANCELLED: Final = "-"
-"""Behind the end of a task, instead of what came of it."""
+"""After the end of a task, in place of its result."""
 HIDDEN: Final = "=~"
-"""Likewise, in a replay: it returned a value with a placeholder, where the recording had the secret."""
+"""After the end of a task, in a replay: it returned a placeholder in place of the recorded secret."""
 STILL_RUNNING: Final = "?"
-"""Behind a lane's name: it was not over when the run ended."""
+"""After the name of a lane: it had not ended when the run ended."""
 PLACEHOLDER: Final = re.compile(r"<secret:[a-z0-9-]+:[0-9a-f]{8}>")
-"""What stands in the place of a secret: its kind, and a mark that equal secrets of one capture share."""
+"""Replaces a secret: its kind, and a mark that is the same for equal secrets of one capture."""
 
 R = TypeVar("R")
 
 
 def without_marks(value: object) -> Any:
-    """JSON in which placeholders tell the kind of a secret alone: ``<secret:KIND>``.
+    """JSON with placeholders that have only the kind of a secret: ``<secret:KIND>``.
 
-    Their marks say nothing about those of another capture, which has another salt.
+    The marks of two captures cannot be compared, because the salts differ.
     """
     if isinstance(value, str):
         return PLACEHOLDER.sub(_without_mark, value) if "<secret:" in value else value
@@ -74,8 +73,8 @@ Mode: TypeAlias = Literal["capture", "replay"]
 RedactionProfile: TypeAlias = Literal["none", "default", "strict"]
 RunStatus: TypeAlias = Literal["ok", "error"]
 Fidelity: TypeAlias = Literal["replayable", "tools", "judgeable", "viewable"]
-"""How much of a run an imported capture holds: raw requests and answers; calls and results; what assertions
-ask for; what can be looked at. Each holds what the ones behind it hold."""
+"""How much of a run an imported capture has: raw requests and answers; calls and results; enough for
+assertions; enough to view it. Each includes the following ones."""
 
 
 class Model(Record, frozen=True):
@@ -98,7 +97,7 @@ class Redaction(Record, frozen=True):
 
     @property
     def salt_bytes(self) -> bytes:
-        """Nothing where the capture has none."""
+        """Empty if the capture has no salt."""
         return bytes.fromhex(self.salt) if self.salt is not ABSENT else b""
 
 
@@ -108,7 +107,7 @@ class Integrity(Record, frozen=True):
     algorithm: Literal["sha256"]
     eventsHash: str  # noqa: N815 — the wire's own name, as all below
     manifestHash: str | Absent = ABSENT  # noqa: N815
-    """Over the manifest's canonical text without this member."""
+    """Over the canonical text of the manifest without this member."""
 
 
 class StandIns(Record, frozen=True):
@@ -116,13 +115,13 @@ class StandIns(Record, frozen=True):
 
     sources: list[str]
     modules: list[str]
-    """Patterns of module names; none at all means every module that is no library."""
+    """Patterns of module names; an empty list means every module that is not a library."""
     everywhere: list[str] | Absent = ABSENT
-    """Which of the sources were recorded for libraries too."""
+    """The sources that were recorded for libraries too."""
     environ: list[str] | Absent = ABSENT
-    """Which variables of the environment were recorded; absent for all, where that source was."""
+    """The recorded environment variables; absent for all, if that source was recorded."""
     deadlines: bool | Absent = ABSENT
-    """Whether the events' ``order`` tells which deadlines passed, and how tasks ended."""
+    """Whether the ``order`` of events has the deadlines that passed, and the ends of tasks."""
 
 
 class PrintedLines(Record, frozen=True):
@@ -130,19 +129,19 @@ class PrintedLines(Record, frozen=True):
 
     bytes: Count
     digest: str
-    """Over all of it, with line ends as ``\\n``."""
+    """Over the whole output, with line ends as ``\\n``."""
     lines: list[str]
-    """The beginning of each line's digest, in hex, for as many lines as are told."""
+    """The first hex digits of each line's digest, for the first lines."""
 
 
 class ImportedSource(Record, frozen=True):
     """The file, or the folder, that a capture was imported from."""
 
     name: str
-    """As it was given, below the folder that was imported; never an absolute path."""
+    """As given, or relative to the imported folder; never an absolute path."""
     bytes: Count
     digest: str
-    """Over the file's bytes; of a folder, over the names and digests of its files."""
+    """Over the bytes of the file; for a folder, over the names and digests of its files."""
 
 
 class ImportLoss(Record, frozen=True):
@@ -161,13 +160,13 @@ class Imported(Record, frozen=True):
     fidelity: Fidelity
     source: ImportedSource
     missing: list[str]
-    """What runs have and this source does not hold."""
+    """The parts of a run that this source does not have."""
     unknown: dict[str, Count]
-    """Fields of the source that the importer does not know, and how often each occurred."""
+    """The number of occurrences of each source field that the importer does not know."""
     losses: list[ImportLoss]
-    """The first of them, in their order."""
+    """The first ones, in order."""
     lossCount: Count  # noqa: N815
-    """How many there were."""
+    """The number of all losses."""
 
 
 class ForkParent(Record, frozen=True):
@@ -175,13 +174,13 @@ class ForkParent(Record, frozen=True):
 
     captureId: str  # noqa: N815
     path: str
-    """Where it is, as seen from the fork's own folder."""
+    """Its path relative to the folder of the fork."""
     events: Count
-    """So many of its events are the first ones of the fork, but for the ids of capture and run."""
+    """The number of its first events that the fork shares, apart from the ids of capture and run."""
     eventHash: str  # noqa: N815
-    """Digest of the last of these, as it stands in the parent."""
+    """Digest of the last of these, as in the parent."""
     eventsHash: str  # noqa: N815
-    """Digest over all of them, as they stand in the parent."""
+    """Digest over all of them, as in the parent."""
     logHash: str | Absent = ABSENT  # noqa: N815
     """Digest over all events of the parent when it was forked; absent in forks of earlier versions."""
 
@@ -202,7 +201,7 @@ class ForkPause(Record, frozen=True):
     """The time between two runs, which the ``ts`` of events leave out."""
 
     afterSeq: Count  # noqa: N815
-    """Events behind this one were really so much later."""
+    """Events after this one were really later by this much."""
     ms: Count
 
 
@@ -211,22 +210,22 @@ class Fork(Record, frozen=True):
 
     parent: ForkParent
     at: Count
-    """The number of the call's event in the parent at which it was changed; 0 for a run that may differ
+    """The fork point: the number of the changed call's event in the parent; 0 for a run that may differ
     anywhere."""
     stored: Literal["suffix", "whole"]
-    """Whether the event log begins behind what it has in common with the parent, or holds all events."""
+    """Whether the event log has only the events after the shared ones, or all events."""
     shares: ForkShares
     change: JsonField | Absent = ABSENT
-    """What was changed; absent where nothing was."""
+    """The change; absent without one."""
     ordered: Count | Absent = ABSENT
-    """The last event up to which *order* and deadlines are told; absent where they are to the end."""
+    """The last event with known *order* and deadlines; absent if they are known to the end."""
     places: dict[str, str] | Absent = ABSENT
-    """Folders of this run, and of forks before it, as ``run_start`` tells those of the first run."""
+    """The folders of this run and of forks before it, in the form of ``run_start``."""
     pauses: list[ForkPause] | Absent = ABSENT
     """Where its own events begin, and those of forks before it."""
 
     def pause_before_ms(self, seq: int) -> int:
-        """How much later than its ``ts`` says the event *seq* really was."""
+        """The difference between the real time of the event *seq* and its ``ts``."""
         pauses = [] if self.pauses is ABSENT else self.pauses
         return sum(int(pause.ms) for pause in pauses if pause.afterSeq < seq)
 
@@ -238,7 +237,7 @@ class CaptureManifest(Record, frozen=True):
     captureId: str  # noqa: N815
     runId: str  # noqa: N815
     createdAt: int | float  # noqa: N815
-    """Milliseconds since the epoch, as all times of a capture."""
+    """Milliseconds since the epoch, like all times of a capture."""
     mode: Mode
     model: Model
     eventCount: Count  # noqa: N815
@@ -248,28 +247,28 @@ class CaptureManifest(Record, frozen=True):
     status: RunStatus
     completedAt: int | float | Absent = ABSENT  # noqa: N815
     updatedAt: int | float | Absent = ABSENT  # noqa: N815
-    """When the latest update ended, which the times of events leave out."""
+    """When the latest update ended; the times of events do not show it."""
     error: str | Absent = ABSENT
     producer: str | Absent = ABSENT
     blobThresholdBytes: Count | Absent = ABSENT  # noqa: N815
     standIns: StandIns | Absent = ABSENT  # noqa: N815
     warnings: list[str] | Absent = ABSENT
     volatile: list[VolatileRule] | Absent = ABSENT
-    """What may differ in a replay of this capture, beside what always may."""
+    """Additional rules for values that may differ in a replay of this capture."""
     exitStatus: Count | Absent = ABSENT  # noqa: N815
-    """How the recorded command ended, as shells say it: 128 and the signal's number where one killed it."""
+    """The exit status of the recorded command; if a signal killed it, 128 plus the number of the signal."""
     stdout: PrintedLines | Absent = ABSENT
-    """What the recorded command printed."""
+    """The standard output of the recorded command."""
     imported: Imported | Absent = ABSENT
-    """Present where the run was not recorded by us."""
+    """Present if the run was imported from another tool."""
     workspaceEnd: str | Absent = ABSENT  # noqa: N815
-    """The tree of the workspace's files at the end, where these were recorded."""
+    """The tree of the workspace at the end, if its files were recorded."""
     fork: Fork | Absent = ABSENT
-    """Of which capture this one is a fork."""
+    """Present if this capture is a fork of another one."""
 
 
 class CaptureSeed(Record, frozen=True):
-    """The manifest of a run that is still open: what is known before its events are."""
+    """The manifest of a run that is still open: the facts known at its start."""
 
     version: Literal[1]
     captureId: str  # noqa: N815
@@ -289,7 +288,7 @@ class ProcessData(Record, frozen=True):
     """One of the processes whose calls are in the capture, beside the one that began it."""
 
     ended: bool
-    """Whether it came to its end; one that was killed did not."""
+    """Whether it ended normally, without being killed."""
     argv: list[str] | Absent = ABSENT
 
 
@@ -309,15 +308,15 @@ class WorkspaceData(Record, frozen=True):
     tree: str
     """The digest of their tree; see :mod:`reenact.formats.workspace`."""
     cwd: str | Absent = ABSENT
-    """Where the run began, from the root of the tree; absent where that was outside."""
+    """The working directory relative to the root of the tree; absent if it was outside."""
     commit: str | Absent = ABSENT
-    """The commit of git's that has the files which the capture only names."""
+    """The git commit with the files that the capture does not store."""
     limitBytes: Count | Absent = ABSENT  # noqa: N815
     """Larger files are left out."""
     above: list[list[str]] | Absent = ABSENT
-    """What ignore files above the workspace say: pairs of the path from there to its root, and the text."""
+    """The ignore files above the workspace: pairs of the path from there to its root, and the text."""
     pathBytes: Count | Absent = ABSENT  # noqa: N815
-    """How long the path of its root was."""
+    """The length of the path of its root."""
 
 
 class RunStartData(Record, frozen=True):
@@ -327,11 +326,11 @@ class RunStartData(Record, frozen=True):
     cwd: str | Absent = ABSENT
     python: str | Absent = ABSENT
     utcOffsetS: int | Absent = ABSENT  # noqa: N815
-    """How far the local time was ahead of UTC, in seconds."""
+    """The offset of the local time from UTC, in seconds."""
     places: dict[str, str] | Absent = ABSENT
-    """Salted digests of the run's own folders: ``cwd``, ``home``, ``python``, ``tmp`` and ``workspace``."""
+    """Salted digests of the run's folders: ``cwd``, ``home``, ``python``, ``tmp`` and ``workspace``."""
     upstreams: dict[str, str] | Absent = ABSENT
-    """Where the gateway led to, by name; absent where it did not begin the run."""
+    """The upstreams of the gateway, by name; absent if the gateway did not start the run."""
     processes: dict[str, ProcessData] | Absent = ABSENT
     """The other Python processes of the run, by their first lane."""
     policyBundleId: str | Absent = ABSENT  # noqa: N815
@@ -351,11 +350,11 @@ class RunEndData(Record, frozen=True):
     finalOutputHash: str | Absent = ABSENT  # noqa: N815
     error: str | Absent = ABSENT
     confidence: int | float | Absent = ABSENT
-    """How sure the agent is of its output, from 0 to 1, where it says so."""
+    """The agent's confidence in its output, from 0 to 1, if it reports one."""
     wrote: list[str] | Absent = ABSENT
-    """Files that the run wrote and left behind, below the working folder, ``~/``, or elsewhere."""
+    """Files that the run wrote and did not delete, below the working folder, ``~/``, or elsewhere."""
     entered: list[str] | Absent = ABSENT
-    """Files below the working folder whose functions ran outside of any call, where that could be told."""
+    """Files below the working folder whose functions ran outside of any call, if that is known."""
 
 
 class LlmRequestData(Record, frozen=True):
@@ -368,43 +367,43 @@ class LlmRequestData(Record, frozen=True):
     toolSchemaHash: str | Absent = ABSENT  # noqa: N815
     lane: str | Absent = ABSENT
     parent: str | Absent = ABSENT
-    """The id of the call inside which this one was made, as in all data below."""
+    """The id of the call inside which this one was made; the same in all data below."""
     request: JsonField | Absent = ABSENT
     requestHash: str | Absent = ABSENT  # noqa: N815
-    """Digest of the whole request; written where *request* refers to earlier events."""
+    """Digest of the whole request; present if *request* refers to earlier events."""
     asked: JsonField | Absent = ABSENT
-    """In a fork that asks otherwise than the agent did: the way back to the agent's request."""
+    """In a fork that changed the request: how to restore the request of the agent."""
     askedHash: str | Absent = ABSENT  # noqa: N815
-    """Digest of the agent's request, by which replay knows the call."""
+    """Digest of the agent's request, by which a replay finds the call."""
     headers: JsonField | Absent = ABSENT
-    """Those of the HTTP request that are not compared, by name."""
+    """The headers of the HTTP request that are not compared, by name."""
     stream: JsonField | Absent = ABSENT
-    """Whether the answer was asked for piece by piece."""
+    """Whether a streamed answer was requested."""
     derived: bool | Absent = ABSENT
-    """True where the agent's own account told of it, as in all data below; nobody saw it happen."""
+    """True if it was not observed but reported by the agent's framework; the same in all data below."""
 
 
 class _OutcomeData(Record, frozen=True):
-    """What all outcomes of calls may say of how they came."""
+    """The fields that all outcomes have."""
 
     opened: Count | Absent = ABSENT
-    """Of a stream: the number of the latest event when it began."""
+    """For a stream: the number of the latest event when it began."""
     opening: Count | Absent = ABSENT
-    """Of a stream: which of the run's streams it was, in the order in which they began."""
+    """For a stream: its number among the streams of the run, in the order of their beginnings."""
     inline: bool | Absent = ABSENT
-    """True where the outcome came before the event loop went on."""
+    """True if the outcome came before the event loop went on."""
     joined: Count | Absent = ABSENT
-    """Where it came in on an event loop that was not at rest: how many rounds later."""
+    """If the outcome came while the event loop was busy: the number of loop rounds."""
     latencyMs: int | float | Absent = ABSENT  # noqa: N815
-    """How long the call took, where the times of its events do not tell."""
+    """The duration of the call, if the times of its events do not show it."""
     cancelled: bool | Absent = ABSENT
-    """True where the caller went away before the end."""
+    """True if the caller did not wait for the end."""
     closed: bool | Absent = ABSENT
-    """True where it did so by closing a stream."""
+    """True if the caller cancelled by closing a stream."""
     pieces: JsonField | Absent = ABSENT
-    """Of a stream: what it handed out, one by one."""
+    """The chunks of a stream."""
     exact: JsonField | Absent = ABSENT
-    """The same answer or pieces in the form in which they came, where redaction found nothing to hide."""
+    """The same answer or chunks in their original form, if redaction found nothing in them."""
 
 
 class LlmResponseData(_OutcomeData, frozen=True, kw_only=True):
@@ -418,12 +417,12 @@ class LlmResponseData(_OutcomeData, frozen=True, kw_only=True):
     response: JsonField | Absent = ABSENT
     error: JsonField | Absent = ABSENT
     complete: JsonField | Absent = ABSENT
-    """Whether the answer came to its end, and to no error."""
+    """Whether the answer is complete and not an error."""
     modelError: JsonField | Absent = ABSENT  # noqa: N815
-    """What the provider answered instead of a message."""
+    """The error that the provider returned instead of a message."""
     responseId: JsonField | Absent = ABSENT  # noqa: N815
     reasoningIds: JsonField | Absent = ABSENT  # noqa: N815
-    """Of the answer's thinking: ids, or digests of the signatures."""
+    """The ids of the reasoning parts, or digests of their signatures."""
     toolCallIds: JsonField | Absent = ABSENT  # noqa: N815
     derived: bool | Absent = ABSENT
 
@@ -437,9 +436,9 @@ class ToolCallData(Record, frozen=True):
     lane: str | Absent = ABSENT
     parent: str | Absent = ABSENT
     derived: bool | Absent = ABSENT
-    """True where the call was read from model traffic or from the agent's own account, not seen happening."""
+    """True if the call was not observed, but derived from model traffic or reported by the framework."""
     sideEffects: list[str] | Absent = ABSENT  # noqa: N815
-    """What the tool is declared to do to the world: tags such as ``fs_write`` or ``payment``."""
+    """The declared side effects of the tool: tags such as ``fs_write`` or ``payment``."""
 
 
 class ToolResultData(_OutcomeData, frozen=True, kw_only=True):
@@ -456,7 +455,7 @@ class NondeterministicData(_OutcomeData, frozen=True, kw_only=True):
     """A value of chance or of the outside world."""
 
     source: str
-    """``clock``, ``rng``, ``network``, ``process`` or a name of the agent's own."""
+    """``clock``, ``rng``, ``network``, ``process`` or a name that the agent chose."""
     key: str
     valueHash: str | Absent = ABSENT  # noqa: N815
     value: JsonField | Absent = ABSENT
@@ -464,19 +463,19 @@ class NondeterministicData(_OutcomeData, frozen=True, kw_only=True):
     lane: str | Absent = ABSENT
     parent: str | Absent = ABSENT
     callId: str | Absent = ABSENT  # noqa: N815
-    """Present where the value took time: one event for the call, one for its outcome."""
+    """Present if the value took time: then one event is the call, and one its outcome."""
     request: JsonField | Absent = ABSENT
-    """What the call asked; in the first of the two events."""
+    """The request of the call; in the first of the two events."""
     headers: JsonField | Absent = ABSENT
-    """Of an HTTP request: those that are not compared, by name."""
+    """The headers of an HTTP request that are not compared, by name."""
     beside: str | Absent = ABSENT
-    """What the call is, where it is traffic beside the run; in the first of the two events."""
+    """The kind of traffic beside the run, such as telemetry; in the first of the two events."""
     background: bool | Absent = ABSENT
-    """That it is beside the run is known only by how it was made: by a library in a thread of its own."""
+    """True if it counts as beside the run only because a library made it in its own thread."""
     program: str | Absent = ABSENT
-    """The id of the call that started the program with which this one does something."""
+    """The id of the call that started the program to which this call belongs."""
     talks: bool | Absent = ABSENT
-    """By now the run talked with that program over a socket, past what is recorded."""
+    """True if the run has communicated with that program over a socket, which is not recorded."""
 
 
 class StateMutationData(Record, frozen=True):
@@ -484,18 +483,18 @@ class StateMutationData(Record, frozen=True):
 
     type: str
     callId: str | Absent = ABSENT  # noqa: N815
-    """Of a read, inside which other calls may be made."""
+    """Present for a read, inside which other calls may be made."""
     lane: str | Absent = ABSENT
     parent: str | Absent = ABSENT
     group_id: str | Absent = ABSENT
     source: str | Absent = ABSENT
     path: str | Absent = ABSENT
     content: JsonField | Absent = ABSENT
-    """What was written to memory."""
+    """The text that was written to memory."""
     details: JsonField | Absent = ABSENT
-    """What a change of any other type says of itself."""
+    """The data of a change of any other type."""
     value: JsonField | Absent = ABSENT
-    """What a read found."""
+    """The result of a read."""
     error: JsonField | Absent = ABSENT
     derived: bool | Absent = ABSENT
 
@@ -507,9 +506,9 @@ class _Event(Record, frozen=True, tag_field="type", kw_only=True):
     seq: Count
     ts: int | float
     laterMs: Count | Absent = ABSENT  # noqa: N815
-    """Of an event that an update recorded: so much later than *ts* says it really was."""
+    """For an event that an update recorded: its real time minus *ts*."""
     order: list[str] | Absent = ABSENT
-    """What the run's own tasks came to between the event before and this one, in the order it happened."""
+    """The acts of the run's tasks between the event before and this one, in order."""
 
 
 class RunStart(_Event, frozen=True, tag="run_start"):
@@ -601,10 +600,10 @@ _EVENT_UPGRADES: Final[dict[int, Upgrade]] = {}
 
 
 def read_manifest(text: bytes, *, file: str) -> CaptureManifest:
-    """A finished manifest; its own digest, where it has one, must hold.
+    """A finished manifest; raises if it has a wrong digest of itself.
 
-    A tenth of the time where the text, without the digest in it, has that digest: then it is the very text
-    that was written, and a record that is encoded like it holds all of it.
+    A fast path takes a tenth of the time: if the text without the digest in it has that digest, it is the
+    text as written.
     """
     line = text.removesuffix(b"\n")
     found = _OWN_DIGEST.search(line)
@@ -630,12 +629,12 @@ def read_seed(text: bytes, *, file: str) -> CaptureSeed:
 
 
 def write_manifest(manifest: CaptureManifest) -> bytes:
-    """The manifest's text; its own digest is stated anew."""
+    """The text of the manifest, with its digest computed again."""
     return manifest_codec.to_bytes(with_own_digest(manifest)) + b"\n"
 
 
 def with_own_digest(manifest: CaptureManifest) -> CaptureManifest:
-    """The manifest as it is written."""
+    """The manifest with the digest of itself."""
     integrity = msgspec.structs.replace(manifest.integrity, manifestHash=_manifest_digest(manifest))
     return msgspec.structs.replace(manifest, integrity=integrity)
 
@@ -667,8 +666,8 @@ def read_events(
 ) -> Iterator[tuple[Line, CaptureEvent]]:
     """The events of a log in constant memory; ``seq`` must start at 1 and have no gap.
 
-    Without *on_error* the first bad line raises; with it every bad line is reported and passed over,
-    but a newer version is refused all the same.
+    Without *on_error* the first invalid line raises; with it every invalid line is reported and skipped,
+    but a newer version always raises.
     """
 
     def report(error: FormatError) -> None:
@@ -678,7 +677,7 @@ def read_events(
     for line, event in read_records(
         stream, event_codec, file=file, max_line_bytes=max_line_bytes, on_error=report
     ):
-        # A line that could not be read has its number all the same.
+        # An unreadable line counts too.
         expected = event.seq if on_error is not None and expected < event.seq == line.number else expected
         if event.seq == expected:
             yield line, event

@@ -1,6 +1,6 @@
-"""The manifest beside a dataset: how many rows its files have, and in which order.
+"""The manifest of a dataset: the number of rows in its files, and their order.
 
-A row says where it comes from; that one is missing, there twice or at another place, only the whole can say.
+It shows rows that are missing, repeated or moved, which the provenance of single rows cannot.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class DatasetFile(Record, frozen=True):
     name: str
     rows: Count
     digest: str
-    """Over the digests of all rows, in their order."""
+    """Over the digests of all rows, in order."""
 
 
 class DatasetManifest(Record, frozen=True):
@@ -40,12 +40,12 @@ manifest_codec: Final[Codec[DatasetManifest]] = Codec(DatasetManifest)
 
 
 def manifest_place(dataset: Path, *, is_folder: bool) -> Path:
-    """Where the manifest of a *dataset* is: in a folder of files, or beside the one file."""
+    """The path of the manifest of a *dataset*: in the folder, or beside the single file."""
     return dataset / _IN_FOLDER if is_folder else dataset.with_name(dataset.name + _BESIDE_FILE)
 
 
 class RowsDigest:
-    """Counts rows, and takes the digest of all of them in their order."""
+    """Counts rows, and computes the digest of all of them in order."""
 
     def __init__(self) -> None:
         self.count = 0

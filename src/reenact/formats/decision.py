@@ -1,4 +1,4 @@
-"""What a policy says of an action or a tool call, apart from how it comes to say so."""
+"""The decision of a policy about an action or a tool call."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ class Decision(msgspec.Struct, frozen=True):
 
 
 class CallGate(Protocol):
-    """What decides about a tool call before it is made."""
+    """Decides about a tool call before it is made."""
 
     def decide_call(self, name: str, arguments: object) -> Decision: ...
 
 
 class CallRefused(CheckFailed):
-    """A policy did not allow a tool call, and nobody approved it; *decision* says why."""
+    """A policy did not allow a tool call, and nobody approved it; *decision* has the reason."""
 
     def __init__(self, decision: Decision) -> None:
         self.decision = decision

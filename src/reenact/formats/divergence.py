@@ -1,6 +1,6 @@
-"""A divergence as a value: what the recording has, what happened instead, and where they differ.
+"""A divergence as a value: the recorded event, the call in the replay, and their differences.
 
-CLI, tests, viewer and JSON reports all render this one value.
+The command line, tests, the viewer and JSON reports all show this value.
 """
 
 from __future__ import annotations
@@ -26,25 +26,25 @@ _ANSWERED: Final = {"empty": "with an empty answer", "live": "for real"}
 
 
 class Observed(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The call that was made in replay."""
+    """The call in the replay."""
 
     type: str
     data: dict[str, Any]
 
 
 class Candidate(msgspec.Struct, frozen=True, rename="camel"):
-    """A recorded call that the observed one may have been meant to be."""
+    """A recorded call that is similar to the observed one."""
 
     event_seq: int
     name: str
     lane: str
     differences: int
-    """At how many places it differs from the observed call."""
+    """The number of places where it differs from the observed call."""
     is_taken: bool
-    """Whether another call has been answered with it already."""
+    """Whether its outcome has been used for another call already."""
 
     def describe(self, lane: str | None) -> str:
-        """How it relates to the call that was made in *lane*."""
+        """How it differs from the call in *lane*."""
         taken = ", already taken" if self.is_taken else ""
         if self.differences:
             return f"differs at {self.differences} place{'s' if self.differences != 1 else ''}{taken}"
@@ -57,38 +57,39 @@ class ReplayDivergence(msgspec.Struct, frozen=True, rename="camel", omit_default
     code: DivergenceCode
     detail: str
     expected: dict[str, Any] | None = None
-    """The recorded event, whole."""
+    """The whole recorded event."""
     observed: Observed | None = None
     event_seq: int | None = None
     json_path: str | None = None
-    """The first place at which *expected* and *observed* differ, in the event."""
+    """The first place in the event where *expected* and *observed* differ."""
     differences: tuple[Difference, ...] = ()
-    """Every place, in what was asked."""
+    """All differences of the requests."""
     candidates: tuple[Candidate, ...] = ()
     lane: str | None = None
     source_line: str | None = None
-    """Where in the agent's own code the call was made."""
+    """The line of the agent's own code that made the call."""
     callers: tuple[str, ...] = ()
-    """The lines of the agent's own code that led there, the nearest first."""
+    """The callers of that line in the agent's own code, the nearest first."""
     answered_with: int | None = None
-    """The event whose outcome was given all the same; ``None`` where there was none to give."""
+    """The recorded event whose outcome the call got nevertheless; ``None`` if there was none."""
     answered: Literal["empty", "live"] | None = None
-    """What it got where no recorded call is alike; ``None`` where it was refused, or answered with one."""
+    """How a call without a similar recorded one was answered; ``None`` if it was refused or got a recorded
+    outcome."""
     volatile: tuple[VolatileRule, ...] = ()
-    """Rules under which the two would be equal, where all that differs looks as if it differed every time."""
+    """Rules that would make the two equal, if all differences look like values that differ in every run."""
     left_behind: tuple[str, ...] = ()
-    """Files that the recorded run wrote and that were there before this one began."""
+    """Files that the recorded run wrote and that existed before this one began."""
     files: tuple[str, ...] = ()
-    """How the files of the workspace differ, as the lines of diffs."""
+    """The differences of the workspace files, as lines of diffs."""
     has_set_order: bool = False
     """Whether the order of a set may be the cause: only the order of words differs, and the hash seed of the
     process is random."""
     has_unused_files: bool = False
-    """Whether the recording has the files among which it was made, and this run did not work among them."""
+    """Whether the files of the workspace were recorded, and this run did not work in them."""
 
     @property
     def summary(self) -> str:
-        """What differs, on one line."""
+        """The difference on one line."""
         first = f" at {self.differences[0].describe()}" if self.differences else ""
         return f"{self.detail}{first}{self._left_behind_text()}"
 
@@ -115,7 +116,7 @@ class ReplayDivergence(msgspec.Struct, frozen=True, rename="camel", omit_default
         return "\n".join([self.headline, *self.details()])
 
     def details(self) -> list[str]:
-        """The lines that explain what the headline says."""
+        """The lines below the headline."""
         lines: list[str] = []
         if self.source_line:
             lines.append(f"  called from  {self.source_line}")
@@ -149,6 +150,6 @@ class ReplayDivergence(msgspec.Struct, frozen=True, rename="camel", omit_default
         return msgspec.convert(value, cls)
 
     def to_json(self) -> dict[str, JsonValue]:
-        """The divergence as plain JSON, with the seed's member names."""
+        """The divergence as plain JSON."""
         value: dict[str, JsonValue] = msgspec.json.decode(msgspec.json.encode(self))
         return value

@@ -1,9 +1,9 @@
-"""One event of a run: its head for those who only look, its whole value for those who read.
+"""One event of a run: its head for indexes, and its whole value for readers.
 
-The words are those of ``events.jsonl``. Other artifacts are told in them too: a ``ToolCall`` of a log becomes
-the capture's ``tool_call`` with ``callId``, ``tool`` and ``args``. What a capture has no word for has a type
-of its own (``message``, ``verification``, …) and a ``name``. The exact form of a capture's events, in which
-they are checked, is :mod:`reenact.formats.capture`.
+Types and fields are those of ``events.jsonl``. Events of other artifacts are converted: a ``ToolCall`` of
+a log becomes a ``tool_call`` with ``callId``, ``tool`` and ``args``. Events that captures lack get their
+own type (``message``, ``verification``, …) and a ``name``. Checks read the exact form of capture events in
+:mod:`reenact.formats.capture`.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ import msgspec
 from reenact.canonical import JsonValue
 
 REMARK: Final = "remark"
-"""The type of an event that says no more than another one does in its place."""
+"""The type of an event whose content another event has already."""
 OUTSIDE: Final = ("run_start", "run_end", REMARK)
-"""The types of events that are no steps of the run."""
+"""The types of events that are not steps of the run."""
 ASKING: Final = ("tool_call", "llm_request")
 """The types of events that are never an outcome."""
 NO_PAYLOAD: Final = msgspec.Raw()
-"""Of an event that has none, in place of its text."""
+"""The value of a missing payload."""
 
 
 class EventHeadData(msgspec.Struct, gc=False):
-    """What an index needs of an event's data; everything else is passed over without being decoded."""
+    """The data of an event that an index needs; everything else is skipped without decoding."""
 
     callId: str | None = None  # noqa: N815 — the wire's own name, as all below
     lane: str = "0"
@@ -38,9 +38,9 @@ class EventHeadData(msgspec.Struct, gc=False):
     type: str | None = None
     name: str | None = None
     args: msgspec.Raw = NO_PAYLOAD
-    """The text as it stands in the line; empty where there is none, or no line."""
+    """The JSON text in the line; empty if there is none."""
     request: msgspec.Raw = NO_PAYLOAD
-    """Likewise."""
+    """The JSON text in the line; empty if there is none."""
     requestHash: str | None = None  # noqa: N815
     askedHash: str | None = None  # noqa: N815
     ok: bool = True
@@ -57,15 +57,15 @@ class EventHeadData(msgspec.Struct, gc=False):
     opening: int = 0
     joined: int | None = None
     latencyMs: int | float | None = None  # noqa: N815
-    """Where the artifact states how long a call took."""
+    """The duration of a call, if the artifact has it."""
     utility: int | float | None = None
     exitCode: int | str | None = None  # noqa: N815
-    """What a log states of a tool beside *ok*, unless it is 0: a failure for whoever shows runs, but not for
-    assertions, which judge what the log says of success."""
+    """The exit code of a tool in a log, unless it is 0: shown as a failure, but not judged by assertions,
+    which use *ok*."""
 
 
 class EventHead(msgspec.Struct, gc=False):
-    """The head of one event; a line of 300 bytes takes 0.7 µs, where the exact reading takes 2.1."""
+    """The head of one event; reading a line of 300 bytes takes 0.7 µs, the exact event 2.1 µs."""
 
     seq: int
     ts: int | float
@@ -79,7 +79,7 @@ class EventHead(msgspec.Struct, gc=False):
 
     @property
     def request_call_id(self) -> str | None:
-        """The id of the call that the event makes, where its request may be referred to by later ones."""
+        """The id of the call, if later events may refer to its request."""
         return self.data.callId if bytes(self.data.request) else None
 
 
@@ -114,16 +114,16 @@ _KINDS: Final = {
 
 
 class RunEvent(msgspec.Struct, omit_defaults=True):
-    """One event as a whole; payloads stand in *data* as they are stored."""
+    """One whole event; references in *data* are not resolved."""
 
     seq: int
-    """Its number in the artifact: of line-based ones the line."""
+    """Its number in the artifact: the line number in line-based ones."""
     ts: int | float
     """Milliseconds since the epoch."""
     type: str
     data: dict[str, Any]
     time: str = ""
-    """*ts* as the artifact writes it, where that is a text."""
+    """*ts* as text, if the artifact writes it so."""
     captureId: str = ""  # noqa: N815
     runId: str = ""  # noqa: N815
     version: int = 0
@@ -132,13 +132,13 @@ class RunEvent(msgspec.Struct, omit_defaults=True):
 
     @property
     def failure(self) -> JsonValue:
-        """What whoever shows runs takes for the failure of an outcome; ``None`` where there is none."""
+        """The failure of an outcome, as it is shown; ``None`` if there is none."""
         if self.data.get("exitCode"):
             return {"type": "exit_code", "message": str(self.data["exitCode"])}
         return self.data.get("error")
 
     def head(self) -> EventHead:
-        """Its head; :class:`msgspec.ValidationError` where a field is of another type."""
+        """Its head; :class:`msgspec.ValidationError` if a field has a wrong type."""
         known = {name: self.data[name] for name in _CONVERTED if name in self.data}
         return EventHead(self.seq, self.ts, self.type, msgspec.convert(known, EventHeadData))
 
@@ -146,6 +146,6 @@ class RunEvent(msgspec.Struct, omit_defaults=True):
 _CONVERTED: Final = tuple(name for name in EventHeadData.__struct_fields__ if name not in ("args", "request"))
 
 read_head: Final = msgspec.json.Decoder(EventHead).decode
-"""The head in a line; raises what msgspec raises."""
+"""Read the head of a line; raises the errors of msgspec."""
 read_event: Final = msgspec.json.Decoder(RunEvent).decode
-"""The whole value in a line; likewise."""
+"""Read the whole event of a line; raises the errors of msgspec."""

@@ -1,4 +1,4 @@
-"""The hashes that bind a log to what happened; each covers the full value, never a preview."""
+"""The hashes of a replay log; each covers the full value, never a preview."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from reenact import canonical
 from reenact.formats.lines import read_lines
 
 BLINDED: Final = "hmac-"
-"""Stands before a hash of a published log that nobody without the publisher's key can compute."""
+"""The prefix of a hash in a published log that can be computed only with the publisher's key."""
 
 
 def params_hash(params: object) -> str:
@@ -18,7 +18,7 @@ def params_hash(params: object) -> str:
 
 
 def output_hash(*, success: bool, content: str, error: str | None) -> str:
-    """The hash of a tool's output: of the object of these three, ``error`` null when there was none."""
+    """The hash of a tool's output: of the object of these three, with ``error`` null without an error."""
     return canonical.digest({"content": content, "error": error, "success": success})
 
 
@@ -30,8 +30,8 @@ def plan_hash(plan: object) -> str:
 def trajectory_hash(stream: BinaryIO, *, file: str) -> str:
     """The hash of a whole log, header included, in constant memory.
 
-    It covers each line as written, closed by one LF. So it is the hash of the file's own bytes unless
-    the file has a byte order mark, CR LF, blank lines or no last line end: those do not count.
+    It covers each line as written, followed by one LF. So it is the hash of the file's bytes unless the file
+    has a byte order mark, CR LF, blank lines or no last line end, which are ignored.
     """
     running = sha256()
     for line in read_lines(stream, file=file):

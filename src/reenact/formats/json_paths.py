@@ -1,7 +1,7 @@
-"""Patterns of JSON paths: which places of a value are meant.
+"""Patterns of JSON paths, which match places in a value.
 
 $                  the value itself
-.name  ["a name"]  a member; quoted where it is more than letters, digits, ``_`` and ``-``
+.name  ["a name"]  a member; quoted if it has other characters than letters, digits, ``_`` and ``-``
 [3]                an item, counted from 0
 .*  [*]            every member or item
 ..                 any number of levels, none included: ``$..id``, ``$.a..[0]``, ``$..*``
@@ -22,7 +22,7 @@ from reenact.errors import FormatError
 
 
 class Wild(Enum):
-    """What a pattern leaves open."""
+    """A wildcard."""
 
     ANY = "*"
     DEPTH = ".."
@@ -30,7 +30,7 @@ class Wild(Enum):
 
 PathStep: TypeAlias = str | int | Wild
 Positions: TypeAlias = frozenset[int]
-"""How far a pattern is matched: before which of its steps, for every way there is."""
+"""The state of matching a pattern: the indexes of all steps that may come next."""
 
 
 _STEP: Final = re.compile(
@@ -42,14 +42,14 @@ _STEP: Final = re.compile(
 
 
 class PathPattern:
-    """A parsed pattern, and where in it a walk down a value stands."""
+    """A parsed pattern, which is matched key by key while walking down a value."""
 
     def __init__(self, steps: Sequence[PathStep]) -> None:
         self.steps = tuple(steps)
 
     @classmethod
     def parse(cls, text: str) -> PathPattern:
-        """The pattern that *text* is; :class:`FormatError` where it is none."""
+        """Parse *text*; :class:`FormatError` if it is not a pattern."""
         pattern, end = cls.parse_beginning(text)
         if end < len(text):
             raise FormatError(
@@ -59,7 +59,7 @@ class PathPattern:
 
     @classmethod
     def parse_beginning(cls, text: str) -> tuple[PathPattern, int]:
-        """The longest pattern that *text* begins with, and where it ends."""
+        """Parse the longest pattern at the beginning of *text*; also returns where it ends."""
         if not text.startswith("$"):
             raise FormatError(f"a path begins with $, not with {text[:1]!r}")
         steps: list[PathStep] = []
@@ -72,11 +72,11 @@ class PathPattern:
 
     @cached_property
     def start(self) -> Positions:
-        """Where a walk begins."""
+        """The state at the root of a value."""
         return self._open([0])
 
     def after(self, positions: Positions, key: str | int) -> Positions:
-        """Where a walk stands that goes on to the member or item *key*."""
+        """The state after going down to the member or item *key*."""
         return self._open(
             position if self.steps[position] is Wild.DEPTH else position + 1
             for position in positions
@@ -84,18 +84,18 @@ class PathPattern:
         )
 
     def is_met(self, positions: Positions) -> bool:
-        """Whether the place reached is one that is meant."""
+        """Whether the pattern matches the place that was reached."""
         return len(self.steps) in positions
 
     def matches(self, place: Sequence[str | int]) -> bool:
-        """Whether *place*, the keys from the outermost to the innermost, is meant."""
+        """Whether the pattern matches *place*, the keys from the outermost to the innermost."""
         positions = self.start
         for key in place:
             positions = self.after(positions, key)
         return self.is_met(positions)
 
     def _open(self, positions: Iterable[int]) -> Positions:
-        """*positions*, and those behind the ``..`` before which they stand."""
+        """*positions*, and for each that is before a ``..`` also the one after it."""
         found: set[int] = set()
         for position in positions:
             found.add(position)

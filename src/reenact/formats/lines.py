@@ -1,7 +1,7 @@
-"""Line-based formats as a stream: line by line, or many lines at a time.
+"""Reads line-based formats as a stream: line by line, or many lines at a time.
 
-A line keeps its number and its place in the file. A block of lines that is in order costs two calls into the
-codec; one in which anything is odd, be it one byte, is read line by line instead, exactly.
+A line has its number and its offset in the file. A block of canonical lines takes two calls of the codec; any
+other block is read line by line.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from reenact.errors import FormatError
 from reenact.formats.record import Codec
 
 MAX_LINE_BYTES: Final = 64 * 1024 * 1024
-"""A longer line is refused: no event is that large, because large payloads live in blobs."""
+"""A longer line is refused; no event is that large, because large payloads are in blobs."""
 
 OnError = Callable[[FormatError], None]
-"""What takes each error of a lenient reading; without one the first error is raised."""
+"""Called with each error of lenient reading; without it, the first error is raised."""
 
 _BOM: Final = b"\xef\xbb\xbf"
 _SKIP_BYTES: Final = 1024 * 1024
@@ -39,8 +39,8 @@ def read_lines(
 ) -> Iterator[Line]:
     """The lines of *stream* in constant memory.
 
-    Tolerated and never written: a byte order mark at the start, CR before LF, lines of nothing but
-    white space, a missing last line end. A line beyond *max_line_bytes* is a :class:`FormatError`.
+    Accepted, although never written: a byte order mark at the start, CR before LF, lines of white space, a
+    missing last line end. A line longer than *max_line_bytes* is a :class:`FormatError`.
     """
     report = on_error or raise_error
     readline = stream.readline
@@ -63,10 +63,10 @@ def read_lines(
 def read_blocks(
     stream: BinaryIO, *, file: str, max_line_bytes: int = MAX_LINE_BYTES, on_error: OnError | None = None
 ) -> Iterator[list[Line]]:
-    """The same lines, as many at a time as fill 64 KiB, for readers that take many faster than one.
+    """The same lines in blocks of about 64 KiB, for readers that are faster with many lines.
 
-    An error is reported between the lines before and the lines behind it. A stream that grows is
-    waited for until a block is full.
+    An error is reported after the block of the lines before it. A growing stream is read until a block is
+    full.
     """
     report = on_error or raise_error
     errors: list[FormatError] = []
@@ -84,7 +84,7 @@ def read_blocks(
 
 
 def raise_error(error: FormatError) -> None:
-    """The strict way to take an error."""
+    """The strict handling of an error."""
     raise error
 
 
@@ -94,7 +94,7 @@ def _drain(errors: list[FormatError], report: OnError) -> None:
 
 
 def skip_line(stream: BinaryIO) -> int:
-    """Leave the rest of the line unread; how many bytes that was."""
+    """Skip the rest of the line; returns its size in bytes."""
     skipped = 0
     while text := stream.readline(_SKIP_BYTES):
         skipped += len(text)
@@ -109,7 +109,7 @@ _CODEC_BLOCK_BYTES: Final = 32 * 1024
 
 
 class TextBlock(msgspec.Struct, frozen=True):
-    """Whole lines, the first of which has *number* and starts at *offset*; the last may lack its end."""
+    """Whole lines, the first of which has *number* and starts at *offset*; the last may have no line end."""
 
     number: int
     offset: int
@@ -125,10 +125,10 @@ def read_records(
     max_line_bytes: int = MAX_LINE_BYTES,
     on_error: OnError | None = None,
 ) -> Iterator[tuple[Line, R]]:
-    """Each line of *stream* with its record, in constant memory; tolerant as :func:`read_lines` is.
+    """Each line of *stream* with its record, in constant memory; accepts what :func:`read_lines` does.
 
-    Without *on_error* the first bad line raises, after those before it were handed out; with it every
-    bad line is reported and passed over. A stream that grows is waited for until a block is full.
+    Without *on_error* the first invalid line raises, after the lines before it were returned; with it every
+    invalid line is reported and skipped. A growing stream is read until a block is full.
     """
     report = on_error or raise_error
     for block in read_text_blocks(stream, max_line_bytes=max_line_bytes):
@@ -142,7 +142,7 @@ def read_records(
 def read_text_blocks(
     stream: BinaryIO, *, block_bytes: int = _CODEC_BLOCK_BYTES, max_line_bytes: int = MAX_LINE_BYTES
 ) -> Iterator[TextBlock]:
-    """Cut at line ends; a line beyond the limit is handed on as far as it shows that it is one."""
+    """Split at line ends; of a line that is too long, only as much as shows that is returned."""
     rest: list[bytes] = []
     rest_bytes, number, offset = 0, 1, 0
     while chunk := stream.read(block_bytes):
@@ -167,7 +167,7 @@ def read_text_blocks(
 
 
 def split_block(block: TextBlock, part_bytes: int = _CODEC_BLOCK_BYTES) -> Iterator[TextBlock]:
-    """The same lines in parts that fit into a processor's cache, which doubles the speed of decoding."""
+    """The same lines in parts that fit into the processor's cache, which doubles the speed of decoding."""
     text, start, number = block.text, 0, block.number
     while start < len(text):
         end = text.rfind(b"\n", start, start + part_bytes) + 1 or text.find(b"\n", start) + 1 or len(text)
@@ -186,7 +186,7 @@ def _lines(block: TextBlock) -> Iterator[Line]:
 def lines_of(
     block: TextBlock, *, file: str, report: OnError, max_line_bytes: int = MAX_LINE_BYTES
 ) -> Iterator[Line]:
-    """The lines of *block*, with their places in the whole file."""
+    """The lines of *block*, with their numbers and offsets in the whole file."""
 
     def report_placed(error: FormatError) -> None:
         if error.line is not None:

@@ -1,8 +1,8 @@
-"""Regular expressions from outside, which can neither hang nor exhaust us.
+"""Regular expressions from untrusted files, with bounded time and memory.
 
-RE2 searches in time linear in the text, whatever the pattern, so the same pattern and text give the same
-answer on a busy machine and on an idle one; a time limit could not promise that. What remains is the factor:
-the size of the compiled pattern. The product of both is bounded by ``MAX_STEPS``, about two seconds.
+RE2 takes time linear in the text for any pattern, so the result does not depend on the load of the machine,
+as it would with a time limit. The time also grows with the size of the compiled pattern; the product of both
+is bounded by ``MAX_STEPS``, about two seconds.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ MAX_MEMORY_BYTES: Final = 8 * 1024 * 1024
 
 
 class Pattern:
-    """A compiled pattern in RE2's syntax; ``$`` is the end of the text and nothing else."""
+    """A compiled pattern in RE2's syntax; ``$`` matches only at the end of the text."""
 
     def __init__(self, text: str) -> None:
         self.text = text
         self._compiled = _compile(text)
 
     def search(self, texts: list[str]) -> list[bool | None]:
-        """For each of *texts* whether the pattern occurs in it; ``None`` where finding out takes too long."""
+        """For each of *texts* whether it has a match; ``None`` if the search would take too long."""
         try:
             encoded = [text.encode() for text in texts]
         except UnicodeEncodeError:
-            return [None] * len(texts)  # a lone surrogate: no text at all
+            return [None] * len(texts)  # a lone surrogate is not Unicode text
         if self._compiled.programsize * sum(map(len, encoded)) > MAX_STEPS:
             return [None] * len(texts)
         return [self._compiled.search(text) is not None for text in encoded]
 
     def replace(self, text: str, by: str) -> str:
-        """*text* with *by* for every occurrence; as it is where finding them takes too long."""
+        """*text* with every match replaced by *by*; unchanged if the search would take too long."""
         try:
             encoded = text.encode()
         except UnicodeEncodeError:

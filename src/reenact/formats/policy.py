@@ -31,7 +31,7 @@ class Condition(Record, frozen=True, kw_only=True):
     equals: Scalar | Absent = ABSENT
     one_of: Annotated[list[Scalar], msgspec.Meta(min_length=1)] | Absent = ABSENT
     matches: str | Absent = ABSENT
-    """A pattern in RE2's syntax that occurs in the text."""
+    """A pattern in RE2's syntax that must match somewhere in the text."""
     at_least: int | float | Absent = ABSENT
     at_most: int | float | Absent = ABSENT
     above: int | float | Absent = ABSENT
@@ -42,11 +42,11 @@ class Rule(Record, frozen=True, kw_only=True):
     id: Annotated[str, msgspec.Meta(min_length=1)]
     verdict: PolicyVerdict
     tools: Globs
-    """Names of tools; ``*`` stands for any characters, ``?`` for one."""
+    """Names of tools; ``*`` matches any characters, ``?`` one."""
     arguments: dict[str, Condition] | Absent = ABSENT
-    """By the argument's name, dotted for members of members; ``*`` means all arguments."""
+    """By name of the argument, dotted for nested members; ``*`` means all arguments."""
     reason: str | Absent = ABSENT
-    """For whoever reads the decision."""
+    """An explanation for the reader of a decision."""
 
 
 class Models(Record, frozen=True, kw_only=True):
@@ -64,7 +64,7 @@ class Budgets(Record, frozen=True, kw_only=True):
     input_tokens: Limit | Absent = ABSENT
     output_tokens: Limit | Absent = ABSENT
     beyond: Literal["review", "deny"] | Absent = ABSENT
-    """The verdict on an action that uses more; deny when absent."""
+    """The verdict on an action that exceeds a limit; deny if absent."""
 
 
 class PolicyFile(Record, frozen=True, kw_only=True):
@@ -73,9 +73,9 @@ class PolicyFile(Record, frozen=True, kw_only=True):
     schema_version: Literal[1]
     rules: list[Rule]
     default: PolicyVerdict | Absent = ABSENT
-    """The verdict on tool calls and models that nothing here names; deny when absent."""
+    """The verdict on tool calls and models that no rule matches; deny if absent."""
     models: Models | Absent = ABSENT
-    """Absent: models are not judged."""
+    """If absent, all models are allowed."""
     budgets: Budgets | Absent = ABSENT
 
 

@@ -1,4 +1,4 @@
-"""RECEIPT.json: what a session claims it did, in two shapes, told apart by ``schema``."""
+"""RECEIPT.json: the claims of a session about itself, in two forms; ``schema`` distinguishes them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from reenact.formats.record import ABSENT, Absent, Codec, Int64, Record
 from reenact.formats.rfc3339 import Time, verify_time
 
 SideEffect: TypeAlias = str | dict[str, Any]
-"""A tag as in the log, or an object that has one and says more."""
+"""A tag as in the log, or an object with a tag and details."""
 
 
 class ToolReceipt(Record, frozen=True, kw_only=True):
@@ -45,7 +45,7 @@ class Receipt(Record, frozen=True, kw_only=True):
     session_id: str
     tool_calls: list[ToolReceipt] | Absent = ABSENT
     trajectory_hash: str
-    """What :func:`reenact.formats.hashes.trajectory_hash` says of the log."""
+    """The :func:`reenact.formats.hashes.trajectory_hash` of the log."""
     verification: list[VerificationReceipt] | Absent = ABSENT
 
 
@@ -86,7 +86,7 @@ _SCHEMA: Final = re.compile(r"openagents\.receipt\.v([1-9][0-9]{0,5})")
 
 
 def read_receipt(data: bytes, file: str) -> Receipt | LegacyReceipt:
-    """The receipt in *data*, whichever shape it has; *file* is its name in errors."""
+    """The receipt in *data*, in either form; *file* is its name in errors."""
     try:
         value = read_json(data)
         receipt = _CODEC.from_json(value) if _has_schema(value) else _LEGACY_CODEC.from_json(value)
@@ -97,7 +97,7 @@ def read_receipt(data: bytes, file: str) -> Receipt | LegacyReceipt:
 
 
 def write_receipt(receipt: Receipt | LegacyReceipt) -> bytes:
-    """The receipt as one canonical line; one that could not be read again is refused."""
+    """The receipt as one canonical line; raises if it is not a valid receipt."""
     text = _CODEC.to_bytes(receipt) if isinstance(receipt, Receipt) else _LEGACY_CODEC.to_bytes(receipt)
     read_receipt(text, file="RECEIPT.json")
     return text + b"\n"

@@ -1,7 +1,7 @@
-"""What all wire formats share: typed records that keep unknown fields, and their codec.
+"""The base of all wire formats: typed records that keep unknown fields, and their codec.
 
-Reading takes the fast way first: one typed decode that knows every field. Only a record with
-unknown fields, or a wrong one, is walked, to keep the former and to say exactly where the latter is.
+A record is first read by one typed decode. Only if it has unknown or wrong fields, it is walked, to keep the
+unknown ones and to name the place of the wrong ones.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from reenact import canonical
 from reenact.canonical import JsonValue, read_json
 from reenact.errors import FormatError, UnknownVersion
 
-_EXTRA: Final = "\u2061extra"  # begins with an invisible sign, so that it is nobody's key
+_EXTRA: Final = "\u2061extra"  # begins with an invisible character, so that no file has this key
 _EXTRA_RAW: Final = _EXTRA[0].encode()
 _EXTRA_BYTE: Final = _EXTRA_RAW[1]
-"""One byte is found ten times as fast as three, and its absence rules most texts out."""
+"""Searching for one byte is ten times as fast as for three, and most texts do not have it."""
 _encode: Final = canonical.encode_clean
 
 Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
@@ -37,8 +37,8 @@ class Record(
 ):
     """A value of a wire format; *extra* holds the fields this version does not know.
 
-    A field is either required or defaults to ``ABSENT``; any other default would vanish on writing.
-    JSON has no cycles, so the garbage collector need not look for any: millions of records cost it nothing.
+    A field is either required or defaults to ``ABSENT``; any other default would be dropped on writing.
+    JSON has no cycles, so records are not tracked by the garbage collector, which saves time with millions.
     """
 
     extra: dict[str, Any] = msgspec.field(default_factory=dict, name=_EXTRA)
@@ -50,7 +50,7 @@ Upgrade = Callable[[dict[str, Any]], dict[str, Any]]
 
 
 def or_none(value: V | Absent) -> V | None:
-    """*value*, or ``None`` where the record does not have it."""
+    """*value*, or ``None`` if it is absent."""
     return None if isinstance(value, Absent) else value
 
 
@@ -66,14 +66,14 @@ class Codec(Generic[R]):
     def from_bytes(self, text: bytes) -> R:
         """One record from its JSON text; :class:`FormatError` with the JSON path."""
         record = self.as_written(text)
-        # The exact way finds the reason, or the unknown field.
+        # The slow path finds the reason, or the unknown field.
         return self.from_json(read_json(text)) if record is None else record
 
     def as_written(self, text: bytes) -> R | None:
         """One record, if *text* is its canonical text; else ``None``."""
         try:
             record: R = self._decode(text)
-            # Equal text proves that nothing was repeated, dropped or spelled otherwise.
+            # Equal texts prove that nothing was repeated, dropped or written in another notation.
             is_exact = _encode(record) == text
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
             return None
@@ -87,13 +87,13 @@ class Codec(Generic[R]):
             records: list[R] = self._decode_many(array)
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
             return None
-        # One record per line, or two records may share one.
+        # The count shows that no line has two records.
         is_exact = len(records) == text.count(b"\n") and _encode(records) == array
         names_extra = _EXTRA_BYTE in text and _EXTRA_RAW in text
         return records if is_exact and text.endswith(b"\n") and not names_extra else None
 
     def from_json(self, value: Any) -> R:
-        """One record from a decoded JSON value; the value itself is left as it is."""
+        """One record from a decoded JSON value, which is not changed."""
         if self._unknown is not None and isinstance(value, dict):
             tag_field, tags = self._tags
             tag = value.get(tag_field)
@@ -104,7 +104,7 @@ class Codec(Generic[R]):
             if _EXTRA_RAW not in _encode(value):
                 return known
         except (msgspec.ValidationError, TypeError, ValueError, OverflowError, RecursionError):
-            pass  # the exact way below finds the reason, or the unknown field
+            pass  # the slow path below finds the reason, or the unknown field
         try:
             record: R = msgspec.convert(_fold_extras(_info(self.kind), value), self.kind)
         except msgspec.ValidationError as error:
@@ -113,12 +113,12 @@ class Codec(Generic[R]):
 
     @cached_property
     def _tags(self) -> tuple[str | None, frozenset[object]]:
-        """The member that says which of several records a value is, and what it may say."""
+        """The member that distinguishes the records of a union, and its possible values."""
         structs = _structs(_info(self.kind))
         return structs[0].tag_field, frozenset(struct.tag for struct in structs)
 
     def to_json(self, record: R) -> dict[str, Any]:
-        """The record as plain JSON values, unknown fields back in their places."""
+        """The record as plain JSON values, including unknown fields."""
         value: dict[str, JsonValue] = _plain(record)
         return value
 
@@ -130,7 +130,7 @@ class Codec(Generic[R]):
 def upgrade(
     value: dict[str, Any], *, field: str, current: int, steps: Mapping[int, Upgrade], what: str
 ) -> dict[str, JsonValue]:
-    """*value* in the *current* major version, upgraded step by step; newer ones are refused."""
+    """*value* upgraded step by step to the *current* major version; a newer version raises."""
     version = value.get(field)
     if not isinstance(version, int) or isinstance(version, bool):
         reason = f"{field} is missing" if field not in value else f"{field} must be an integer"
@@ -163,7 +163,7 @@ def _structs(info: inspect.Type) -> tuple[inspect.StructType, ...]:
 
 
 def _pick(info: inspect.Type, value: dict[str, JsonValue]) -> inspect.StructType | None:
-    """The record type that *value* is meant to be."""
+    """The record type of *value*, by its tag."""
     structs = _structs(info)
     for struct in structs:
         if struct.tag_field is None or value.get(struct.tag_field) == struct.tag:
@@ -210,7 +210,7 @@ def _fold_struct(struct: inspect.StructType, value: dict[str, JsonValue]) -> dic
 
 
 def _plain(value: object) -> Any:
-    """A record as JSON values, unknown fields back in their places; free JSON inside it as it is."""
+    """A record as JSON values, including unknown fields; JSON values inside it are not changed."""
     if isinstance(value, Record):
         config = value.__struct_config__
         plain: dict[str, JsonValue] = {} if config.tag_field is None else {config.tag_field: config.tag}
@@ -227,7 +227,7 @@ def _plain(value: object) -> Any:
 
 
 def unknown_members(value: object, path: str = "$") -> Iterator[str]:
-    """The JSON paths of what a record, or a record in it, has and its format does not."""
+    """The JSON paths of the unknown fields of a record and of the records in it."""
     if isinstance(value, Record):
         yield from (canonical.child_path(path, name) for name in value.extra)
         for field, name in zip(value.__struct_fields__, value.__struct_encode_fields__, strict=True):
@@ -243,7 +243,7 @@ _MISSING = re.compile(r"Object missing required field `(?P<name>.*)`")
 
 
 def format_error(error: msgspec.ValidationError) -> FormatError:
-    """msgspec names the place at the end of its message; ours has it as an attribute."""
+    """The error with the JSON path as an attribute, which msgspec has at the end of its message."""
     placed = _PLACED.match(str(error))
     assert placed is not None
     reason, path = placed["reason"], (placed["path"] or "$").replace(f".{_EXTRA}", "")

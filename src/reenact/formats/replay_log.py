@@ -16,9 +16,9 @@ from reenact.formats.lines import MAX_LINE_BYTES, Line, OnError, raise_error, re
 from reenact.formats.record import ABSENT
 
 LEAVES: Final = "SealLeaves"
-"""The event that lists leaves of a sealed log; several of them follow the header of a published one."""
+"""The event that lists leaves of a sealed log; several of them follow the header of a published log."""
 PROOF: Final = "seal"
-"""The member that holds the proof of a line that was published under a seal."""
+"""The member with the proof of a line that was published under a seal."""
 PUBLISHED: Final = "published"
 """The header's member that names the policy of a log that was published without a seal."""
 
@@ -32,8 +32,8 @@ def read_replay_log(
 ) -> Iterator[tuple[Line, Event]]:
     """Each line of a log with its event, header first, in constant memory.
 
-    The first bad line raises its :class:`FormatError`; with *on_error*, each is handed over instead and
-    the reading goes on. A newer version is refused either way.
+    The first invalid line raises its :class:`FormatError`; with *on_error*, that is called with each instead
+    and reading continues. A newer version always raises.
     """
     reading = _Reading(file, on_error or raise_error)
     for block in read_blocks(stream, file=file, max_line_bytes=max_line_bytes, on_error=on_error):
@@ -42,7 +42,7 @@ def read_replay_log(
 
 
 def find_dialect(stream: BinaryIO, *, file: str) -> Dialect[Any] | None:
-    """The dialect that the first event of a log shows; ``None`` where no line is an event."""
+    """The dialect of the first event of a log; ``None`` if no line is an event."""
     for line in read_lines(stream, file=file, on_error=lambda _: None):
         with suppress(FormatError):
             return dialect_of(read_json(line.text))
@@ -50,7 +50,7 @@ def find_dialect(stream: BinaryIO, *, file: str) -> Dialect[Any] | None:
 
 
 def is_published(open_stream: Callable[[], BinaryIO], *, file: str, under_seal: bool = False) -> bool:
-    """Whether a log says that it was published: its header has a proof or a policy, or leaves follow it.
+    """Whether a log was published: its header has a proof or a policy, or leaves follow it.
 
     With *under_seal*, whether it was published with proofs.
     """
@@ -68,7 +68,7 @@ def is_published(open_stream: Callable[[], BinaryIO], *, file: str, under_seal: 
 
 
 class _Reading:
-    """One pass over a log: the dialect, once the first event has shown it."""
+    """The state of one pass over a log: its dialect, known from the first event on."""
 
     def __init__(self, file: str, report: OnError) -> None:
         self._file = file
@@ -76,7 +76,7 @@ class _Reading:
         self._dialect: Dialect[Any] | None = None
 
     def read(self, block: list[Line]) -> Iterable[tuple[Line, Event]]:
-        """The lines of *block* with their events: all at once if nothing is odd, else one by one."""
+        """The lines of *block* with their events: all at once if all lines are canonical, else one by one."""
         if self._dialect is not None:
             events = self._dialect.from_lines([line.text for line in block])
             if events is not None:
@@ -109,7 +109,7 @@ class _Reading:
         return event
 
     def close(self) -> None:
-        """Report a log in which not even a dialect was found."""
+        """Report a log without any event."""
         if self._dialect is None:
             self._report(_missing_header(self._file, 1))
 
@@ -123,9 +123,9 @@ def _missing_header(file: str, line: int) -> FormatError:
 
 
 class ReplayReader:
-    """A log that can be read again and again; each method is one pass over it.
+    """A log that can be read several times; each method is one pass over it.
 
-    *open_stream* opens it anew for every pass. With *on_error*, every pass hands over its bad lines.
+    *open_stream* opens it for each pass. *on_error* is called with the errors of each pass.
     """
 
     def __init__(
@@ -145,7 +145,7 @@ class ReplayReader:
         return (event for _, event in self.lines())
 
     def lines(self) -> Iterator[tuple[Line, Event]]:
-        """Each event with the line it stands on."""
+        """Each event with its line."""
         with closing(self._open_stream()) as stream:
             yield from read_replay_log(
                 stream, file=self._file, max_line_bytes=self._max_line_bytes, on_error=self._on_error
@@ -153,7 +153,7 @@ class ReplayReader:
 
     @cached_property
     def header(self) -> ReplayHeader:
-        """The first line; :class:`FormatError` if it is not a header, also in a lenient reading."""
+        """The first line; :class:`FormatError` if it is not a header, even with *on_error*."""
         with closing(self._open_stream()) as stream:
             _, event = next(read_replay_log(stream, file=self._file, max_line_bytes=self._max_line_bytes))
         assert isinstance(event, ReplayHeader)
@@ -161,7 +161,7 @@ class ReplayReader:
 
     @property
     def dialect(self) -> DialectName:
-        """The dialect that the header shows."""
+        """The dialect of the header."""
         return "current" if isinstance(self.header, current.ReplayHeader) else "legacy"
 
     def tool_calls(self) -> Iterator[ToolCall]:
@@ -169,11 +169,11 @@ class ReplayReader:
         return (event for event in self if isinstance(event, ToolCall))
 
     def total_latency_ms(self) -> int | float:
-        """The latency of all tool results together."""
+        """The sum of the latencies of all tool results."""
         return sum(event.latency_ms for event in self if isinstance(event, ToolResult))
 
     def average_step_utility(self) -> float:
-        """The mean over the results that have a utility, 0.0 if none has; see :func:`same_f32`."""
+        """The mean of the utilities of results, 0.0 without any; compare it with :func:`same_f32`."""
         total, count = 0.0, 0
         for event in self:
             if isinstance(event, ToolResult) and event.step_utility is not ABSENT:
@@ -190,7 +190,7 @@ class ReplayWriter:
         self._is_empty = True
 
     def emit(self, event: Event) -> None:
-        """Append *event*; what comes out of place or could not be read again is refused."""
+        """Append *event*; raises for an event of the other dialect, a misplaced header or invalid values."""
         if not self._dialect.owns(event):
             raise UsageError(
                 f"{type(event).__name__} is not an event of the {self._dialect.name} dialect; "
@@ -207,10 +207,10 @@ class ReplayWriter:
 
 
 def same_f32(a: float, b: float) -> bool:
-    """Whether two numbers are one 32-bit float, as 0.8 and 0.800000011920929 are.
+    """Whether two numbers are the same 32-bit float, as 0.8 and 0.800000011920929 are.
 
-    The original emitter keeps utilities and confidences in 32 bits: they appear widened in its logs
-    and short in its receipts.
+    The original emitter stores utilities and confidences as 32-bit floats and writes them with all digits in
+    its logs, and with few digits in its receipts.
     """
     return _f32(a) == _f32(b)
 

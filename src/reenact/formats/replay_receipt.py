@@ -1,4 +1,4 @@
-"""The replay receipt: what a replay proved, bound to the capture, the code and the rules it ran under."""
+"""The replay receipt: the verdict of a replay, with the capture, the code and the rules it ran under."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ class Matching(Record, frozen=True):
     redaction: str
     passthroughTools: list[str]  # noqa: N815
     volatile: list[VolatileRule]
-    """Those that always hold, the capture's, the project's and those given for this replay."""
+    """The built-in rules, those of the capture, of the project, and those given for this replay."""
     onUnmatched: Literal["error", "empty", "live"] | Absent = ABSENT  # noqa: N815
-    """What a call got that no recorded one was alike, in a lenient replay; absent for an error."""
+    """How a lenient replay answered a call without a similar recorded one; absent for an error."""
 
 
 class RenamedValue(Record, frozen=True):
@@ -49,7 +49,7 @@ class RenamedValue(Record, frozen=True):
     live: str
     eventSeq: Count  # noqa: N815
     jsonPath: str  # noqa: N815
-    """Where it was seen first, in what the call of that event asked."""
+    """The first place of the name, in the request of that event."""
 
 
 class AcceptedTime(Record, frozen=True):
@@ -104,7 +104,7 @@ class BesideTraffic(Record, frozen=True):
     what: str
     recorded: Count
     made: Count
-    """How often, in the recorded run and in this one."""
+    """The number of requests in this run; *recorded* is the one in the recorded run."""
 
 
 class ReplayReceipt(Record, frozen=True):
@@ -120,20 +120,20 @@ class ReplayReceipt(Record, frozen=True):
     finalOutputHash: str | None  # noqa: N815
     verdict: Literal["reproduced", "diverged"]
     liveCalls: list[LiveCall] | Absent = ABSENT  # noqa: N815
-    """What went live, inside such calls too; absent where nothing did, as is so unless asked for."""
+    """All live calls; absent without any, which is so unless the replay allows them."""
     beside: list[BesideTraffic] | Absent = ABSENT
-    """Traffic beside the run, in either run."""
+    """The traffic beside the run, in either run."""
     replayedAt: int | Absent = ABSENT  # noqa: N815
     """Milliseconds since the epoch."""
     acrossTasks: AcrossTasks | Absent = ABSENT  # noqa: N815
-    """Absent where every task made the calls that were recorded for it."""
+    """Absent if every task made the calls that were recorded for it."""
     renamed: list[RenamedValue] | Absent = ABSENT
     times: list[AcceptedTime] | Absent = ABSENT
-    """Both: what differed and was accepted, since chance drew it or a clock told it; absent for nothing."""
+    """Accepted differences, like *renamed*: generated names and times; absent without any."""
 
 
 def merge_across_tasks(one: AcrossTasks | Absent, other: AcrossTasks | Absent) -> AcrossTasks | Absent:
-    """What two processes of a run matched in other places."""
+    """The matches of two processes of a run."""
     if one is ABSENT or other is ABSENT:
         return other if one is ABSENT else one
     return AcrossTasks(calls=one.calls + other.calls, matches=[*one.matches, *other.matches])

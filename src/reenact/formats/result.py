@@ -1,4 +1,4 @@
-"""What a test found: one result per test, one summary per suite."""
+"""The results of tests: one result per test, one summary per suite."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ R = TypeVar("R")
 
 class Evidence(Record, frozen=True, kw_only=True):
     event_refs: list[str]
-    """The ids of the events the assertion looked at, also when it passed."""
+    """The ids of the relevant events, also of a passed assertion."""
 
 
 class AssertionResult(Record, frozen=True, kw_only=True):
@@ -61,7 +61,7 @@ class TestResult(Record, frozen=True, kw_only=True):
 
     schema_version: str
     test_case_id: str | None
-    """``None`` when the test file could not be read so far."""
+    """``None`` if the test file could not be read."""
     test_file: str
     test_run_id: str
     status: TestStatus
@@ -70,7 +70,7 @@ class TestResult(Record, frozen=True, kw_only=True):
     duration_ms: int | float
     assertions: list[AssertionResult]
     artifacts: dict[str, str]
-    """Paths by kind: ``trace``, ``result``, ``replay_file`` and whatever else a run leaves."""
+    """Paths by kind: ``trace``, ``result``, ``replay_file`` and others."""
     error: TestError | Absent | None = ABSENT
     warnings: list[TestWarning] | Absent | None = ABSENT
 
@@ -114,7 +114,7 @@ def summarize(
     finished_at: str,
     duration_ms: int | float,
 ) -> SuiteSummary:
-    """The summary of a suite, its tests in the order in which they are given."""
+    """The summary of a suite, with its tests in the given order."""
     tests = [_entry(result) for result in results]
     counts = Counter(entry.status for entry in tests)
     return SuiteSummary(
@@ -142,12 +142,12 @@ def _entry(result: TestResult) -> SummaryEntry:
 
 
 def read_result(data: bytes, file: str) -> TestResult:
-    """The result in *data*; one whose status does not follow from its assertions is refused."""
+    """The result in *data*; raises if its status does not follow from its assertions."""
     return _read(data, file, "test result", RESULT_CODEC, _refuse_false_status)
 
 
 def read_summary(data: bytes, file: str) -> SuiteSummary:
-    """The summary in *data*; one whose counts do not follow from its tests is refused."""
+    """The summary in *data*; raises if its counts do not follow from its tests."""
     return _read(data, file, "suite summary", SUMMARY_CODEC, _refuse_false_counts)
 
 

@@ -1,4 +1,4 @@
-"""Times as RFC 3339 texts: checked, never rewritten, and written in one way."""
+"""Times as RFC 3339 texts: checking, comparing and writing them; read texts are never rewritten."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import msgspec
 from reenact.errors import FormatError
 
 Time = Annotated[str, msgspec.Meta(extra_json_schema={"format": "date-time"})]
-"""A field that holds such a text. Decoding does not check it: whoever reads the record does."""
+"""A field with an RFC 3339 text. Decoding does not check it; the reader of the record does."""
 
 _TIME: Final = re.compile(
     r"""
@@ -33,13 +33,13 @@ _PLAIN_LENGTHS: Final = frozenset({20, 24, 27, 30})
 
 
 def are_times(texts: Iterable[str]) -> bool:
-    """Whether all of *texts* are times, at the speed of one C loop."""
+    """Whether all of *texts* are times; fast for times in the usual notation."""
     times = list(texts)
     return _are_plain(times) or all(map(_TIME.fullmatch, times))
 
 
 def _are_plain(times: list[str]) -> bool:
-    """Whether all are times in UTC as most are written; the library that reads them takes more than we do."""
+    """Whether all are times in UTC in the usual notation; msgspec alone would accept more."""
     joined = "".join(times)
     if not _PLAIN_LENGTHS.issuperset(map(len, times)) or joined.count("T") != joined.count("Z"):
         return False
@@ -53,7 +53,7 @@ def _are_plain(times: list[str]) -> bool:
 def verify_time(text: str, json_path: str) -> None:
     """:class:`FormatError` at *json_path* unless *text* is a date and time with ``Z`` or an offset.
 
-    The fraction has any number of digits; second 60 stands for a leap second on any day.
+    The fraction may have any number of digits; second 60 is accepted as a leap second on any day.
     """
     if _TIME.fullmatch(text) is None:
         raise FormatError(
@@ -62,9 +62,9 @@ def verify_time(text: str, json_path: str) -> None:
 
 
 def moment(text: str) -> datetime:
-    """The moment of a valid *text*, to compare with others.
+    """A valid *text* as a datetime, for comparing.
 
-    Python's calendar has no leap second, which is taken for the second before, and no year 0.
+    Python has no leap second, which becomes the second before, and no year 0.
     """
     for spelled in (text, text.replace(":60", ":59")):
         with suppress(ValueError):

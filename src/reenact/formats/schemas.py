@@ -18,7 +18,7 @@ _EXTRA: Final = dict(zip(Record.__struct_fields__, Record.__struct_encode_fields
 
 
 class Format(NamedTuple):
-    """Where a format's type lives; the module is imported when its schema is asked for."""
+    """The module and type of a format; the module is imported when its schema is requested."""
 
     module: str
     """Below ``reenact.formats``."""
@@ -27,9 +27,9 @@ class Format(NamedTuple):
     summary: str
     version: int = 1
     keeps_unknown_tags: bool = False
-    """Whether readers pass over records with a tag they do not know."""
+    """Whether readers skip records with an unknown tag."""
     closed: tuple[str, ...] = ()
-    """The record types in which a field the format does not know is an error."""
+    """The record types in which an unknown field is an error."""
 
 
 _CASE_TYPES: Final = (
@@ -75,7 +75,7 @@ SCHEMAS: Final[dict[str, Format]] = {
 
 
 def json_schema(name: str) -> dict[str, JsonValue]:
-    """The JSON Schema (2020-12) of the format *name*; :class:`UsageError` when there is none."""
+    """The JSON Schema (2020-12) of the format *name*; :class:`UsageError` if it is unknown."""
     if name not in SCHEMAS:
         raise UsageError(f"no format is called {name!r}; choose from {', '.join(sorted(SCHEMAS))}")
     entry = SCHEMAS[name]
@@ -84,7 +84,7 @@ def json_schema(name: str) -> dict[str, JsonValue]:
 
 
 def describe(name: str, kind: JsonValue, entry: Format) -> dict[str, JsonValue]:
-    """The schema of *kind* under the title *name*; unknown fields are allowed where readers keep them."""
+    """The schema of *kind* with the title *name*; allows unknown fields if readers keep them."""
     generated = msgspec.json.schema(kind)
     definitions = generated.pop("$defs", {})
     discriminator = generated.pop("discriminator", None)
@@ -113,14 +113,14 @@ def _any_other_tag(discriminator: dict[str, Any]) -> dict[str, JsonValue]:
 
 
 def _tidy(schema: object) -> Any:
-    """*schema* without our internal field, and open where the generator closed it."""
+    """*schema* without the internal field for extras, and with unknown fields allowed."""
     if isinstance(schema, list):
         return [_tidy(item) for item in schema]
     if not isinstance(schema, dict):
         return schema
     tidy = {key: _tidy(value) for key, value in schema.items() if key != _EXTRA}
     if "anyOf" in tidy:
-        tidy.pop("discriminator", None)  # OpenAPI's word, unknown to JSON Schema
+        tidy.pop("discriminator", None)  # a keyword of OpenAPI, not of JSON Schema
     if tidy.get("additionalProperties") is False:
         tidy["additionalProperties"] = True
     if isinstance(tidy.get("description"), str):

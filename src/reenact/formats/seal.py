@@ -1,9 +1,9 @@
-"""What sealing writes: the seal, signed in a DSSE envelope; its secret; disclosures; proofs of lines.
+"""The files of sealing: the seal, signed in a DSSE envelope; its secret; disclosures; proofs of lines.
 
-The secret holds the seed of the salts and the log that was sealed in all its published forms. It stays with
-whoever sealed. The forms are kept because a later version may word them otherwise, and then nothing that was
-sealed could be published any more. A disclosure says that an event is one of a sealed run, and what some of
-its fields say; a published line carries the same list of fields, with the values in the line itself.
+The secret has the seed of the salts and the sealed log in the forms of all policies. It stays with the
+sealer. The forms are stored because a later version may publish events differently, and then could no longer
+publish the sealed log. A disclosure proves that an event belongs to a sealed run, and reveals some of its
+fields; a published line has the same list of fields, with the values in the line itself.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class SealedLog(Record, frozen=True):
     dialect: DialectName
     lines: Tree
     trajectoryHash: str | Absent = ABSENT  # noqa: N815
-    """Of a log that was sealed alone; the log of a capture need not exist as a file."""
+    """For a log that was sealed alone; the log of a capture need not exist as a file."""
 
 
 class Seal(Record, frozen=True):
@@ -73,7 +73,7 @@ class Signature(Record, frozen=True):
 
 
 class Envelope(Record, frozen=True):
-    """A DSSE envelope: bytes, what they are, and who signed them."""
+    """A DSSE envelope: a payload, its type, and its signatures."""
 
     payload: str
     payloadType: str  # noqa: N815 — DSSE's own name
@@ -85,7 +85,7 @@ _envelope_codec: Final[Codec[Envelope]] = Codec(Envelope)
 
 
 def to_be_signed(payload_type: str, payload: bytes) -> bytes:
-    """DSSE's pre-authentication encoding: type and payload, each behind its length in bytes."""
+    """DSSE's pre-authentication encoding: type and payload, each after its length in bytes."""
     kind = payload_type.encode()
     return b"DSSEv1 %d %b %d %b" % (len(kind), kind, len(payload), payload)
 
@@ -115,7 +115,7 @@ def write_envelope(payload: bytes, keyid: str, signature: bytes) -> bytes:
 
 
 def read_envelope(text: bytes, *, file: str) -> Envelope:
-    """An envelope that holds a seal; whether the signature is good is not looked at."""
+    """An envelope with a seal; the signature is not checked."""
     try:
         envelope = _envelope_codec.from_json(_object(text))
         if envelope.payloadType != PAYLOAD_TYPE:
@@ -137,9 +137,9 @@ def payload_of(envelope: Envelope) -> bytes:
 
 
 def base64_bytes(text: str, json_path: str) -> bytes:
-    """The bytes of a text in standard base64; :class:`FormatError` where it is none.
+    """The bytes of a text in standard base64; :class:`FormatError` if it is not base64.
 
-    The last sign may have bits that mean nothing, and they are 0: one text stands for the same bytes.
+    Unused bits of the last character must be 0, so that equal bytes have one text.
     """
     try:
         found = b64decode(text, validate=True)
@@ -151,7 +151,7 @@ def base64_bytes(text: str, json_path: str) -> bytes:
 
 
 def hex_bytes(text: str, size_bytes: int, json_path: str) -> bytes:
-    """The bytes of a text in lowercase hex; :class:`FormatError` where it is not that."""
+    """The bytes of a text in lowercase hex; :class:`FormatError` if it is not."""
     if len(text) != 2 * size_bytes or set(text) - set("0123456789abcdef"):
         raise FormatError(f"not {2 * size_bytes} lowercase hex digits", json_path=json_path)
     return bytes.fromhex(text)
@@ -173,7 +173,7 @@ class SecretHead(Record, frozen=True):
 
     version: Literal[1]
     seed: str
-    """Lowercase hex, 256 bits; whoever knows it can open every commitment."""
+    """Lowercase hex, 256 bits; with it every commitment can be opened."""
 
     @property
     def seed_bytes(self) -> bytes:
@@ -181,11 +181,11 @@ class SecretHead(Record, frozen=True):
 
 
 class SealedLine(Record, frozen=True):
-    """One line of the log that was sealed, as it was and as each policy publishes it."""
+    """One line of the sealed log, unchanged and as each policy publishes it."""
 
     original: dict[str, Any]
     open: dict[str, Any] | Absent = ABSENT
-    """Absent, as those below, where the event may not be published."""
+    """Absent, like those below, if the event must not be published."""
     private: dict[str, Any] | Absent = ABSENT
     paranoid: dict[str, Any] | Absent = ABSENT
 
@@ -195,17 +195,17 @@ _line_codec: Final[Codec[SealedLine]] = Codec(SealedLine)
 
 
 def head_to_bytes(seed: bytes) -> bytes:
-    """The first line of a secret, with its end."""
+    """The first line of a secret, with its line end."""
     return _head_codec.to_bytes(SecretHead(version=SECRET_VERSION, seed=seed.hex())) + b"\n"
 
 
 def line_to_bytes(line: SealedLine) -> bytes:
-    """One of the others."""
+    """One of the other lines."""
     return _line_codec.to_bytes(line) + b"\n"
 
 
 def read_seed(stream: BinaryIO, *, file: str) -> bytes:
-    """The seed alone; the stream stands anywhere behind it afterwards."""
+    """Read only the seed; the position of the stream is undefined afterwards."""
     for line in read_lines(stream, file=file):
         try:
             value = read_json(line.text)
@@ -246,20 +246,20 @@ class Disclosure(Record, frozen=True):
     path: list[str]
     """Hashes from the leaf upwards."""
     leaf: str | Absent = ABSENT
-    """Where no field is disclosed."""
+    """Present if no field is disclosed."""
     fields: list[str | tuple[str, str, Any]] | Absent = ABSENT
-    """All fields by name: a commitment, or name, salt and value of what is disclosed."""
+    """All fields, sorted by name: a commitment, or the name, salt and value of a disclosed one."""
 
 
 class LineProof(Record, frozen=True):
     """The member ``seal`` of a published line."""
 
     at: Count
-    """1-based: which line of the sealed log this is."""
+    """1-based line number in the sealed log."""
     fields: list[str | tuple[str, str]] | Absent = ABSENT
-    """All fields by name: a commitment, or name and salt of what the line shows."""
+    """All fields, sorted by name: a commitment, or the name and salt of a field in the line."""
     leaf: str | Absent = ABSENT
-    """Of a line that is withheld."""
+    """Present in a withheld line."""
 
 
 disclosure_codec: Final[Codec[Disclosure]] = Codec(Disclosure)
@@ -267,7 +267,7 @@ line_proof_codec: Final[Codec[LineProof]] = Codec(LineProof)
 
 
 def read_disclosure(text: bytes, *, file: str) -> Disclosure:
-    """A disclosure that says either its leaf or its fields."""
+    """A disclosure, which must have either a leaf or fields."""
     try:
         value = read_json(text)
         if not isinstance(value, dict):

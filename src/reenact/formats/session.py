@@ -1,6 +1,6 @@
-"""What a REPLAY.jsonl of either dialect says of its session: its frame, its tool calls, its verifications.
+"""The session of a REPLAY.jsonl in either dialect: start and end, tool calls, verifications.
 
-Receipts are written from it and compared with it.
+Receipts are made from it and compared with it.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ Lines: TypeAlias = Iterable[tuple[Line, Event]]
 
 
 class ToolUse(NamedTuple):
-    """One call and what came of it; both of one dialect."""
+    """One tool call and its result, in the dialect of the log."""
 
     line: int
-    """Where the result stands; where there is none, the call."""
+    """The line of the result, or of the call without a result."""
     call: Any
     result: Any
-    """``None`` for a call that the log leaves without one."""
+    """``None`` for a call without a result."""
     call_line: int
 
 
 class VerificationRun(NamedTuple):
-    """One command that was run to check the work."""
+    """One command that verified the work."""
 
     command: str
     exit_code: int
@@ -43,7 +43,7 @@ class VerificationRun(NamedTuple):
 
 
 class Session(msgspec.Struct):
-    """What the log says beside its tool calls, once :meth:`tool_uses` has gone over its lines."""
+    """The facts about a session that :meth:`tool_uses` collects besides the tool calls."""
 
     start: current.SessionStart | legacy.SessionStart | None = None
     start_line: int = 1
@@ -51,13 +51,13 @@ class Session(msgspec.Struct):
     end_line: int | None = None
     plan_hash: str | Absent = ABSENT
     has_plans: bool = False
-    """Whether the log is of a dialect that has plans."""
+    """Whether the dialect of the log has plans."""
     verification: list[VerificationRun] = []
 
     def tool_uses(self, lines: Lines) -> Iterator[ToolUse]:
-        """The uses in the order of their results, then the calls without one; the rest is noted in passing.
+        """The tool calls in the order of their results, then those without one; collects the other facts.
 
-        A result without a call is no use; only what waits for a result is kept in memory.
+        A result without a call is ignored; only calls without a result so far are kept in memory.
         """
         waiting: dict[str, tuple[int, ToolCall]] = {}
         for line, event in lines:
@@ -82,7 +82,7 @@ class Session(msgspec.Struct):
             case legacy.PlanStart():
                 self.plan_hash = event.plan_hash
             case UnknownEvent() if event.value.get("type") == legacy.PlanStart.__name__:
-                # The current dialect has no plans of its own; what reenact writes there has them.
+                # The current dialect has no plans; reenact writes them as an additional event.
                 plan_hash = event.value.get("plan_hash")
                 self.plan_hash = plan_hash if isinstance(plan_hash, str) else ABSENT
             case current.Verification() | legacy.Verification():
@@ -90,7 +90,7 @@ class Session(msgspec.Struct):
 
     @property
     def policy(self) -> str | None:
-        """The policy bundle, under whichever of its names."""
+        """The policy bundle, under the name of either dialect."""
         if self.start is None:
             return None
         older = getattr(self.start, "policy_version", ABSENT)
@@ -99,32 +99,32 @@ class Session(msgspec.Struct):
 
     @property
     def issue_number(self) -> Any:
-        """``ABSENT`` where the log does not say; the current dialect has it only as an additional field."""
+        """``ABSENT`` if unknown; in the current dialect an additional field."""
         if isinstance(self.start, legacy.SessionStart):
             return self.start.issue_number
         return ABSENT if self.start is None else self.start.extra.get("issue_number", ABSENT)
 
     @property
     def verification_delta(self) -> int:
-        """Over all verifications; one that does not say it changed nothing."""
+        """The sum over all verifications; one without a delta counts as 0."""
         return sum(
             run.verification_delta or 0 for run in self.verification if run.verification_delta is not ABSENT
         )
 
 
 def call_key(event: ToolCall | ToolResult) -> str:
-    """What ties a call and its result: ``id`` in the older dialect, ``step_id`` in the current one."""
+    """The key that a call shares with its result: ``id`` in the older dialect, ``step_id`` in the current."""
     return event.id if isinstance(event, legacy.ToolCall | legacy.ToolResult) else event.step_id
 
 
 def time_of(event: Event) -> str | Absent:
-    """When *event* happened, in whichever dialect."""
+    """The time of *event* in either dialect."""
     time: str | Absent = getattr(event, "ts", getattr(event, "t", ABSENT))
     return time
 
 
 def side_effects_of(result: ToolResult) -> list[Any] | Absent:
-    """What a result says of its effects; the older dialect has them only as an additional field."""
+    """The side effects of a result; in the older dialect an additional field."""
     if isinstance(result, current.ToolResult):
         return result.side_effects
     effects: list[JsonValue] | Absent = result.extra.get("side_effects", ABSENT)

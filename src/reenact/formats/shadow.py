@@ -1,8 +1,8 @@
-"""Shadow reports: what became of recorded runs with a changed agent, prompt or model, and how sure it is.
+"""Shadow reports: the outcomes of recorded runs with a changed agent, prompt or model, with statistics.
 
-Each run was recorded once and made again so many times. If nothing changed, the recorded outcome is one like
-the others: among all that passed it is any of them with the same chance. From that the exact chance follows
-of a difference as large as the one seen; with one sample a run this is McNemar's exact test.
+Each run was recorded once and repeated several times. If the change has no effect, the recorded outcome is
+exchangeable with the repeated ones. This gives the exact probability of a difference as large as the observed
+one; with one sample per run it is McNemar's exact test.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from reenact.formats.record import format_error
 
 SURE: Final = 0.95
 Z: Final = 1.959963984540054
-"""The normal distribution has 95 % of its weight between minus and plus this."""
+"""95 % of the normal distribution is between minus and plus this."""
 _SHOWN: Final = 160
 _ROUNDED: Final = 1e-9
-"""How far apart figures may be that are the same."""
+"""The tolerance for comparing computed figures."""
 Difference: TypeAlias = Literal["same", "words", "tools", "failed"]
-"""The same; other words with the same tools; other tools; failed."""
+"""The same; another text with the same tool calls; other tool calls; failed."""
 DIFFERENCES: Final[tuple[Difference, ...]] = ("same", "words", "tools", "failed")
 
 
@@ -37,7 +37,7 @@ class Rate(msgspec.Struct, frozen=True, rename="camel"):
 
     @classmethod
     def of(cls, count: int, total: int) -> Rate:
-        """Without any, nothing is known: the rate may be anything."""
+        """The rate with its interval; with a *total* of 0 the interval is 0 to 1."""
         if not total:
             return cls(0, 0, 0.0, 1.0)
         share, spread = count / total, Z * Z / total
@@ -59,23 +59,23 @@ class PairedComparison(msgspec.Struct, frozen=True, rename="camel"):
 
     runs: int
     recorded: Rate
-    """Of the recorded runs, how many passed."""
+    """The recorded runs that passed."""
     candidate: Rate
-    """Of the samples, how many did."""
+    """The samples that passed."""
     difference: float
-    """By how much the mean rate of passing is higher now."""
+    """The increase of the mean pass rate."""
     low: float
     high: float
-    """Between which the true difference lies, with 95 % certainty (Bonett and Price)."""
+    """The 95 % confidence interval of the difference (Bonett and Price)."""
     better: int
-    """Runs that pass more often than recorded; with one sample: that failed and pass now."""
+    """Runs that pass more often than recorded; with one sample, those that failed and pass now."""
     worse: int
     p_value: float
-    """The chance of a difference like this if nothing had changed."""
+    """The probability of such a difference if the change has no effect."""
 
     @property
     def is_conclusive(self) -> bool:
-        """Whether there is a difference that chance does not explain."""
+        """Whether the difference is statistically significant."""
         return self.p_value < 1 - SURE
 
     @property
@@ -113,23 +113,23 @@ class RunOutcome(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True
     path: str
     capture_id: str = ""
     exit_status: int | None = None
-    """Of the command, where the run is one."""
+    """The exit status of the command, if the run is a command."""
     is_ok: bool = True
-    """Whether it ended well by its own account."""
+    """Whether the run ended without an error."""
     output: str = ""
-    """What it came to; of a command that says nothing of it, a digest of what it printed."""
+    """The final output; for a command without one, a digest of what it printed."""
     printed: str = ""
-    """The digest of what the command printed; empty where there is none to compare by."""
+    """The digest of what the command printed; empty if there is none."""
     tools: list[CalledTool] = []
     passed: bool = True
-    """By the test, where there is one; else whether it ended well."""
+    """By the test if there is one, else *is_ok*."""
     failed_assertions: list[str] = []
-    """What the test found, a line each."""
+    """One line for each failed assertion of the test."""
     tokens: int = 0
     cost: float | None = None
     duration_ms: float = 0.0
     problem: str = ""
-    """Why there is no run to look at."""
+    """Why there is no run."""
 
 
 class FirstDifference(msgspec.Struct, frozen=True):
@@ -138,11 +138,11 @@ class FirstDifference(msgspec.Struct, frozen=True):
     recorded: str
     candidate: str
     seq: int | None = None
-    """The event of the candidate, where it is one."""
+    """The event of the candidate, if the difference has one."""
 
 
 class RunPair(msgspec.Struct, frozen=True):
-    """One run: whether it passed when it was recorded, and how many of its samples did."""
+    """Whether a recorded run passed, and how many of its samples did."""
 
     recorded: bool
     passed: int
@@ -150,7 +150,7 @@ class RunPair(msgspec.Struct, frozen=True):
 
 
 def compare_pairs(pairs: Sequence[RunPair]) -> PairedComparison:
-    """What *pairs* tell about before and after."""
+    """The comparison of all *pairs*."""
     differences = [pair.passed / pair.samples - pair.recorded for pair in pairs]
     low, high = _difference_interval(differences)
     return PairedComparison(
@@ -167,7 +167,7 @@ def compare_pairs(pairs: Sequence[RunPair]) -> PairedComparison:
 
 
 def _difference_interval(differences: Sequence[float]) -> tuple[float, float]:
-    """Wald's interval after one run was added for each direction, without which it is too narrow."""
+    """Wald's interval with one run added for each direction, because it is too narrow otherwise."""
     if not differences:
         return -1.0, 1.0
     seen = [*differences, 1.0, -1.0]
@@ -178,7 +178,7 @@ def _difference_interval(differences: Sequence[float]) -> tuple[float, float]:
 
 
 def exact_p_value(pairs: Sequence[RunPair]) -> float:
-    """Two-sided; 1 where no run differs."""
+    """The two-sided exact p-value; 1 if no run differs."""
     chances = [(pair.recorded + pair.passed) / (pair.samples + 1) for pair in pairs]
     sure = sum(chance == 1 for chance in chances)
     weights = [1.0]
@@ -191,7 +191,7 @@ def exact_p_value(pairs: Sequence[RunPair]) -> float:
 
 
 def _with_one_more(weights: list[float], chance: float) -> list[float]:
-    """How likely each count of successes is when one more is tried, which succeeds by *chance*."""
+    """The distribution of the number of successes after one more trial, which succeeds with *chance*."""
     missed = [weight * (1 - chance) for weight in weights] + [0.0]
     for place, weight in enumerate(weights):
         missed[place + 1] += weight * chance
@@ -199,7 +199,7 @@ def _with_one_more(weights: list[float], chance: float) -> list[float]:
 
 
 def pass_power_k(pairs: Sequence[RunPair]) -> dict[int, float]:
-    """By *k*: how likely a run passes *k* times out of *k*, the mean over all runs (``pass^k``)."""
+    """By *k*: the probability that a run passes *k* of *k* times, the mean over all runs (``pass^k``)."""
     samples = min((pair.samples for pair in pairs), default=0)
     return {
         k: math.fsum(math.comb(pair.passed, k) / math.comb(pair.samples, k) for pair in pairs) / len(pairs)
@@ -215,9 +215,9 @@ class ShadowRun(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True,
     candidates: list[RunOutcome] = []
     """One for each sample."""
     difference: Difference = "same"
-    """The gravest that a sample shows."""
+    """The worst difference of a sample."""
     first: FirstDifference | None = None
-    """Where that sample parts from the recorded run."""
+    """The first difference of that sample."""
     set_apart: str = ""
     """Why it does not count: the old agent does not reproduce it."""
 
@@ -233,19 +233,19 @@ class ShadowReport(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     schema: Literal["reenact.shadow.v1"] = "reenact.shadow.v1"
     runs: list[ShadowRun]
     samples: int
-    """How often each run was made again."""
+    """The number of samples of each run."""
     change: dict[str, Any]
-    """How models were asked."""
+    """The change of model requests."""
     test: str | None
-    """The test that says which runs passed; without one those did that ended well."""
+    """The test that decides which runs passed; without one, those that ended without an error."""
     baseline: str
     """``replayed``: the old agent reproduced each run that counts; ``recorded``: it was not run."""
     counts: dict[Difference, int]
-    """Runs by how they differ."""
+    """The number of runs by difference."""
     set_apart: int
     comparison: PairedComparison
     pass_power: dict[str, float]
-    """By k: how likely a run passes k times out of k."""
+    """By k: the probability that a run passes k of k times."""
     is_interrupted: bool = False
 
     @property
@@ -255,7 +255,7 @@ class ShadowReport(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
 
     @property
     def verdict(self) -> str:
-        """In one sentence."""
+        """The result in one sentence."""
         return str(self.comparison)
 
 
@@ -267,14 +267,14 @@ class AskedStep(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True,
     seq: int
     """The event of the request."""
     recorded: str
-    """What the model did: its tool calls, or the beginning of what it said."""
+    """The tool calls of the model, or the beginning of its text."""
     candidate: str = ""
     same_tools: bool = False
-    """Whether the same tools were chosen; saying something without one is a choice too."""
+    """Whether the same tools were called, or none in both."""
     same_arguments: bool = False
-    """And called with the same arguments."""
+    """Whether also the arguments are the same."""
     same_words: bool = False
-    """And said the same."""
+    """Whether also the text is the same."""
     recorded_tokens: int = 0
     tokens: int = 0
     problem: str = ""
@@ -288,20 +288,20 @@ class StepsReport(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     steps: list[AskedStep]
     change: dict[str, Any]
     tools: Rate
-    """How often the same tools were chosen."""
+    """Answers with the same tools."""
     arguments: Rate
     words: Rate
     failed: int
-    """Requests that nobody answered; they count nowhere else."""
+    """Requests without an answer; they do not count elsewhere."""
     left_out: int
-    """Recorded model calls that hold no request in a wire format, or no answer."""
+    """Recorded model calls without a request in a known wire format, or without an answer."""
     is_interrupted: bool = False
 
 
 def read_shadow_report(data: bytes, *, file: str | None = None) -> ShadowReport | StepsReport:
     """The report that ``reenact shadow --json`` wrote; :class:`FormatError` for anything else.
 
-    One whose figures do not follow from its runs, or its steps, is refused.
+    A report whose figures do not follow from its runs or steps also raises.
     """
     report: ShadowReport | StepsReport
     try:
@@ -328,7 +328,7 @@ def read_shadow_report(data: bytes, *, file: str | None = None) -> ShadowReport 
 
 
 def _figures_of_runs(report: ShadowReport) -> Iterator[tuple[str, float, float]]:
-    """Where figures stand, what they are, and what follows from the runs."""
+    """The path of each figure, its value, and the value that follows from the runs."""
     for place, run in enumerate(report.runs):
         if not run.set_apart and not run.candidates:
             yield f"$.runs[{place}].candidates", 0, max(1, report.samples)
@@ -365,7 +365,7 @@ def _figures_of_rate(path: str, stated: Rate, follows: Rate) -> Iterator[tuple[s
 
 
 def is_shadow_report(text: bytes) -> bool:
-    """Whether *text* names the schema of a report, wherever it stands."""
+    """Whether *text* has the schema of a report, at any place."""
     return b'"reenact.shadow.v1"' in text or b'"reenact.shadow-steps.v1"' in text
 
 

@@ -1,8 +1,8 @@
-"""The test case, ``test.yaml``: which run to judge, and what must hold of it.
+"""The test case, ``test.yaml``: a run, and the assertions about it.
 
-People write these files, for other engines too. A key nobody knows is kept and reported with the nearest
-known name; only ``params`` and recorded material (messages, fixtures, contexts) are free. One value may stand
-for a list of one, and a version without its quotes.
+People write these files, for other engines too. An unknown key is kept and reported with the nearest known
+name, except in ``params`` and recorded data (messages, fixtures, contexts). A single value is accepted for a
+list of one, and a version without quotes.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class AdapterInput(Record, frozen=True, kw_only=True):
 
     replay_file: str | Absent = ABSENT
     capture: str | Absent = ABSENT
-    """A capture directory; with *command* it is what the command is replayed from."""
+    """A capture directory; *command* is replayed from it."""
     replay_log: str | Absent = ABSENT
     command: str | Annotated[list[str], msgspec.Meta(min_length=1)] | Absent = ABSENT
 
@@ -71,7 +71,7 @@ class Assertion(Record, frozen=True, kw_only=True):
 
     @property
     def is_critical(self) -> bool:
-        """Whether its failure fails the test; so it is unless the author says ``warning``."""
+        """Whether its failure fails the test; true unless the severity is ``warning``."""
         return self.severity != "warning"
 
 
@@ -106,20 +106,20 @@ class TestCase(Record, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
-        """What people call it: its title, or its id."""
+        """Its title, or else its id."""
         return self.title or self.id
 
 
 CODEC: Final = Codec[TestCase](TestCase)
 
 _CLOSED: Final = (TestCase, CaseScenario, Tools, AdapterInput, Assertion, Expected, Reporting)
-"""The levels at which an unknown key is worth a warning."""
+"""The records in which an unknown key gives a warning."""
 
 
 class CaseRead(NamedTuple):
     case: TestCase
     warnings: list[FormatProblem]
-    """What was read in spite of it: unknown keys, a mode that is not run here."""
+    """Problems that do not prevent reading: unknown keys, an unsupported mode."""
 
 
 def read_test_case(data: bytes, file: str, *, strict: bool = False) -> TestCase:
@@ -128,7 +128,7 @@ def read_test_case(data: bytes, file: str, *, strict: bool = False) -> TestCase:
 
 
 def read_with_warnings(data: bytes, file: str, *, strict: bool = False) -> CaseRead:
-    """The same, and what is worth a warning; with *strict*, the first warning is raised too."""
+    """The test case with its warnings; with *strict*, the first warning raises."""
     from reenact.formats.yaml_text import read_yaml  # PyYAML is slow to import
 
     document = read_yaml(data, file)
@@ -156,7 +156,7 @@ _LISTS: Final = {
 
 
 def _plain_forms(value: object) -> object:
-    """*value* with a list wherever one value stands for a list of one, and names and version as text."""
+    """*value* with lists in place of single values, and with names and version as text."""
     if not isinstance(value, dict):
         return value
     plain = _with_lists(value, *_LISTS["$"])
@@ -176,7 +176,7 @@ def _plain_forms(value: object) -> object:
 
 
 def _with_texts(value: dict[str, JsonValue], *keys: str) -> dict[str, JsonValue]:
-    """*value* with the text of a number wherever one stands for a name."""
+    """*value* with numbers under *keys* converted to text."""
     return value | {key: str(value[key]) for key in keys if type(value.get(key)) in (int, float)}
 
 
@@ -193,7 +193,7 @@ def _with_lists(value: dict[str, JsonValue], *keys: str) -> dict[str, Any]:
 
 
 def _read_good(value: Any) -> TestCase | None:
-    """The test case in *value*; ``None`` where anything is odd, which :func:`check_test_case` will name."""
+    """The test case in *value*; ``None`` if it has any problem, which :func:`check_test_case` finds."""
     try:
         case = CODEC.from_json(_plain_forms(value))
     except FormatError:
@@ -205,14 +205,14 @@ def _read_good(value: Any) -> TestCase | None:
 
 
 def write_test_case(case: TestCase) -> bytes:
-    """The test case as YAML, fields in the order of the format; comments are not part of the value."""
+    """The test case as YAML, with fields in the order of the format and without comments."""
     from reenact.formats.yaml_text import write_yaml  # PyYAML is slow to import
 
     return write_yaml(CODEC.to_json(case))
 
 
 def check_test_case(document: YamlDocument) -> list[FormatProblem]:
-    """Every problem of the file, from top to bottom; without an error among them it can be read."""
+    """All problems of the file, from top to bottom; it is readable if none of them is an error."""
     value = _plain_forms(document.value)
     problems = [*_check(TestCase, value, "$")]
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""The normalized trace: one run as an ordered list of events, the same whatever it was recorded by."""
+"""The normalized trace: one run as an ordered list of events, independent of the source format."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class TraceEvent(Record, frozen=True, kw_only=True):
     task_id: str | None
     agent_id: str
     parent_event_id: str | None
-    """The earlier event this one answers; ``None`` when it answers none."""
+    """The earlier event of which this is the outcome, if any."""
     data: dict[str, Any]
 
 
@@ -57,7 +57,7 @@ class Trace(Record, frozen=True, kw_only=True):
     schema_version: str
     trace_id: str
     test_case_id: str | None
-    """``None`` for a trace that was made outside a test."""
+    """``None`` for a trace made outside a test."""
     test_run_id: str
     adapter: Adapter
     capabilities: dict[str, bool]

@@ -1,7 +1,7 @@
 """The verifiable record: an action together with digests that anyone can recompute.
 
-All digests are bare hex SHA-256 over RFC 8785. They cover JSON values, so the subject is kept as the
-plain value it was read as. Receipt, anchor and producer are covered by none of them.
+All digests are bare hex SHA-256 over RFC 8785. They cover JSON values, so the subject is kept as a plain JSON
+value. No digest covers receipt, anchor and producer.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def record_digest(subject: dict[str, JsonValue], profile: str = PROFILE) -> str:
 
 
 def input_digest(subject: dict[str, JsonValue]) -> str:
-    """What the model was and saw; absent ``params`` count as null."""
+    """The digest of model, parameters and input; absent ``params`` count as null."""
     covered = {
         "model": _part(subject, "model"),
         "params": subject.get("params"),
@@ -68,7 +68,7 @@ def output_digest(subject: dict[str, JsonValue]) -> str:
 
 
 def receipt_for(subject: dict[str, JsonValue], profile: str = PROFILE) -> Receipt:
-    """The receipt of *subject*, whose ``model``, ``input`` and ``output`` must be there."""
+    """The receipt of *subject*, which must have ``model``, ``input`` and ``output``."""
     return Receipt(
         alg="sha-256",
         subject_digest=subject_digest(subject),
@@ -81,7 +81,7 @@ def receipt_for(subject: dict[str, JsonValue], profile: str = PROFILE) -> Receip
 def verifiable_record(
     subject: dict[str, JsonValue], *, anchor: object = ABSENT, producer: object = ABSENT
 ) -> VerifiableRecord:
-    """The record of an accepted action; rejecting others is the caller's part."""
+    """The record of an action; the caller must check that it is accepted."""
     return VerifiableRecord(
         vdr_version=VDR_VERSION,
         profile=PROFILE,
@@ -105,7 +105,7 @@ _HEX_DIGEST = re.compile("[0-9a-f]{64}")
 
 
 def read_verifiable(data: bytes, file: str) -> VerifiableRecord:
-    """The record in *data* as it claims to be; its digests are not recomputed here."""
+    """The record in *data*; its digests are not checked."""
     try:
         value = read_json(data, "jcs")
         _refuse_version(value)

@@ -1,7 +1,7 @@
-"""Rules that name values which differ from run to run, so that a replay may pass over them.
+"""Rules for values that differ from run to run, which a replay ignores.
 
-A rule names a place by a pattern of JSON paths (:mod:`json_paths`). Without a mask the value there is left
-out of the comparison; with one only what the regular expression (RE2) finds in the texts there and below is.
+A rule has a pattern of JSON paths (:mod:`json_paths`). Without a mask, the values there are not compared;
+with one, only the matches of this regular expression (RE2) in the texts there and below are not compared.
 
 In ``reenact.toml``::                            On the command line and in Python::
 
@@ -26,8 +26,8 @@ from reenact.formats.record import ABSENT, Absent, Codec, Record
 TABLE: Final = "volatile"
 """The array of tables in ``reenact.toml``."""
 KINDS: Final = {"llm_request": "llm", "tool_call": "tool", "state_mutation": "state"}
-"""By the type of a call's event: what a rule calls it; others have a word of their own, their source."""
-_PATH: Final = re.compile(r"(?<!\S)\$")  # a tool's name may have the sign inside
+"""The kind of call in a rule, by event type; other calls are named by their source."""
+_PATH: Final = re.compile(r"(?<!\S)\$")  # a tool's name may contain the sign
 _REGEX: Final = re.compile(r"\s*=~ (?P<mask>.+)", re.DOTALL)
 
 
@@ -38,7 +38,7 @@ class VolatileRule(Record, frozen=True):
     """One rule; that its path and its mask can be read is checked where it comes from outside."""
 
     path: str
-    """In what was asked, as divergences tell it."""
+    """A path in the request, as in divergences."""
     mask: str | Absent = ABSENT
     call: str | Absent = ABSENT
     """Only for calls of this kind (``llm``, ``tool``, ``network``…), or kind and name (``tool search``)."""
@@ -60,7 +60,7 @@ class VolatileRule(Record, frozen=True):
         )
 
     def to_toml(self) -> str:
-        """The rule as it is pasted into ``reenact.toml``."""
+        """The rule as a table for ``reenact.toml``."""
         lines = [f"[[{TABLE}]]"]
         for name, value in (("call", self.call), ("path", self.path), ("mask", self.mask)):
             if value is not ABSENT:
@@ -77,7 +77,7 @@ rule_codec: Final[Codec[VolatileRule]] = Codec(VolatileRule)
 
 
 def read_rule(value: AnyRule) -> VolatileRule:
-    """The rule that *value* is, in any of its forms."""
+    """The rule in *value*, which may have any of the forms."""
     if isinstance(value, str):
         return VolatileRule.parse(value)
     if isinstance(value, VolatileRule):
@@ -86,8 +86,8 @@ def read_rule(value: AnyRule) -> VolatileRule:
 
 
 def check_rule(rule: VolatileRule) -> VolatileRule:
-    """*rule*, if it can be applied; :class:`FormatError` says why not."""
-    for name in rule.extra:  # it may say that the rule covers less
+    """Return *rule*; :class:`FormatError` if it cannot be applied."""
+    for name in rule.extra:  # an unknown member may restrict the rule
         raise FormatError(f"{name!r} is unknown; a rule has path, mask and call")
     is_everywhere = all(isinstance(step, Wild) for step in PathPattern.parse(rule.path).steps)
     if is_everywhere and rule.mask is ABSENT:
@@ -126,7 +126,7 @@ def rules_in(project: Mapping[str, object], *, file: str) -> tuple[VolatileRule,
 
 
 def read_rules(values: Iterable[AnyRule], *, file: str) -> tuple[VolatileRule, ...]:
-    """The rules that stand in the member ``volatile`` of *file*."""
+    """The rules in the member ``volatile`` of *file*."""
     rules = []
     for number, value in enumerate(values):
         try:
@@ -139,7 +139,7 @@ def read_rules(values: Iterable[AnyRule], *, file: str) -> tuple[VolatileRule, .
 
 
 def describe_call(event_type: str, name: str) -> str:
-    """What a rule calls a call of that type and name."""
+    """The name of a call of this type and name in rules."""
     return f"{KINDS[event_type]} {name}".strip() if event_type in KINDS else name.replace("/", " ", 1)
 
 

@@ -1,6 +1,6 @@
-"""Trees of files: each folder is one blob that lists what is in it (see docs/formats/workspace.md).
+"""Trees of files: each folder is one blob that lists its entries (see docs/formats/workspace.md).
 
-Names and link targets are bytes. Those that are UTF-8 are written as text, others in hex: none changes.
+Names and link targets are bytes. UTF-8 is written as text, anything else in hex, so that none changes.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from reenact.errors import FormatError, UnknownVersion
 
 VERSION: Final = 1
 WORKSPACE: Final = "workspace"
-"""The type of a ``state_mutation`` that tells a tree."""
+"""The type of a ``state_mutation`` that records a tree."""
 WORKSPACE_ROOT: Final = PurePosixPath("{workspace}")
-"""Stands for the folder of the files where a path is told from there."""
+"""The placeholder for the root folder in recorded paths."""
 MODE_BITS: Final = 0o777
 _MODES: Final = {f"{mode:03o}": mode for mode in range(MODE_BITS + 1)}
 _DIGITS: Final = "0123456789abcdef"
@@ -27,11 +27,11 @@ EntryKind: TypeAlias = Literal["file", "folder", "link", "left-out"]
 Why: TypeAlias = Literal[
     "ignored", "git", "secret", "too-large", "special", "unreadable", "changing", "capture", "too-deep"
 ]
-"""Why something is not in a tree."""
+"""Why a file is left out of a tree."""
 
 
 class TreeEntry(msgspec.Struct, frozen=True):
-    """What a folder holds under one name."""
+    """One entry of a folder."""
 
     name: bytes
     kind: EntryKind
@@ -42,11 +42,11 @@ class TreeEntry(msgspec.Struct, frozen=True):
     size_bytes: int = 0
     target: bytes = b""
     is_inside: bool = False
-    """Whether *target* is a path from the tree's root: the link was absolute and led there."""
+    """Whether *target* is relative to the root of the tree, because the link was absolute and led there."""
     is_hidden: bool = False
     """Whether secrets in the file were replaced by placeholders before it was stored."""
     git: str = ""
-    """The object of git's that has the content, where the capture does not."""
+    """The git object with the content, if the capture does not store it."""
     why: str = ""
     """Why it is left out."""
 
@@ -56,7 +56,7 @@ Tree: TypeAlias = tuple[TreeEntry, ...]
 
 
 class _EntryRecord(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):
-    """An entry as it is written."""
+    """The wire form of an entry."""
 
     kind: EntryKind
     name: str | None = None
@@ -87,7 +87,7 @@ _decode_version: Final = msgspec.json.Decoder(_Version).decode
 
 
 def write_entry(entry: TreeEntry) -> bytes:
-    """The canonical text of one entry; a folder's tree is made of these."""
+    """The canonical text of one entry."""
     fields: dict[str, object] = {"kind": entry.kind} | _encode_name("name", entry.name)
     if entry.kind == "file":
         fields |= {"blob": entry.digest, "bytes": entry.size_bytes, "mode": f"{entry.mode:03o}"}
@@ -103,12 +103,12 @@ def write_entry(entry: TreeEntry) -> bytes:
 
 
 def join_entries(texts: list[bytes]) -> bytes:
-    """The text of a tree whose entries have these *texts*, in the order of their names."""
+    """The text of a tree from the *texts* of its entries, which are sorted by name."""
     return b'{"entries":[%b],"version":%d}' % (b",".join(texts), VERSION)
 
 
 def read_tree(text: bytes, *, file: str) -> Tree:
-    """A folder's entries; :class:`FormatError` for what no recorder writes, such as a name that leads out."""
+    """The entries of a folder; :class:`FormatError` for what no recorder writes, such as the name ``..``."""
     try:
         record = _decode(text)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -179,9 +179,9 @@ def _read_entry(record: _EntryRecord, file: str, path: str) -> TreeEntry:
 
 
 def is_leading_out(target: bytes, depth: int = 0) -> bool:
-    """Whether a link with *target*, so many folders below the root, may lead out of its tree.
+    """Whether a link with *target*, in a folder at *depth* below the root, may lead out of its tree.
 
-    A way up behind a name is taken for one that does: the name may be another link, to a folder less deep.
+    ``name/..`` counts as leading out, because *name* may be a link to a folder that is less deep.
     """
     if target.startswith(b"/"):
         return True

@@ -1,9 +1,9 @@
-"""YAML as people write it, read as plain JSON values: the 1.2 core schema, none of YAML's machinery.
+"""Reads YAML as plain JSON values, by the core schema of YAML 1.2.
 
-Plain scalars are null, true, false, integers and floats as the core schema spells them; all else is
-text, so ``yes``, ``on``, ``2024-01-01``, ``12:30`` and ``1_000`` stay what was typed. Refused, with line
-and column: tags, anchors, aliases, duplicate keys, keys that are not text, a second document, numbers
-JSON cannot hold, nesting beyond ``MAX_DEPTH``, files beyond ``MAX_BYTES``.
+Plain scalars are null, true, false, integers and floats in the notation of the core schema; all others are
+text, such as ``yes``, ``on``, ``2024-01-01``, ``12:30`` and ``1_000``. Refused with line and column are tags,
+anchors, aliases, duplicate keys, keys that are not text, a second document, numbers that JSON cannot
+represent, nesting beyond ``MAX_DEPTH``, and files beyond ``MAX_BYTES``.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from reenact.lazy_regex import LazyRegex
 MAX_BYTES: Final = 1024 * 1024
 MAX_DEPTH: Final = 100
 
-# The C parser is 17 times as fast and in every PyYAML wheel. It takes some texts the other refuses (a tab
-# inside plain text); what both take, they take for the same value.
+# The C parser is 17 times as fast and in every PyYAML wheel. It accepts some texts that the other refuses (a
+# tab inside plain text); texts that both accept have the same value.
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 _UNPRINTABLE = LazyRegex("[^\t\n\r -~\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
@@ -42,19 +42,19 @@ _CORE_SCHEMA: Final[tuple[tuple[str, Callable[[str], object]], ...]] = (
     (r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)", lambda text: float(text.replace(".", ""))),
 )
 _MEANS_MORE: Final = frozenset(("", *"~nNtTfF+-.0123456789"))
-"""How a plain scalar begins that may be more than text."""
+"""The first characters of plain scalars that may be other than text."""
 _RESOLVER: Final = re.compile("|".join(f"({pattern})" for pattern, _ in _CORE_SCHEMA))
 
 
 class Place(NamedTuple):
-    """A position in a text, both counted from 1."""
+    """A line and column, counted from 1."""
 
     line: int
     column: int
 
 
 class YamlDocument:
-    """A plain JSON value and, for those who ask, where it was written."""
+    """A plain JSON value, and the places of its parts in the text."""
 
     def __init__(self, value: Any, text: str) -> None:
         self.value = value
@@ -62,17 +62,17 @@ class YamlDocument:
 
     @cached_property
     def places(self) -> dict[str, Place]:
-        """By JSON path: where an item starts, or where a member's key stands.
+        """By JSON path: the place of an item, or of the key of a member.
 
-        Found by a second pass, because most documents are good and nobody asks.
+        Needs a second pass over the text, because most documents have no errors.
         """
         events = _events(self._text)
         next(events)  # the start of the stream
         next(events)  # and of the document
-        return dict(reversed([*_places(events, next(events), "$")]))  # so that a key stands before its value
+        return dict(reversed([*_places(events, next(events), "$")]))  # the key wins over its value
 
     def place(self, json_path: str) -> Place:
-        """Where *json_path* is, or else the nearest thing around it that was written."""
+        """The place of *json_path*, or of the nearest existing value around it."""
         while json_path not in self.places and json_path != "$":
             shorter = _LAST_STEP.sub("", json_path)
             json_path = shorter if shorter != json_path else "$"
@@ -95,11 +95,11 @@ def read_yaml(data: bytes, file: str) -> YamlDocument:
 
 
 def _events(text: str) -> Iterator[yaml.Event]:
-    return iter(_LOADER(text).get_event, None)  # as yaml.parse does, without a generator of its own
+    return iter(_LOADER(text).get_event, None)  # like yaml.parse, without a generator
 
 
 def write_yaml(value: JsonValue) -> bytes:
-    """*value* as YAML that both a 1.1 and a 1.2 reader take for the same value."""
+    """*value* as YAML that readers of 1.1 and of 1.2 read as the same value."""
     canonical.refuse_unholdable(value)
     text = yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=sys.maxsize)
     return text.encode()
@@ -156,12 +156,12 @@ def _value(events: Iterator[yaml.Event]) -> object:
 
 def _place(event: yaml.Event) -> Place:
     mark = event.start_mark
-    assert mark is not None  # only events made by hand have none
+    assert mark is not None  # a parser always sets it
     return Place(mark.line + 1, mark.column + 1)
 
 
 def _node(events: Iterator[yaml.Event], event: yaml.Event, depth: int) -> object:
-    """The value that starts with *event*; the rest of it is taken from *events*."""
+    """The value that begins with *event*; reads the rest of it from *events*."""
     _refuse_machinery(event)
     if isinstance(event, yaml.ScalarEvent):
         return _scalar(event)
@@ -182,7 +182,7 @@ def _until(events: Iterator[yaml.Event], end: type[yaml.Event]) -> Iterator[yaml
 
 
 def _places(events: Iterator[yaml.Event], event: yaml.Event, path: str) -> Iterator[tuple[str, Place]]:
-    """Where *event* and all inside it stand; for a member, first its key, then its value."""
+    """The places of *event* and everything inside it; for a member, first its key, then its value."""
     yield path, _place(event)
     if isinstance(event, yaml.SequenceStartEvent):
         for index, item in enumerate(_until(events, yaml.SequenceEndEvent)):
@@ -206,7 +206,7 @@ def _key(event: yaml.Event, members: dict[str, JsonValue]) -> str:
 
 
 def _refuse_machinery(event: Any) -> None:
-    if event.anchor is not None:  # of an alias, the name it refers to
+    if event.anchor is not None:  # for an alias, the name of its anchor
         _refuse(_place(event), "anchors and aliases are not read; write the value out")
     if event.tag is not None:
         _refuse(_place(event), "tags are not read; remove it, and quote the value if it is text")
@@ -216,7 +216,7 @@ def _scalar(event: yaml.ScalarEvent) -> object:
     text: str = event.value
     is_plain = event.implicit[0]
     if is_plain and text[:1] not in _MEANS_MORE:
-        return text  # without quotes there are no escapes, so nothing that JSON cannot hold
+        return text  # no escapes without quotes, so nothing that JSON cannot represent
     try:
         value = _resolve(text) if is_plain else text
         canonical.refuse_unholdable(value)
@@ -236,13 +236,13 @@ def _resolve(text: str) -> object:
 
 
 class _Dumper(yaml.SafeDumper):
-    """Writes no anchors, and quotes text that a reader of either version would take for something else."""
+    """Writes no anchors, and quotes text that a reader of either version would not read as text."""
 
     def ignore_aliases(self, data: object) -> bool:  # noqa: ARG002 - the name is the base class's
         return True
 
     def represent_text(self, text: str) -> yaml.ScalarNode:
-        # Only double quotes keep every line break what it is.
+        # Only double quotes keep all line breaks.
         style = None if text.isprintable() else '"'
         return self.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 

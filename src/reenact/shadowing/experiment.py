@@ -1,4 +1,4 @@
-"""Every recorded run against a changed agent, and forks of one run sampled many times."""
+"""Repeats recorded runs with a changed agent, and compares the results."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ from reenact.forks.run import fork, make_plan
 from reenact.formats.record import ABSENT
 from reenact.formats.shadow import (
     DIFFERENCES,
-    Rate,
     RunOutcome,
     ShadowReport,
     ShadowRun,
@@ -35,15 +34,13 @@ from reenact.run import replay
 from reenact.run.rules import read_rules
 from reenact.shadowing.outcomes import (
     Judging,
-    OutcomeGroup,
     compare_outcomes,
-    group_outcomes,
     no_outcome,
     read_outcome,
 )
 from reenact.shadowing.running import Interrupted, JobResult, RunJob, core_count, run_jobs
 from reenact.store.reader import CaptureReader
-from reenact.store.remote import is_remote, local_path, local_run, remote_name
+from reenact.store.remote import is_remote, local_run
 from reenact.suite.settings import Price, project_prices
 
 Agent: TypeAlias = Callable[[Path], object]
@@ -416,131 +413,3 @@ def _fork_here(agent: Agent, path: str, output: Path, options: _Options) -> str:
 def _set_output(run: Any, output: object) -> None:
     if output is not None:
         run.final_output = output
-
-
-class SamplesReport(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
-    """The results of many forks at one point."""
-
-    parent: str
-    at: int
-    output: str
-    """The folder in which the forks are."""
-    wanted: int
-    outcomes: list[RunOutcome]
-    groups: list[OutcomeGroup]
-    """Samples with the same result, the most frequent first."""
-    ended_well: Rate
-    passed: Rate
-    """By the test; without one the same as *ended_well*."""
-    same: Rate
-    """Of the forks that were made: those that did the same as their parent."""
-    failed: Rate
-    """Samples for which no fork could be made."""
-    is_interrupted: bool = False
-
-    @property
-    def has_samples(self) -> bool:
-        """Whether at least one fork was made."""
-        return self.failed.count < self.failed.total
-
-
-def fork_samples(
-    path: str | Path,
-    words: Sequence[str],
-    *,
-    at: int,
-    samples: int,
-    output: str | Path,
-    change: Mapping[str, object] | ForkChange | None = None,
-    on_miss: OnMiss = "fail",
-    standalone: bool = False,
-    test: str | Path | None = None,
-    jobs: int | None = None,
-    prices: Mapping[str, Price] | None = None,
-    volatile: Iterable[AnyRule] = (),
-    allow: Sequence[str] = (),
-    upstreams: Mapping[str, str] | None = None,
-    network: bool = False,
-    allow_code: bool = False,
-    workspace: bool = False,
-    repository: str | Path | None = None,
-    progress_bar: ProgressBar = no_progress_bar,
-) -> SamplesReport:
-    """Fork the run in *path* *samples* times, *jobs* at a time, and group the results.
-
-    The forks are captures below *output*, which is a new folder. The rest is as in
-    :func:`reenact.fork_command`; *test* is as in :func:`reenact.shadow`.
-    """
-    if is_remote(path):
-        with local_run(path) as copy:
-            report = fork_samples(
-                copy, words, at=at, samples=samples, output=output, change=change, on_miss=on_miss,
-                standalone=True, test=test, jobs=jobs, prices=prices, volatile=volatile, allow=allow,
-                upstreams=upstreams, network=network, allow_code=allow_code, workspace=workspace,
-                repository=repository, progress_bar=progress_bar,
-            )  # fmt: skip
-            return msgspec.structs.replace(report, parent=remote_name(path))
-    parent, folder = Path(local_path(path)), Path(output)
-    read, _ = read_change(change)
-    if samples < 1:
-        raise UsageError("samples: must be at least 1")
-    make_plan(ReplaySource(parent), at, read, on_miss)
-    refuse_place(folder, parent)
-    judging = Judging.read(Path(test), allow_code=allow_code) if test is not None else None
-    known = project_prices(Path.cwd()) if prices is None else prices
-    digits = len(str(samples))
-    places = [folder / f"{number:0{digits}d}" for number in range(1, samples + 1)]
-    members = msgspec.to_builtins(read)
-    if "replace" in members:
-        members["replace"] = members["replace"][0]
-    todo = [
-        RunJob(
-            run=str(parent),
-            words=list(map(os.fsencode, words)),
-            output=str(place),
-            at=at,
-            change=members,
-            on_miss=on_miss,
-            volatile=tuple(read_rules(volatile)),
-            allow=list(allow),
-            upstreams=dict(upstreams or {}),
-            network=network,
-            standalone=standalone,
-            workspace=workspace,
-            repository=None if repository is None else str(repository),
-        )
-        for place in places
-    ]
-    found: dict[int, RunOutcome] = {}
-    is_interrupted = False
-    with progress_bar(samples, "forking") as advance:
-
-        def on_done(number: int, result: JobResult) -> None:
-            if result.is_refused:
-                raise UsageError(result.problem)
-            place = places[number]
-            done = no_outcome(place, result.problem) if result.problem else None
-            found[number] = done or read_outcome(place, judging, known)
-            advance(1)
-
-        try:
-            run_jobs(todo, workers=core_count(jobs), on_done=on_done)
-        except Interrupted:
-            is_interrupted = True
-    outcomes = [found[number] for number in sorted(found)]
-    made = [each for each in outcomes if not each.problem]
-    recorded = read_outcome(parent, judging, known)
-    same = sum(compare_outcomes(recorded, each)[0] == "same" for each in made)
-    return SamplesReport(
-        parent=str(parent),
-        at=at,
-        output=str(folder),
-        wanted=samples,
-        outcomes=outcomes,
-        groups=group_outcomes(outcomes),
-        ended_well=Rate.of(sum(each.is_ok for each in outcomes), len(outcomes)),
-        passed=Rate.of(sum(each.passed for each in outcomes), len(outcomes)),
-        same=Rate.of(same, len(made)),
-        failed=Rate.of(len(outcomes) - len(made), len(outcomes)),
-        is_interrupted=is_interrupted,
-    )

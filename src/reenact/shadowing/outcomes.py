@@ -7,8 +7,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-import msgspec
-
 from reenact import canonical
 from reenact.analysis.artifact import open_artifact
 from reenact.errors import StoreError, UsageError
@@ -148,7 +146,7 @@ def compare_outcomes(
 def _first_other_tool(
     recorded: Sequence[CalledTool], candidate: Sequence[CalledTool]
 ) -> FirstDifference | None:
-    before, now = _count_tools(recorded), _count_tools(candidate)
+    before, now = count_tools(recorded), count_tools(candidate)
     if before == now:
         return None
     lost, new = before - now, now - before
@@ -159,24 +157,6 @@ def _first_other_tool(
     )
 
 
-def _count_tools(tools: Sequence[CalledTool]) -> Counter[tuple[str, str]]:
+def count_tools(tools: Sequence[CalledTool]) -> Counter[tuple[str, str]]:
+    """The number of calls with each name and arguments."""
     return Counter((use.name, use.args) for use in tools)
-
-
-class OutcomeGroup(msgspec.Struct, frozen=True, rename="camel"):
-    """Samples with the same result."""
-
-    paths: list[str]
-    outcome: RunOutcome
-    """The result of the first of them."""
-
-
-def group_outcomes(outcomes: Sequence[RunOutcome]) -> list[OutcomeGroup]:
-    """Group by output, tools, exit status and verdict; the largest group first."""
-    groups: dict[object, list[RunOutcome]] = {}
-    for each in outcomes:
-        tools = tuple(sorted(_count_tools(each.tools).items()))
-        key = (each.output, each.printed, tools, each.exit_status, each.passed, each.problem)
-        groups.setdefault(key, []).append(each)
-    ranked = sorted(groups.values(), key=lambda group: -len(group))
-    return [OutcomeGroup([each.path for each in group], group[0]) for group in ranked]

@@ -13,7 +13,7 @@ import msgspec
 from reenact.analysis.brief import duration, plural
 from reenact.canonical import JsonValue
 from reenact.formats.shadow import Difference, Rate, RunOutcome, ShadowReport, ShadowRun, StepsReport
-from reenact.shadowing.experiment import SamplesReport
+from reenact.shadowing.samples import SamplesReport
 
 FailOn: TypeAlias = Literal["worse", "failed", "changed"]
 WORDS: Final[dict[Difference, str]] = {

@@ -1,4 +1,4 @@
-"""Blobs: bytes kept once, under the name of their digest."""
+"""Blobs: bytes stored once, under the name of their digest."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ from reenact.store.paths import OPEN_FILE, inside, open_folder_inside, open_insi
 _PIECE_BYTES: Final = 1024 * 1024
 _FOLDER_NAME: Final = re.compile("[0-9a-f]{2}")
 PRUNED: Final = "pruned.json"
-"""Beside the blobs of a run from which they were taken: which ones, and when."""
+"""The mark in a run whose payloads were pruned: which blobs, and when."""
 
 
 class BlobStore:
-    """The blobs below *root*, as ``sha256/ab/cdef…``; safe for any number of threads and processes."""
+    """The blobs below *root*, as ``sha256/ab/cdef…``; safe for many threads and processes."""
 
     def __init__(
-        self, root: Path, *, durability: Durability = "process", behind: BlobStore | None = None
+        self, root: Path, *, durability: Durability = "process", parent: BlobStore | None = None
     ) -> None:
-        """*behind* is where a fork's parent keeps blobs: what is not here is read from there."""
+        """*parent* is the store of a fork's parent; blobs that are missing here are read from there."""
         self.root = root
-        self._behind = behind
+        self._parent = parent
         self._sync = durability == "disk"
         self._known: set[str] = set()
 
     def put(self, data: bytes) -> str:
-        """Keep *data* and return its digest; cheap when it is kept already."""
+        """Store *data* and return its digest; cheap if it is stored already."""
         digest = canonical.digest_of_bytes(data)
         if digest not in self._known:
             path = self.path_of(digest)
-            # A file of another length is what a power loss left of it.
+            # A file of another length is the remains of a power loss.
             if _size_if_file(path) != len(data):
                 self._make_folders(path.parent)
                 write_whole(path, data, temp_folder=self.root, sync=self._sync)
@@ -56,7 +56,7 @@ class BlobStore:
 
     @contextmanager
     def open_reader(self) -> Iterator[Callable[[str], bytes]]:
-        """What :meth:`get` does, with each folder opened once: half the time for small blobs."""
+        """A function like :meth:`get` that opens each folder once: half the time for small blobs."""
         held: dict[str, int] = {}
 
         def get(digest: str) -> bytes:
@@ -73,7 +73,7 @@ class BlobStore:
                 os.close(fd)
 
     def _read_from(self, held: dict[str, int], digest: str) -> bytes | None:
-        """The bytes, by a folder that is open; ``None`` where anything is not as it should be."""
+        """The bytes, read through an open folder; ``None`` if anything is unusual."""
         name = _name_of(digest)
         try:
             folder = held.get(name[:9])
@@ -99,8 +99,8 @@ class BlobStore:
 
     def _open(self, digest: str) -> BinaryIO:
         name = _name_of(digest)
-        if self._behind is not None and not self.path_of(digest).exists():
-            return self._behind._open(digest)  # noqa: SLF001 — of this class
+        if self._parent is not None and not self.path_of(digest).exists():
+            return self._parent._open(digest)  # noqa: SLF001 — of this class
         try:
             return open_inside(self.root, name)
         except StoreError:
@@ -116,25 +116,25 @@ class BlobStore:
             )
 
     def path_of(self, digest: str) -> Path:
-        """Where *digest* is kept, whether or not it is."""
+        """The path of *digest*, whether or not it is stored."""
         return inside(self.root, _name_of(digest))
 
     def size_bytes(self, digest: str) -> int:
         path = self.path_of(digest)
         size_bytes = _size_if_file(path)
-        if size_bytes is None and self._behind is not None:
-            return self._behind.size_bytes(digest)
+        if size_bytes is None and self._parent is not None:
+            return self._parent.size_bytes(digest)
         if size_bytes is None:
             raise StoreError(f"{path}: is missing; the capture is incomplete, copy it again")
         return size_bytes
 
     def find_missing(self, digests: Iterable[str]) -> list[str]:
-        """Those of *digests* that are not kept, each once, in their order."""
+        """Those of *digests* that are not stored, each once, in order."""
         missing = [digest for digest in dict.fromkeys(digests) if _size_if_file(self.path_of(digest)) is None]
-        return missing if self._behind is None else self._behind.find_missing(missing)
+        return missing if self._parent is None else self._parent.find_missing(missing)
 
     def __iter__(self) -> Iterator[str]:
-        """All digests kept here, sorted; files with other names are not blobs."""
+        """All digests stored here, sorted; files with other names are not blobs."""
         top = inside(self.root, "sha256")
         for name in filter(_FOLDER_NAME.fullmatch, sorted(listdir(top)) if top.is_dir() else ()):
             folder = inside(top, name)
@@ -144,7 +144,7 @@ class BlobStore:
                     yield digest
 
     def find_foreign_names(self) -> Iterator[str]:
-        """The names below *root* that belong to no blob, but for what is half-written."""
+        """The files below *root* that are neither blobs nor temporary files."""
         for place, folders, files in os.walk(self.root):
             folders.sort()
             for name in sorted(files):
@@ -171,7 +171,7 @@ def _name_of(digest: str) -> str:
 
 
 def _digest_in(path: str) -> str:
-    """What the blob at *path* would be the blob of."""
+    """The digest that the path of a blob stands for."""
     return "sha256:" + path.removeprefix("sha256/").replace("/", "", 1)
 
 

@@ -1,4 +1,4 @@
-"""What it takes for bytes and names to survive: whole files, synced directories, one sync for many."""
+"""Durable writes: files that appear whole, synced directories, one sync for many threads."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Durability: TypeAlias = Literal["process", "disk"]
 TEMP_PREFIX: Final = ".tmp-"
 
 _LOOK_AGAIN_S: Final = 0.1
-"""Nobody waits longer for a notice: a Ctrl-C may have hit the thread that was about to give it."""
+"""The longest wait for a notification: Ctrl-C may interrupt the thread that was about to send it."""
 
 # Bound here because a capture may replace the names in `os` while it records what the agent does.
 _fdatasync = getattr(os, "fdatasync", os.fsync)
@@ -39,20 +39,20 @@ _REMEDIES: Final = {
 
 
 def unwritable(path: Path, error: OSError) -> StoreError:
-    """The refusal to hand on when the system would not write *path*."""
+    """The error to raise when the system refused to write *path*."""
     remedy = _REMEDIES.get(error.errno or 0, "check the path and the disk")
     return StoreError(f"{path}: cannot be written: {error.strerror or error}; {remedy}")
 
 
 def write_all(fd: int, data: bytes) -> None:
-    """Write *data* however many writes the system makes of it."""
+    """Write all of *data*, with as many system calls as that takes."""
     rest = memoryview(data)
     while rest:
         rest = rest[os.write(fd, rest) :]
 
 
 def open_temp(folder: Path) -> tuple[int, Path]:
-    """A new empty file that no reader takes for anything; named without drawing on recorded chance."""
+    """A new empty file with a name that readers ignore, made without random numbers: those are recorded."""
     while True:
         temp = folder / f"{TEMP_PREFIX}{getpid()}-{next(_temp_numbers)}"
         with suppress(FileExistsError):
@@ -60,7 +60,7 @@ def open_temp(folder: Path) -> tuple[int, Path]:
 
 
 def write_whole(target: Path, data: bytes, *, temp_folder: Path, sync: bool) -> None:
-    """Let *target* appear with all of *data* or not at all; with *sync*, on the disk before returning."""
+    """Write *target* so that it has all of *data* or does not appear; with *sync*, flush it to the disk."""
     try:
         fd, temp = open_temp(temp_folder)
         try:
@@ -85,7 +85,7 @@ def _fill(fd: int, data: bytes, *, sync: bool) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make the names in *folder* as durable as synced files are."""
+    """Flush the names in *folder* to the disk."""
     fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(fd)
@@ -94,10 +94,9 @@ def sync_folder(folder: Path) -> None:
 
 
 class GroupSync:
-    """One sync of a file for all threads that wait for theirs.
+    """One sync of a file for all threads that wait for one.
 
-    Whoever finds nobody syncing does it for everything written so far; the others wait, and mostly
-    find themselves covered.
+    A thread that finds no sync under way starts one for everything written so far; the others wait for it.
     """
 
     def __init__(self, fd: int) -> None:
@@ -114,15 +113,15 @@ class GroupSync:
             self._written_bytes = max(self._written_bytes, end_bytes)
             while self._synced_bytes < end_bytes:
                 if self._failure is not None:
-                    # After a failed sync the system forgets what it could not write: trying again would lie.
+                    # After a failed sync the system drops the unwritten data: a second try proves nothing.
                     raise self._failure
                 if self._is_free():
-                    self._lead()
+                    self._sync_for_all()
                 else:
                     self._turn.wait(_LOOK_AGAIN_S)
 
     def settle(self, end_bytes: int) -> None:
-        """Acknowledge what a sync made elsewhere covers, once nobody uses the file any more."""
+        """Note that a sync made elsewhere covers *end_bytes*, after the last use of the file."""
         with self._turn:
             while not self._is_free():
                 self._turn.wait(_LOOK_AGAIN_S)
@@ -130,10 +129,10 @@ class GroupSync:
             self._turn.notify_all()
 
     def _is_free(self) -> bool:
-        # A signal handler may append on top of its own thread's sync; waiting for it would be for ever.
+        # A signal handler may interrupt the sync of its own thread; waiting for that sync would never end.
         return self._leader is None or self._leader == get_ident()
 
-    def _lead(self) -> None:
+    def _sync_for_all(self) -> None:
         self._leader, covered = get_ident(), self._written_bytes
         try:
             self._turn.release()
@@ -154,7 +153,7 @@ class ParentsOwn(Protocol):
     """Something that only the process that made it may use."""
 
     def leave_to_parent(self) -> None:
-        """Called in a new child: close what was inherited, take no lock, refuse further use."""
+        """Called in a forked child: close inherited files, take no lock, refuse further use."""
 
 
 _watched: WeakSet[ParentsOwn] = WeakSet()

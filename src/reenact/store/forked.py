@@ -1,7 +1,7 @@
-"""The events of a fork: those of its parent up to where they part, under the fork's own ids, and its own.
+"""The events of a fork: the parent's events up to the fork point, with the fork's ids, then its own events.
 
-A fork stores what comes behind. What it shares with its parent is read from there, and is what the fork's own
-digest covers, so that a parent that was changed since is noticed.
+A fork stores only its own events and reads the shared ones from its parent. The digest of the fork covers
+both, so that a later change of the parent is detected.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from reenact.canonical import encode_clean
 from reenact.errors import DigestMismatch
 
 MAX_GENERATIONS: Final = 64
-"""So many forks may be forks of each other."""
+"""The longest chain of forks of forks."""
 PORTION_LINES: Final = 256
-"""So many stay in the processor's cache; to change all lines at once takes a third longer."""
+"""As many lines as fit into the processor's cache; changing all lines at once takes a third longer."""
 
 
 class RunIds(NamedTuple):
-    """What every event of a run names."""
+    """The ids that every event of a run has."""
 
     capture_id: str
     run_id: str
 
 
 class SharedEvents(msgspec.Struct, frozen=True, rename="camel"):
-    """What a fork's manifest says of its parent."""
+    """What the manifest of a fork says about its parent."""
 
     capture_id: str
     path: str
@@ -43,21 +43,21 @@ class SharedEvents(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class ForkedFrom(msgspec.Struct, frozen=True):
-    """As much of a manifest's ``fork`` as is needed to read the events."""
+    """The members of a manifest's ``fork`` that are needed to read the events."""
 
     parent: SharedEvents
     stored: str
 
     @property
     def is_part(self) -> bool:
-        """Whether the shared events are stored with the parent alone."""
+        """Whether only the parent stores the shared events."""
         return self.stored == "suffix"
 
 
 def join_events(
     shared: BinaryIO, own: BinaryIO, parent: SharedEvents, *, was: RunIds, now: RunIds, fork: Path
 ) -> BinaryIO:
-    """The whole log of *fork*, of the parent's events in *shared* and its *own*, open for reading."""
+    """The whole log of *fork*, open for reading: the parent's events in *shared*, then its *own*."""
     joined = _unnamed_file()
     try:
         digest = sha256()
@@ -84,21 +84,21 @@ def join_events(
 
 
 def ids_changer(was: RunIds, now: RunIds) -> Callable[[bytes], bytes]:
-    """Makes of an event of one run one of another: only the ids differ, first and behind the data."""
+    """A function that replaces the ids of a run in one event line; they come first and after the data."""
     head, new_head = (b'{"captureId":%b,' % encode_clean(ids.capture_id) for ids in (was, now))
     run_id, new_run_id = (b',"runId":%b,"seq":' % encode_clean(ids.run_id) for ids in (was, now))
 
     def with_ids(line: bytes) -> bytes:
         place = line.rfind(run_id)
         if not line.startswith(head) or place < 0:
-            return line  # of another run, or not as we write events
+            return line  # of another run, or not written by reenact
         return b"".join((new_head, line[len(head) : place], new_run_id, line[place + len(run_id) :]))
 
     return with_ids
 
 
 def portion_changer(was: RunIds, now: RunIds) -> Callable[[bytes, int], bytes]:
-    """The same for so many whole lines: a tenth of the time where nothing else in them looks like the ids."""
+    """The same for many lines at once; takes a tenth of the time if nothing else looks like the ids."""
     head, new_head = (b'\n{"captureId":%b,' % encode_clean(ids.capture_id) for ids in (was, now))
     run_id, new_run_id = (b',"runId":%b,"seq":' % encode_clean(ids.run_id) for ids in (was, now))
     with_ids = ids_changer(was, now)
@@ -114,7 +114,7 @@ def portion_changer(was: RunIds, now: RunIds) -> Callable[[bytes, int], bytes]:
 
 
 def _unnamed_file() -> BinaryIO:
-    """In memory where the system can do that; nothing is left of it when it is closed."""
+    """A temporary file, in memory if the system can do that; closing removes it."""
     if hasattr(os, "memfd_create"):
         return os.fdopen(os.memfd_create("reenact-fork", os.MFD_CLOEXEC), "w+b")
     return tempfile.TemporaryFile()

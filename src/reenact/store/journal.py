@@ -1,8 +1,8 @@
-"""The journal: lines of JSON, appended one write each, whole again after any kill.
+"""The journal: lines of JSON, each appended with one write.
 
-Once :meth:`Journal.append` has returned, the line is in the kernel and outlives the process; with
-``durability="disk"`` it is on the disk. What a kill leaves behind an acknowledged line is at most one
-torn line, which :func:`cut_torn_tail` removes.
+Once :meth:`Journal.append` has returned, the line is in the kernel and survives the process; with
+``durability="disk"`` it is on the disk. A killed process leaves at most one torn line at the end, which
+:func:`cut_torn_tail` removes.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _write: Final = os.write
 
 
 class Journal:
-    """An append-only file of lines, for any number of threads of the process that made it."""
+    """An append-only file of lines, safe for all threads of the process that created it."""
 
     def __init__(self, path: Path, fd: int, durability: Durability) -> None:
         self.path = path
@@ -55,7 +55,7 @@ class Journal:
 
     @classmethod
     def create(cls, path: Path, *, durability: Durability = "process") -> Journal:
-        """A new empty journal; an existing file is a :class:`StoreError`, never continued."""
+        """A new empty journal; :class:`StoreError` if the file exists."""
         try:
             fd = os.open(path, _NEW, 0o666)
             if durability == "disk":
@@ -77,9 +77,9 @@ class Journal:
         return offset
 
     def write(self, line: bytes, count: int = 1) -> int:
-        """The same without waiting for the disk; :meth:`settle` does, outside of locks that others need.
+        """Like :meth:`append` without waiting for the disk; call :meth:`settle` after releasing other locks.
 
-        *line* may be several lines, *count* of them, that were looked at and have line ends between them.
+        *line* may be *count* lines that were checked already, with line ends between them.
         """
         text = line + b"\n"
         length = len(text)
@@ -87,7 +87,7 @@ class Journal:
             raise self._not_one_line(line)
         with self._lock:
             offset = self._size_bytes
-            # Before the write, so that an append on top of this one finds the truth.
+            # Before the write, so that an append by a signal handler finds correct values.
             self._size_bytes = offset + length
             self._count += count
             try:
@@ -111,7 +111,7 @@ class Journal:
         return StoreError(f"{self.path}: {len(line)} bytes are not one line; move large payloads to blobs")
 
     def settle(self) -> None:
-        """Return when all that was written so far is as durable as was chosen; many wait for one sync."""
+        """Wait until everything written so far is as durable as chosen; threads share one sync."""
         if self._group is not None:
             self._wait_for_disk(self._group, self._size_bytes)
 
@@ -128,8 +128,8 @@ class Journal:
     def sha256_hex(self) -> str:
         """SHA-256 of all bytes appended so far.
 
-        Taken from the file when asked, each byte once: that keeps it off the path of every append and
-        right even when an append was interrupted half-way.
+        Computed from the file on request, each byte once: appends stay fast, and an append that was
+        interrupted half-way cannot make it wrong.
         """
         with self._lock:
             while self._hashed_bytes < self._size_bytes:
@@ -137,7 +137,7 @@ class Journal:
             return self._hash.hexdigest()
 
     def close(self) -> None:
-        """Put everything on the disk, whatever the durability, and refuse further lines."""
+        """Flush everything to the disk, whatever the durability, and refuse further lines."""
         with self._lock:
             if self._fd < 0:
                 return
@@ -151,7 +151,7 @@ class Journal:
             self._shut("is closed; start a new run to record more")
 
     def leave_to_parent(self) -> None:
-        """In a forked child: let go of the parent's file without touching it."""
+        """In a forked child: close the parent's file without changing it."""
         self._lock = RLock()  # the old one may be held by a thread that does not exist here
         self._shut("belongs to the parent process; start a run of its own in the child")
 
@@ -162,7 +162,7 @@ class Journal:
             os.close(fd)
 
     def _take_back(self, offset: int, count: int, error: BaseException) -> None:
-        """Make file and counters agree again after an append that did not end normally."""
+        """Make file and counters agree again after an append that failed."""
         if self._fd >= 0 and os.fstat(self._fd).st_size == self._size_bytes:
             return  # interrupted after the write: the line is there
         self._size_bytes = offset
@@ -199,11 +199,11 @@ class Journal:
 
 @dataclass(frozen=True, slots=True)
 class JournalScan:
-    """What a journal file holds: its whole lines, and what is torn behind them."""
+    """The whole lines of a journal file, and the torn end after them."""
 
     count: int
     size_bytes: int
-    """Of the whole lines alone, as are *count* and *sha256_hex*."""
+    """Of the whole lines only, like *count* and *sha256_hex*."""
     torn_bytes: int
     sha256_hex: str
 
@@ -211,7 +211,7 @@ class JournalScan:
 def scan(source: Path | BinaryIO) -> JournalScan:
     """Measure a journal in constant memory; *source* is a path or a seekable stream.
 
-    Torn is a last line without its end, or one that is not JSON. Damage further up is not looked for.
+    The last line is torn if it has no line end or is not JSON. Damage before it is not searched for.
     """
     if isinstance(source, Path):
         with open_inside(source.parent, source.name) as stream:
@@ -223,7 +223,7 @@ def scan(source: Path | BinaryIO) -> JournalScan:
 
 
 def cut_torn_tail(path: Path) -> int:
-    """Cut what :func:`scan` calls torn and return how many bytes that were."""
+    """Cut the torn end that :func:`scan` finds, and return its size in bytes."""
     torn_bytes = scan(path).torn_bytes
     if torn_bytes:
         try:
@@ -243,13 +243,13 @@ def _cut(path: Path, torn_bytes: int) -> None:
 
 
 def _good_end(stream: BinaryIO, total_bytes: int) -> int:
-    end = _behind_last_lf(stream, total_bytes)
-    start = _behind_last_lf(stream, end - 1)
+    end = _start_of_last_line(stream, total_bytes)
+    start = _start_of_last_line(stream, end - 1)
     stream.seek(start)
     return end if _is_json(stream.read(min(end - start, MAX_LINE_BYTES + 1))) else start
 
 
-def _behind_last_lf(stream: BinaryIO, before_bytes: int) -> int:
+def _start_of_last_line(stream: BinaryIO, before_bytes: int) -> int:
     """Where the last line that starts before *before_bytes* starts."""
     end = before_bytes
     while end > 0:

@@ -1,4 +1,4 @@
-"""A file of lines that may still grow: read on from where one was, or at any line that has been read."""
+"""A file of lines that may still grow; the lines that were read so far can be read again in any order."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _BOM: Final = b"\xef\xbb\xbf"
 
 
 class LineFile:
-    """The lines of *stream*, numbered from 1; it is never mapped, because a file may also shrink.
+    """The lines of *stream*, numbered from 1; not mapped into memory, because the file may also shrink.
 
-    With *takes_tail* a last line without its end is a line; else it is half of one and waited for.
+    With *takes_tail*, text after the last line end is a line; without, it counts as not yet complete.
     """
 
     def __init__(self, stream: BinaryIO, *, file: str, takes_tail: bool) -> None:
@@ -36,11 +36,11 @@ class LineFile:
 
     @property
     def torn_bytes(self) -> int:
-        """Half a line behind the last whole one."""
+        """The size of the incomplete line at the end."""
         return 0 if self._takes_tail else self.size_bytes - self.read_bytes
 
     def read_lines(self) -> Iterator[tuple[int, bytes]]:
-        """The next lines with their numbers; none where the file goes no further for now."""
+        """The next lines with their numbers; none if the file has not grown."""
         end = self.read_bytes
         for number, text in enumerate(self._whole_lines(end).split(b"\n")[:-1], self.count + 1):
             end += len(text) + 1
@@ -55,7 +55,7 @@ class LineFile:
         return _strip(text.removesuffix(b"\n"), is_first=number == 1)
 
     def find(self, number: int) -> tuple[int, bytes] | None:
-        """Where a line begins that may be far ahead, and its text; those before it are counted, not kept."""
+        """The start of any line, and its text; the lines before it are counted and not kept."""
         if number <= self.count:
             return self._starts[number - 1], self.line(number)
         at, start = self.count + 1, self.read_bytes
@@ -68,8 +68,8 @@ class LineFile:
         return None
 
     def search(self, number: int, number_of: Callable[[bytes], int]) -> tuple[int, bytes] | None:
-        """Where the line of this *number* begins, and its text, where lines say their numbers in order."""
-        low, high = 0, self.size_bytes  # where it may begin
+        """The start of the line with this *number*, and its text; *number_of* reads the number in a line."""
+        low, high = 0, self.size_bytes  # the line starts between these
         while low < high:
             middle = (low + high) // 2
             start = middle and self._end_of_line(middle - 1)
@@ -85,7 +85,7 @@ class LineFile:
         return None
 
     def block_before(self, end: int) -> tuple[int, bytes]:
-        """Where some whole lines begin that lead up to the place *end*, and their bytes."""
+        """Some whole lines before the offset *end*: where the first begins, and their bytes."""
         start = max(0, end - _BLOCK_BYTES)
         block = self._read_between(start, end)
         if start == 0:
@@ -93,14 +93,14 @@ class LineFile:
         cut = block.find(b"\n") + 1
         if 0 < cut < len(block):
             return start + cut, block[cut:]
-        start = self._start_of_line(end - 1)  # of a line that is longer than a block
+        start = self._start_of_line(end - 1)  # the line is longer than a block
         return start, self._read_between(start, end)
 
     def _read_between(self, start: int, end: int) -> bytes:
         return os.pread(self._stream.fileno(), end - start, start)
 
     def _end_of_line(self, start: int) -> int | None:
-        """Where the next line begins after the place *start*; ``None`` where no line ends any more."""
+        """Where the next line begins after the offset *start*; ``None`` if no line end follows."""
         length = _BLOCK_BYTES // 16
         while text := os.pread(self._stream.fileno(), length, start):
             if end := text.find(b"\n") + 1:
@@ -109,7 +109,7 @@ class LineFile:
         return None
 
     def _start_of_line(self, end: int) -> int:
-        """Where the line begins whose end is at the place *end*."""
+        """Where the line begins that ends at the offset *end*."""
         while end:
             start = max(0, end - _BLOCK_BYTES)
             found = self._read_between(start, end).rfind(b"\n") + 1
@@ -119,7 +119,7 @@ class LineFile:
         return 0
 
     def first_line(self) -> bytes:
-        """The text of the file's first line, read or not; empty where there is none."""
+        """The text of the first line, whether it was read or not; empty if there is none."""
         length = _BLOCK_BYTES // 16
         while True:
             text = os.pread(self._stream.fileno(), length, 0)
@@ -129,7 +129,7 @@ class LineFile:
             length *= 4
 
     def last_line(self) -> bytes:
-        """The text of the file's last whole line, found from its end; empty where there is none."""
+        """The text of the last whole line, searched from the end; empty if there is none."""
         size_bytes = self.size_bytes
         length = _BLOCK_BYTES // 16
         while True:
@@ -162,6 +162,6 @@ class LineFile:
 
 
 def _strip(text: bytes, *, is_first: bool) -> bytes:
-    """Without what is tolerated around a line, as :func:`reenact.formats.lines.read_lines` tolerates it."""
+    """*text* without carriage return and byte order mark, like :func:`reenact.formats.lines.read_lines`."""
     text = text.removesuffix(b"\r")
     return text.removeprefix(_BOM) if is_first else text

@@ -1,7 +1,7 @@
 """Object storage by an address such as ``s3://bucket/runs``: whole objects, parts of objects, lists of them.
 
-A run is there when its ``manifest.json`` is: it is written last, and only if there is none yet. What an
-upload that was cut off has left is no run for anybody, and the next upload of that run completes it.
+A run exists when its ``manifest.json`` does, which is written last and only if there is none yet. The
+objects of an interrupted upload are not a run; the next upload of that run completes them.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ from reenact.store.rundir import MANIFEST, RunDir, RunState
 
 SCHEMES: Final = ("s3", "gs", "az", "file")
 ADDRESS: Final = re.compile(rf"({'|'.join(SCHEMES)}):/+(.*)", re.DOTALL)
-"""With one slash too, which is what ``pathlib`` leaves of two."""
+"""One slash is enough, because ``pathlib`` makes one of two."""
 _FINISHED: Final = (RunState.COMPLETE, RunState.RECOVERED)
 _SETTINGS: Final = {"s3": "AWS", "gs": "GOOGLE", "az": "AZURE"}
-"""What the names of a service's settings in the environment begin with."""
+"""The prefix of each service's environment variables."""
 _RETRIES: Final = {"max_retries": 6, "retry_timeout": timedelta(seconds=60)}
 _PATIENCE: Final = {"connect_timeout": timedelta(seconds=10), "timeout": timedelta(seconds=120)}
 _READ_TRIES: Final = 3
 _AT_ONCE: Final = 8
-"""So many objects of a run are on their way at a time: each costs a round trip."""
+"""Objects of a run that are transferred at the same time, because each costs a round trip."""
 _IN_ONE_REQUEST_BYTES: Final = 64 * 1024 * 1024
-"""A larger file is sent in parts, and appears when the last has come."""
+"""A larger file is sent in parts, and appears when the last part has arrived."""
 
 T = TypeVar("T")
 R = TypeVar("R")
 
 
 def address_in(path: str | Path) -> str | None:
-    """The address that *path* is, in its usual form; ``None`` where it is a path on this machine."""
+    """*path* as an address in its usual form; ``None`` for a path on this machine."""
     found = ADDRESS.fullmatch(str(path))
     if found is None:
         return None
@@ -61,7 +61,7 @@ class StoredObject(NamedTuple):
 
 
 class ObjectStore:
-    """What is below one address; credentials come by the service's usual chain, never by the address."""
+    """The objects below one address; credentials come from the service's usual places, never the address."""
 
     def __init__(self, address: str, *, is_written: bool = False) -> None:
         found = address_in(address)
@@ -80,7 +80,7 @@ class ObjectStore:
         self._errors = obstore.exceptions
         self._obstore = obstore
         with self._in_one_line():
-            # Given options take the place of what the library reads from the environment by itself.
+            # Options given here replace those that the library would read from the environment.
             setting = f"{_SETTINGS.get(parts.scheme)}_ALLOW_HTTP"
             allow_http = os.environ.get(setting, "").lower() in ("1", "true")
             client = {**_PATIENCE, "allow_http": allow_http}
@@ -94,7 +94,7 @@ class ObjectStore:
                 self._store = obstore.store.from_url(self.address, **options)
 
     def check(self) -> None:
-        """Raise where nothing can be done at the address: no bucket, no credentials, nobody there."""
+        """Raise if the address cannot be used: no bucket, no credentials, no answer."""
         with self._in_one_line():
             self._obstore.list_with_delimiter(self._store)
 
@@ -103,7 +103,7 @@ class ObjectStore:
             self._obstore.put(self._store, path, content)
 
     def put_new(self, path: str, content: bytes) -> bool:
-        """Write an object that is not there yet; whether it was not."""
+        """Write an object if there is none yet; returns whether it was written."""
         with self._in_one_line(path):
             try:
                 self._obstore.put(self._store, path, content, mode="create", use_multipart=False)
@@ -112,7 +112,7 @@ class ObjectStore:
         return True
 
     def replace(self, path: str, content: bytes, before: StoredObject | None) -> bool:
-        """Write an object in the place of the one *before*, or where there was none; whether that was so."""
+        """Replace the object *before*, or write a new one if it is ``None``; false if another came first."""
         if before is None:
             return self.put_new(path, content)
         with self._in_one_line(path):
@@ -124,15 +124,15 @@ class ObjectStore:
         return True
 
     def delete(self, paths: Sequence[str]) -> None:
-        """Take out objects; one that is gone already is no error."""
+        """Delete objects; a missing one is not an error."""
         with self._in_one_line():
             if paths:
                 self._obstore.delete(self._store, list(paths))
 
     def put_new_file(self, path: str, file: Path) -> bool:
-        """Write a file of any size as an object that is not there yet; whether it was not.
+        """Write a file of any size as an object if there is none yet; returns whether it was written.
 
-        It appears whole or not at all. Of two who write a large one at the same moment, the later one stays.
+        It appears whole or not at all. If two processes write a large one at the same time, the later wins.
         """
         if file.stat().st_size <= _IN_ONE_REQUEST_BYTES:
             return self.put_new(path, file.read_bytes())
@@ -167,7 +167,7 @@ class ObjectStore:
             return self._try(read)
 
     def get_range(self, path: str, start: int, length: int) -> bytes:
-        """A part of an object, and no more of it over the line."""
+        """A part of an object; only this part is transferred."""
         with self._in_one_line(path):
             found = self._try(
                 lambda: bytes(self._obstore.get_range(self._store, path, start=start, length=length))
@@ -177,7 +177,7 @@ class ObjectStore:
         return found
 
     def look_at(self, path: str) -> StoredObject | None:
-        """What is known of an object; ``None`` where there is none."""
+        """The metadata of an object; ``None`` if there is no object."""
         with self._in_one_line(path):
             try:
                 return _stored_object(self._obstore.head(self._store, path))
@@ -185,7 +185,7 @@ class ObjectStore:
                 return None
 
     def size_of(self, path: str) -> int | None:
-        """How many bytes an object has; ``None`` where there is none."""
+        """The size of an object; ``None`` if there is no object."""
         found = self.look_at(path)
         return None if found is None else found.size_bytes
 
@@ -196,7 +196,7 @@ class ObjectStore:
         return [_stored_object(each) for each in found]
 
     def runs(self) -> dict[str, list[StoredObject]]:
-        """By name, the objects of every whole run; the name of one at the address itself is empty."""
+        """The objects of every complete run, by its name; a run at the address itself has an empty name."""
         found = self.objects()
         names = {_parent(each.path) for each in found if PurePosixPath(each.path).name == MANIFEST}
         runs: dict[str, list[StoredObject]] = {name: [] for name in sorted(names)}
@@ -209,7 +209,7 @@ class ObjectStore:
         return runs
 
     def fetch(self, objects: Iterable[StoredObject], below: str, into: Path) -> None:
-        """Put *objects* into the folder *into*, by the names that they have *below* a part of the address."""
+        """Copy *objects* into the folder *into*, with their names relative to *below*."""
 
         def fetch_one(each: StoredObject) -> None:
             file = into / safe_name(each.path[len(below) :].lstrip("/"), self.address)
@@ -227,7 +227,7 @@ class ObjectStore:
         _at_once(fetch_one, objects)
 
     def push(self, name: str, path: Path) -> int | None:
-        """Upload the capture in *path* as *name*; how many bytes, or ``None`` where it is there already."""
+        """Upload the capture in *path* as *name*; returns the bytes sent, ``None`` if it is there already."""
         state = RunDir(path).state
         if state not in _FINISHED:
             raise StoreError(f"{path}: is {state.value}; only finished runs are stored")
@@ -254,7 +254,7 @@ class ObjectStore:
         return sent_bytes
 
     def _try(self, read: Callable[[], T]) -> T:
-        """Read again where an answer was cut off: the library repeats a request only until it is answered."""
+        """Repeat a read whose answer was cut off; the library only repeats requests without an answer."""
         for _ in range(_READ_TRIES - 1):
             try:
                 return read()
@@ -271,7 +271,7 @@ class ObjectStore:
             yield
         except (errors.BaseError, OSError, ValueError) as error:
             said = str(error)
-            # Of a list that fails the library tells the status alone.
+            # For a failed listing the library reports only the status.
             if isinstance(error, errors.NotFoundError) or "code: 404" in said:
                 reason = "there is no such bucket or object; check the address"
             elif isinstance(error, errors.PermissionDeniedError | errors.UnauthenticatedError) or (
@@ -279,7 +279,7 @@ class ObjectStore:
             ):
                 reason = "access is denied; are the credentials those for it?"
             else:
-                reason = _first_words(error)
+                reason = _short_reason(error)
             raise StoreError(f"{where}: {reason}") from None
 
 
@@ -291,14 +291,14 @@ def _stored_object(facts: Any) -> StoredObject:
 
 
 def files_of(run: Path) -> list[str]:
-    """The files that belong to the capture in *run*, in order; hidden ones and links do not."""
+    """The files of the capture in *run*, in order, without hidden ones and links."""
     found = (file for file in sorted(run.rglob("*")) if file.is_file() and not file.is_symlink())
     names = (file.relative_to(run) for file in found)
     return [name.as_posix() for name in names if not any(part.startswith(".") for part in name.parts)]
 
 
 def safe_name(name: str, where: str) -> str:
-    """*name* where it stays inside the folder that it is put into; whoever wrote it is not trusted."""
+    """Return *name*, or raise if it leads out of the folder it is put into; its writer is not trusted."""
     pieces = name.split("/")
     if any(piece in ("", ".", "..") or "\0" in piece or "\\" in piece for piece in pieces):
         raise StoreError(f"{where}: {name!r} is not a file name of a run; it was not read")
@@ -314,8 +314,8 @@ def _parent(path: str) -> str:
     return path.rpartition("/")[0]
 
 
-def _first_words(error: Exception) -> str:
-    """The reason that stands last in a chain of them, without the drawing of the debug form."""
+def _short_reason(error: Exception) -> str:
+    """The last reason in a chain of errors, without the line art of the debug form."""
     text = " ".join(str(error).partition("\n\nDebug source:")[0].split())
     if "NoSuchBucket" in text:
         return "there is no such bucket; make it, or check the address"

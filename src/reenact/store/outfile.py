@@ -1,4 +1,4 @@
-"""Files that people ask for: every verb writes its output here, and replaces nothing but regular files."""
+"""The output files of all verbs; only regular files are ever replaced."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ _STANDARD_STREAMS: Final = (1, 2)
 
 
 def write_output(target: Path, data: bytes) -> None:
-    """Write *data* as :func:`open_output` does, in the place of a file that is there."""
+    """Write *data* as :func:`open_output` does; replaces an existing file."""
     with open_output(target, replace=True) as stream:
         stream.write(data)
 
 
 @contextmanager
 def open_output(target: Path, *, replace: bool = False, private: bool = False) -> Iterator[BinaryIO]:
-    """A stream to *target*, which is a new file, or with *replace* may be there already.
+    """A stream to *target*, which must be new unless *replace* is true.
 
-    A regular file appears whole when the block ends well and not at all when it does not; one that is
-    replaced keeps its permissions. A symbolic link is followed. A device, a pipe or one of our own streams
-    is written through, never replaced. A *private* file only its owner reads.
+    A regular file appears complete when the block succeeds, and not at all otherwise; a replaced one keeps
+    its permissions. A symbolic link is followed. A device, a pipe or a standard stream is written to, never
+    replaced. Only its owner can read a *private* file.
     """
     if target.is_dir():
         raise UsageError(f"{target}: exists already; name a file in it")
@@ -43,7 +43,7 @@ def open_output(target: Path, *, replace: bool = False, private: bool = False) -
 
 
 def is_written_through(target: Path) -> bool:
-    """Whether *target* is there and is no regular file that has a name of its own."""
+    """Whether *target* exists and is not a regular file with a name."""
     try:
         found = os.stat(target)
     except OSError:
@@ -52,20 +52,20 @@ def is_written_through(target: Path) -> bool:
         return False
     if not stat.S_ISREG(found.st_mode) or _stream_of(found) is not None:
         return True
-    try:  # what is reached through /proc/self/fd may have lost its name
+    try:  # a file reached through /proc/self/fd may have been deleted
         return not os.path.samestat(found, os.lstat(os.path.realpath(target)))
     except OSError:
         return True
 
 
 def refuse_without_neighbour(target: Path, beside: str) -> None:
-    """Raise where *target* is no file to put *beside* next to."""
+    """Raise if the file *beside* cannot be written next to *target*."""
     if is_written_through(target):
         raise UsageError(f"{target}: is not a regular file, and {beside} goes next to it; name a file")
 
 
 def _stream_of(found: os.stat_result) -> int | None:
-    """The standard stream that goes to the file *found*: opening that anew would begin at its start."""
+    """The standard stream that writes to the file *found*: opening it again would overwrite its start."""
     for fd in _STANDARD_STREAMS:
         with suppress(OSError):
             if os.path.samestat(found, os.fstat(fd)):
@@ -88,7 +88,7 @@ def _write_through(target: Path) -> Iterator[BinaryIO]:
 def _write_whole_file(target: Path, *, private: bool) -> Iterator[BinaryIO]:
     file = Path(os.path.realpath(target))
     try:
-        if file.is_symlink():  # one that leads back to itself is where following ends
+        if file.is_symlink():  # a link that leads back to itself
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
         file.parent.mkdir(parents=True, exist_ok=True)
         fd, temp = open_temp(file.parent)
@@ -96,7 +96,7 @@ def _write_whole_file(target: Path, *, private: bool) -> Iterator[BinaryIO]:
         raise unwritable(target, error) from error
     try:
         with os.fdopen(fd, "wb") as stream:
-            _give_mode(stream.fileno(), file, private)
+            _copy_mode(stream.fileno(), file, private)
             yield stream
         os.replace(temp, file)
     except BaseException as error:
@@ -106,8 +106,8 @@ def _write_whole_file(target: Path, *, private: bool) -> Iterator[BinaryIO]:
         raise
 
 
-def _give_mode(fd: int, file: Path, private: bool) -> None:
-    """The permissions of the *file* that will be replaced, if there is one."""
+def _copy_mode(fd: int, file: Path, private: bool) -> None:
+    """Copy the permissions of the *file* that will be replaced, if there is one."""
     if private:
         os.fchmod(fd, 0o600)
         return
@@ -119,5 +119,5 @@ def _give_mode(fd: int, file: Path, private: bool) -> None:
 
 
 def _with_name(target: Path, error: OSError, temp: str | None) -> Exception:
-    """What the block read and could not has a name; what is written has none but the temporary one."""
+    """*error* about the temporary file, with the name of *target* instead; other errors unchanged."""
     return unwritable(target, error) if error.filename in (None, temp, os.fspath(target)) else error

@@ -1,13 +1,13 @@
-"""Many runs in one file, read in place: one run costs its own bytes and a few kilobytes of the directory.
+"""Packs: many runs in one file; reading one run reads its bytes and a few kilobytes of the directory.
 
-``REPACK01``          so a pack begins and ends
-run, run, …           each compressed by itself, in the order of their names, one right behind the other
+``REPACK01``          the first bytes of a pack, and the last ones
+run, run, …           each compressed by itself, sorted by name, without gaps
 page, page, …         the directory: a tree of pages, the leaves first, the root last
-footer                where the root is, how many runs there are, and the digest of the root
+footer                the place of the root, the number of runs, and the digest of the root
 
-A page names what it leads to with place, length and SHA-256, so the footer stands for every byte: what was
-changed is found where it is read, and the digest of one footer tells two packs apart. A run is the length of
-a list, the list of its files with their sizes, and the files, all that compressed with zlib.
+A page has the place, length and SHA-256 of each run or page that it refers to, so the footer covers every
+byte: a change is found when the changed part is read. A run is the length of a list, the list of its files
+with their sizes, and the files, all compressed together with zlib.
 """
 
 from __future__ import annotations
@@ -30,27 +30,27 @@ _FAMILY: Final = b"REPACK"
 _FOOTER: Final = struct.Struct("<QQQII32s32s8s")
 """Runs, end of the runs, start of the root, its length, levels, its digest, digest of the footer, magic."""
 _PAGE_BYTES: Final = 8 * 1024
-"""A page ends where it has so much; reading one run reads one page of each level."""
+"""The size at which a page ends; reading one run reads one page of each level."""
 _TAIL_BYTES: Final = 16 * 1024
-"""Footer and root, in one request."""
+"""Enough for footer and root, which are read in one request."""
 _MAX_PAGE_BYTES: Final = 64 * 1024
 _MAX_LEVELS: Final = 12
 _MAX_NAME_BYTES: Final = 1024
 _MAX_LIST_BYTES: Final = 16 * 1024 * 1024
 _CHUNK_BYTES: Final = 4 * 1024 * 1024
 _MAX_RATIO: Final = 1100
-"""More than zlib can make of a byte."""
+"""Above the highest compression ratio of zlib."""
 
 
 class PackedRun(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """A run in the directory of a pack; of an inner page, a page and the first name behind it."""
+    """A run in the directory of a pack; in an inner page, a page of the next level and its first name."""
 
     name: str
     start: int
     length: int
-    """Of what is stored."""
+    """Of the compressed bytes."""
     size_bytes: int
-    """Of its files; of a page, how many runs it leads to."""
+    """Of its files; for a page, the number of runs below it."""
     digest: bytes
 
 
@@ -60,7 +60,7 @@ _read_list: Final = msgspec.msgpack.Decoder(list[tuple[str, int]]).decode
 
 
 class RangedFile(Protocol):
-    """Something of which parts can be read."""
+    """A file of which parts can be read."""
 
     name: str
 
@@ -104,14 +104,14 @@ class ObjectFile:
 
 
 def is_pack(path: Path) -> bool:
-    """Whether *path* is a file that begins or ends as packs do, of whatever version."""
+    """Whether *path* is a file that begins or ends like a pack of any version."""
     if not os.path.isfile(path):
         return False
     try:
         with path.open("rb") as stream:
             if stream.read(len(_FAMILY)) == _FAMILY:
                 return True
-            stream.seek(-len(MAGIC), os.SEEK_END)  # what is damaged in front is still a pack
+            stream.seek(-len(MAGIC), os.SEEK_END)  # with a damaged start it is still a pack
             return stream.read(len(_FAMILY)) == _FAMILY
     except OSError:
         return False
@@ -127,9 +127,9 @@ class PackWriter:
         self._runs: list[PackedRun] = []
 
     def add(self, name: str, folder: Path, files: Iterable[str]) -> int:
-        """Take up the run in *folder*; how many bytes its files have.
+        """Add the run in *folder*; returns the size of its files.
 
-        Raises :class:`StoreError` where a file changes while it is read.
+        Raises :class:`StoreError` if a file changes while it is read.
         """
         if len(name.encode()) > _MAX_NAME_BYTES:
             raise StoreError(
@@ -202,7 +202,7 @@ def _in_pages(entries: Iterable[PackedRun]) -> Iterator[list[PackedRun]]:
 
 
 class Pack:
-    """A pack to read from; raises :class:`FormatError` where it is none, is not whole or was changed."""
+    """A pack to read from; :class:`FormatError` if it is not a pack, incomplete or changed."""
 
     def __init__(self, file: RangedFile) -> None:
         self._file = file
@@ -222,7 +222,7 @@ class Pack:
         if sha256(_FOOTER.pack(*facts, b"", MAGIC)).digest() != mark:
             raise self._broken_pack("its footer was changed")
         self.runs, self._end, start, length, self._levels, digest = facts
-        """How many there are."""
+        """The number of runs."""
         self._root = PackedRun("", start, length, self.runs, digest)
         self._directory_end = size_bytes - _FOOTER.size
         if not (
@@ -232,7 +232,7 @@ class Pack:
         ):
             raise self._broken_pack("its footer leads nowhere")
         self._latest: dict[int, tuple[int, list[PackedRun]]] = {}
-        """By level, where the page begins that was read last, and its content: reads come close together."""
+        """By level: the start and content of the page that was read last; the next read often needs it."""
         self._root_text = tail[start - tail_at : start - tail_at + length] if start >= tail_at else None
 
     def find(self, name: str) -> PackedRun | None:
@@ -252,7 +252,7 @@ class Pack:
         return None
 
     def __iter__(self) -> Iterator[PackedRun]:
-        """Every run, by name; each begins where the one before it ends."""
+        """Every run, sorted by name; raises unless each begins where the one before it ends."""
         at, count, name = len(MAGIC), 0, ""
         for entry in self._leaves(self._root, self._levels):
             if entry.start != at or (count and entry.name <= name):
@@ -263,7 +263,7 @@ class Pack:
             raise self._broken_pack("its directory does not name all that is in it")
 
     def unpack(self, run: PackedRun, into: Path) -> None:
-        """Put the files of *run* into the folder *into*; raises where they are not what was packed."""
+        """Write the files of *run* to the folder *into*; raises if they are not what was packed."""
         digest, grow = sha256(), zlib.decompressobj()
         files = _FileWriter(into, run, self.name)
         try:
@@ -285,7 +285,7 @@ class Pack:
             raise self._broken_pack(f"the run {run.name!r} does not have the size that the directory says")
 
     def label(self, name: str) -> str:
-        """How a run is named by users."""
+        """The name of a run as users write it."""
         return f"{self.name}#{name}"
 
     def _leaves(self, page: PackedRun, level: int) -> Iterator[PackedRun]:
@@ -335,7 +335,7 @@ class Pack:
 
 
 class _FileWriter:
-    """Parts what is read of one run into its files, and takes no more than the directory says."""
+    """Splits the unpacked bytes of one run into its files; refuses more bytes than the directory says."""
 
     def __init__(self, folder: Path, run: PackedRun, pack: str) -> None:
         self._folder = folder
@@ -367,7 +367,7 @@ class _FileWriter:
             self._stream.close()
 
     def _read_list(self, data: bytes) -> bytes | None:
-        """What stands behind the list of the files; ``None`` until all of the list is there."""
+        """The bytes after the list of files; ``None`` until the list is complete."""
         self._head += data
         if len(self._head) < 4:
             return None
@@ -389,7 +389,7 @@ class _FileWriter:
         return self._head[4 + length :]
 
     def _open_next(self) -> None:
-        """Go on to the next file that is to have something, where this one has all."""
+        """If the current file is complete, go on to the next one that is not empty."""
         while not self._left and not self.is_done and self._files is not None:
             self.close()
             found = next(self._files, None)

@@ -1,4 +1,4 @@
-"""Names written inside an artifact, made into paths that stay inside it."""
+"""Paths of files that an artifact names, which never lead out of the artifact."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ _UNSAFE: Final = re.compile(r"[^A-Za-z0-9_.\[-]+")
 def inside(root: Path, name: str) -> Path:
     """The path of *name* below *root*, whether or not it exists yet.
 
-    Refused with :class:`StoreError` is every name that is not a plain relative path with ``/``, and
-    every path with a symbolic link below *root*, even one that would stay inside.
+    Raises :class:`StoreError` for every name that is not a plain relative path with ``/``, and for every
+    path with a symbolic link below *root*, even one that would stay inside.
     """
-    path = os.fspath(root)  # text takes half the time, and every blob that is kept comes by here
+    path = os.fspath(root)  # half the time of Path, and every stored blob needs its path
     for part in _parts(root, name):
         path = f"{path}/{part}"
         try:
@@ -77,7 +77,7 @@ def find_inside(root: Path, name: str) -> int | None:
     except OSError as error:
         if isinstance(error, NotADirectoryError) and not root.is_dir():
             raise StoreError(f"{root}: {error.strerror}; name a capture directory") from error
-        path = inside(root, name)  # says which part is a link, where one is
+        path = inside(root, name)  # raises an error that names the link, if there is one
         if isinstance(error, FileNotFoundError):
             return None
         if isinstance(error, PermissionError):
@@ -114,7 +114,7 @@ def _parts(root: Path, name: str) -> list[str]:
 
 
 def folder_name(name: str) -> str:
-    """*name* itself where any file system takes it, else its readable part and a digest of the whole."""
+    """*name* if every file system accepts it, else the readable part of it and a digest of the whole."""
     if _PLAIN.fullmatch(name) and len(name) <= _LONGEST:
         return name
     digest = sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGEST_DIGITS]

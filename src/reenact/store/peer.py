@@ -1,4 +1,4 @@
-"""Whose program is at the other end of a connection on this machine, as the kernel tells it (Linux)."""
+"""Which user owns the other end of a connection on this machine, according to the kernel (Linux)."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ from typing import Final, TypeAlias
 Address: TypeAlias = tuple[str, int]
 
 LOOPBACK_NAMES: Final = ("127.0.0.1", "localhost", "[::1]")
-"""Under which this machine is reached from itself, as they stand in URLs."""
+"""The names of this machine for itself, as URLs have them."""
 
 _NETWORK: Final = Path("/proc/net")
 _TABLES: Final = ("tcp", "tcp6")
-"""A program that connects by IPv6 to an IPv4 address stands in the second, by a mapped address."""
+"""A connection by IPv6 to an IPv4 address is in the second, with a mapped address."""
 _LOCAL, _REMOTE, _USER, _INODE = 1, 2, 7, 9
 """Columns of the tables."""
 _NO_INODE: Final = "0"
-"""Of a connection whose program has closed it: its user is then given as 0, which is not true."""
+"""The inode of a connection that its program has closed; its user is then 0, which is wrong."""
 _NETLINK_SOCK_DIAG, _SOCK_DIAG_BY_FAMILY, _IS_REQUEST, _ANY_STATE = 4, 20, 1, 0xFFFFFFFF
 _ANY_INTERFACE_AND_COOKIE: Final = struct.pack("=III", 0, 0xFFFFFFFF, 0xFFFFFFFF)
 _MESSAGE_HEAD: Final = struct.Struct("=IHHII")
 _CONNECTION: Final = struct.Struct("=4x36s12x12xII")
-"""Of an answer: ports and addresses, then the user and the inode."""
+"""An answer: ports and addresses, then the user and the inode."""
 _ROOT: Final = 0
-"""Nothing is hidden from it, and some systems let it pass on what a browser outside asks."""
+"""Root may read everything anyway, and on some systems it forwards the requests of a browser outside."""
 
 
 def is_other_user(client: Address | None, server: Address, network: Path = _NETWORK) -> bool:
-    """Whether the program that connected from *client* to *server* is not known to be ours, or root's.
+    """Whether the program that connected from *client* to *server* may be another user's, and not root's.
 
-    Where there are no such tables (not Linux) nobody is another.
+    Always false on systems other than Linux, which have no such tables.
     """
     if not (network / _TABLES[0]).exists():
         return False
@@ -43,10 +43,10 @@ def is_other_user(client: Address | None, server: Address, network: Path = _NETW
 
 
 def user_of(client: Address, server: Address, network: Path = _NETWORK) -> int | None:
-    """The id of the user whose program connected from *client* to *server*; ``None`` where nobody can say.
+    """The id of the user whose program connected from *client* to *server*; ``None`` if it is unknown.
 
-    The kernel is asked for this one connection first, because it takes 4 ms to write a table and 0.1 ms to
-    answer; where it gives no answer, as in some containers, the tables are read.
+    The kernel is first asked for this one connection, which takes 0.1 ms instead of 4 ms for the tables.
+    In some containers it does not answer; then the tables are read.
     """
     if network == _NETWORK and (user := _user_by_netlink(client, server)) is not None:
         return user
@@ -59,7 +59,7 @@ def user_of(client: Address, server: Address, network: Path = _NETWORK) -> int |
 
 
 def _user_by_netlink(client: Address, server: Address) -> int | None:
-    """One exact question by ``sock_diag(7)``: a connection of that very pair of addresses, or nothing."""
+    """Ask by ``sock_diag(7)`` for the connection between exactly these two addresses."""
     there, here = _plain_address(client), _plain_address(server)
     family = socket.AF_INET if there.version == here.version == 4 else socket.AF_INET6
     ports = struct.pack("!HH", client[1], server[1])
@@ -98,7 +98,7 @@ def _rows(table: Path, there: str) -> Iterator[list[str]]:
 
 
 def _in_table(address: Address, table: str) -> str:
-    """*address* as it is written there: words of four bytes, each as this machine reads it."""
+    """*address* as the tables write it: words of four bytes, each in the byte order of this machine."""
     host, port = address
     number = ip_address(host.partition("%")[0])
     mapped = number.ipv4_mapped if isinstance(number, IPv6Address) else number

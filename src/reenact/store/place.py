@@ -19,9 +19,9 @@ _RENAME_EXCHANGE: Final = 2
 
 
 def staging_folder(place: Path) -> Path:
-    """Where this process makes what will be *place*, so that no two ever write one capture.
+    """The folder in which this process builds the capture for *place*; each process has its own.
 
-    What a killed process left there is removed.
+    Remains of a killed process with the same id are removed.
     """
     for left in _staged_folders(place):
         if _is_dead(left):
@@ -30,7 +30,7 @@ def staging_folder(place: Path) -> Path:
 
 
 def discard_staged(place: Path) -> None:
-    """Remove what processes that are gone for sure were making to be *place*, and *place* itself."""
+    """Remove *place*, and the folders in which processes that have ended were building it."""
     for left in (*_staged_folders(place), place):
         discard(left)
 

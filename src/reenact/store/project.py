@@ -1,4 +1,4 @@
-"""``reenact.toml``: what a project says about its runs and tests, in the nearest folder upwards."""
+"""``reenact.toml``: the settings of a project for its runs and tests, in this folder or the nearest above."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from reenact.store.outfile import write_output
 
 PROJECT_FILE: Final = "reenact.toml"
 PROJECT_VARIABLE: Final = "REENACT_PROJECT"
-"""Names the file to read, whoever owns it."""
+"""The environment variable with the path of the file; then its owner is not checked."""
 _ROOT: Final = 0
 
 log: Final = logging.getLogger("reenact")
@@ -27,8 +27,8 @@ _warned: set[Path] = set()
 def find_project_file(start: Path) -> Path | None:
     """The nearest ``reenact.toml`` in *start* or above it, or the one that ``REENACT_PROJECT`` names.
 
-    One that somebody else has put there, or may change, is passed over with a warning: nobody else must say
-    under which rules we compare.
+    A file that another user owns or may change is ignored with a warning, because it decides under which
+    rules runs are compared.
     """
     if named := os.environ.get(PROJECT_VARIABLE):
         return Path(named).absolute()
@@ -41,7 +41,7 @@ def find_project_file(start: Path) -> Path | None:
 
 
 def project_file_to_write(start: Path) -> Path:
-    """The file that is read in *start*, or a new one there; raises where that would be ignored."""
+    """The file that is read in *start*, or a new one there; raises if that file would be ignored."""
     if (found := find_project_file(start)) is not None:
         return found
     file = start.absolute() / PROJECT_FILE
@@ -55,7 +55,7 @@ def project_file_to_write(start: Path) -> Path:
 
 
 def _is_ours(file: Path) -> bool:
-    """Whether it and its folder belong to us, and not everybody may change it."""
+    """Whether *file* and its folder belong to this user, and not everybody may write to it."""
     reason = ""
     if not _belong_to_us([file, file.parent]):
         reason = "belongs to somebody else"
@@ -68,7 +68,7 @@ def _is_ours(file: Path) -> bool:
 
 
 def _belong_to_us(paths: Iterable[Path]) -> bool:
-    """Whether *paths*, and what they lead to, are ours or root's; under ``sudo`` also who called it."""
+    """Whether this user or root owns *paths* and their link targets; under ``sudo`` also the calling user."""
     trusted = {os.geteuid(), _ROOT}
     caller = os.environ.get("SUDO_UID", "")
     if os.geteuid() == _ROOT and caller.isdecimal():
@@ -82,7 +82,7 @@ def _belong_to_us(paths: Iterable[Path]) -> bool:
 
 def _path_and_target(path: Path) -> Iterator[os.stat_result]:
     yield os.lstat(path)
-    with suppress(FileNotFoundError):  # a link may lead to what is yet to be made
+    with suppress(FileNotFoundError):  # the target of a link need not exist yet
         yield os.stat(path)
 
 
@@ -97,7 +97,7 @@ def read_project(file: Path) -> dict[str, JsonValue]:
 
 
 def append_to_project(file: Path, text: str) -> None:
-    """Add tables to the end of *file*, which is made where it is missing; what is in it stays as it is."""
+    """Append tables to *file*, which is created if it is missing; its present text is not changed."""
     before = file.read_text(encoding="utf-8") if file.exists() else ""
     separator = "\n" if before.endswith("\n") else "\n\n" if before else ""
     whole = before + separator + text

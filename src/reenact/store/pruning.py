@@ -1,7 +1,8 @@
-"""Retention: which captures of a folder are to go, and taking them away whatever happens meanwhile.
+"""Retention: which captures of a folder are removed, and removing them safely.
 
-A run that goes is moved aside in one step and removed there, so that a kill leaves the run as it was, or a
-hidden folder that the next prune removes. Where only payloads go, a mark in the run says so before they do.
+A run is first renamed to a hidden folder in one step and deleted there, so that a killed prune leaves the run
+as it was, or a hidden folder that the next prune deletes. If only payloads are removed, a mark in the run is
+written first.
 """
 
 from __future__ import annotations
@@ -40,21 +41,21 @@ _MAX_SEAL_BYTES: Final = 1_000_000
 
 
 class Retention(msgspec.Struct, frozen=True, kw_only=True):
-    """Which runs go: those that any of the limits is against."""
+    """Which runs are removed: those that exceed any of the limits."""
 
     older_than_s: float | None = None
     keep: int | None = None
-    """How many stay, the newest first."""
+    """The number of newest runs that stay."""
     max_bytes: int | None = None
-    """How much may stay, the newest first."""
+    """The total size of the newest runs that stay."""
     statuses: Collection[Status] = ()
-    """Runs of another status are as if they were not there; without any, those that ended: ok and error."""
+    """Only runs with these are considered; empty for those that ended: ok and error."""
     payloads_only: bool = False
     sealed: bool = False
-    """Sealed runs too."""
+    """Whether sealed runs are removed too."""
 
     def check(self) -> None:
-        """Raise :class:`UsageError` where it says nothing, or nonsense."""
+        """Raise :class:`UsageError` if there is no limit, or an invalid one."""
         limits = (self.older_than_s, self.keep, self.max_bytes)
         if all(limit is None for limit in limits) and not self.statuses:
             raise UsageError("say what is to go: an age, a count, a size or a status")
@@ -66,29 +67,29 @@ class Retention(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FoundRun(msgspec.Struct, frozen=True):
-    """A capture in a folder that is looked at."""
+    """A capture in a searched folder."""
 
     path: Path
     status: Status
     ended_ms: float
     size_bytes: int
-    """Of what would go: the whole directory, or its payloads."""
+    """The size of what would be removed: the whole directory, or its payloads."""
     is_sealed: bool
     mark: str
-    """Changes when the run at *path* is another one."""
+    """Changes when another run replaces the one at *path*."""
     parent: Path | None = None
-    """Of a fork: the run without which it cannot be read."""
+    """The parent of a fork, which is needed to read it."""
 
 
 class Unreadable(msgspec.Struct, frozen=True):
-    """Something that looks like a capture, is none that can be read, and is left alone."""
+    """Something that looks like a capture and cannot be read; it is not changed."""
 
     path: Path
     reason: str
 
 
 class PrunePlan(msgspec.Struct, frozen=True):
-    """What is to go, oldest first, and what is not looked at further."""
+    """The runs to remove, oldest first, and what is left alone."""
 
     retention: Retention
     going: list[FoundRun]
@@ -98,17 +99,17 @@ class PrunePlan(msgspec.Struct, frozen=True):
     recording: list[Path]
     unreadable: list[Unreadable]
     leftovers: list[Path]
-    """What earlier prunes were killed over."""
+    """Hidden folders of earlier prunes that were killed."""
 
 
 class PruneReport(msgspec.Struct, frozen=True):
-    """What was taken away, or would be."""
+    """What was removed, or would be."""
 
     done: bool
     """Whether anything was changed at all."""
     payloads_only: bool
     going: list[FoundRun]
-    """What is gone, or would go; the oldest first."""
+    """The runs that were or would be removed, oldest first."""
     staying: list[FoundRun]
     sealed: list[FoundRun]
     """Runs that would go, but for their seal."""
@@ -135,12 +136,12 @@ def prune(
     sealed: bool = False,
     remove: bool = False,
 ) -> PruneReport:
-    """Take away the captures in *folders* that need not be kept; without *remove* only say which.
+    """Remove the captures in *folders* that need not be kept; without *remove*, only list them.
 
-    A run goes if it ended longer ago than *older_than* (``30d``), is not among the newest *keep*, or is
-    beyond *max_size* (``500MB``) counted from the newest; with *status*, only runs of these are looked at.
-    Without any of these, the table ``[prune]`` of the nearest ``reenact.toml`` decides. With *payloads*,
-    large payloads go and the events stay. Sealed runs stay unless *sealed* says otherwise.
+    A run is removed if it ended longer ago than *older_than* (``30d``), is not among the newest *keep*, or
+    exceeds *max_size* (``500MB``) counted from the newest; with *status*, only runs with these are
+    considered. Without any of these, the table ``[prune]`` of the nearest ``reenact.toml`` decides. With
+    *payloads*, large payloads are removed and the events stay. Sealed runs stay unless *sealed* is true.
     """
     if older_than is None and keep is None and max_size is None and not status:
         settings = _project_settings(Path.cwd())
@@ -205,7 +206,7 @@ _EXPECTED: Final = {
 
 
 def _project_settings(start: Path) -> _Settings:
-    """Those of the nearest ``reenact.toml``; what is wrong with them is said with its place."""
+    """The settings in the nearest ``reenact.toml``; errors name the place in it."""
     file = find_project_file(start)
     table = {} if file is None else read_project(file).get("prune", {})
     if not isinstance(table, dict):
@@ -223,7 +224,7 @@ def _project_settings(start: Path) -> _Settings:
 
 
 def plan_prune(folders: Iterable[Path], retention: Retention, *, now_ms: float) -> PrunePlan:
-    """Look for captures in *folders* and decide about them; nothing is changed."""
+    """Search *folders* for captures and decide which to remove; nothing is changed."""
     retention.check()
     found = _Search(retention)
     for folder in folders:
@@ -251,7 +252,7 @@ def plan_prune(folders: Iterable[Path], retention: Retention, *, now_ms: float) 
 
 
 def _over_limits(runs: list[FoundRun], retention: Retention, now_ms: float) -> list[FoundRun]:
-    """Those that are to go, oldest first."""
+    """The runs that exceed a limit, oldest first."""
     newest_first = sorted(runs, key=lambda run: (run.ended_ms, str(run.path)), reverse=True)
     limits = (retention.older_than_s, retention.keep, retention.max_bytes)
     is_by_status_alone = all(limit is None for limit in limits)
@@ -273,7 +274,7 @@ def _over_limits(runs: list[FoundRun], retention: Retention, now_ms: float) -> l
 
 
 def _without_parents(going: list[FoundRun], runs: Mapping[Path, FoundRun]) -> list[FoundRun]:
-    """Those of *going* of which no fork is left that needs them to be read."""
+    """*going* without the parents of forks that stay."""
     while True:
         left = [run for run in runs.values() if run not in going]
         needed = {run.parent for run in left if run.parent is not None}
@@ -284,12 +285,12 @@ def _without_parents(going: list[FoundRun], runs: Mapping[Path, FoundRun]) -> li
 
 
 class _Search:
-    """Captures below folders; links are never followed, and hidden folders are passed over."""
+    """Searches folders for captures; links are not followed and hidden folders are skipped."""
 
     def __init__(self, retention: Retention) -> None:
         self._retention = retention
         self._seals: dict[Path, set[str]] = {}
-        """By folder: the captures for which a seal lies in it."""
+        """By folder: the ids of the captures whose seals are in it."""
         self.runs: dict[Path, FoundRun] = {}
         self.recording: list[Path] = []
         self.unreadable: list[Unreadable] = []
@@ -353,7 +354,7 @@ class _Search:
 
 
 def _captures_sealed_in(folder: Path) -> Iterator[str]:
-    """The ids of the captures that seals in *folder* are about, whatever their files are called."""
+    """The ids of the captures whose seals are in *folder*, under any file name."""
     for entry in os.scandir(folder):
         is_file = entry.name.endswith(".json") and entry.is_file()
         if is_file and entry.name != MANIFEST and entry.stat().st_size <= _MAX_SEAL_BYTES:
@@ -369,7 +370,7 @@ def _mark_of(manifest: bytes) -> str:
 
 
 def _payload_files(path: Path) -> list[Path]:
-    """The files of a run that hold payloads which need not stand in its events."""
+    """The blob files of a run."""
     blobs = inside(path, BLOBS)
     below = [Path(folder, name) for folder, _, names in os.walk(blobs) for name in names]
     return [file for file in below if not file.is_symlink()]
@@ -381,7 +382,7 @@ def _size_of(path: Path) -> int:
 
 
 def carry_out(plan: PrunePlan, report: PruneReport, *, now_ms: float) -> None:
-    """Take away what *plan* says, as far as it is still what the plan was made for; *report* says what."""
+    """Remove the runs of *plan* that did not change since; the results are added to *report*."""
     for left in plan.leftovers:
         rmtree(left, ignore_errors=True)
     for run in plan.going:
@@ -397,13 +398,13 @@ def carry_out(plan: PrunePlan, report: PruneReport, *, now_ms: float) -> None:
 
 
 def _remove(run: FoundRun) -> bool:
-    aside = _aside(run.path)
+    aside = _hidden_path(run.path)
     with RunDir(run.path).lock():
-        if not _is_still(run.path, run):
+        if not _is_unchanged(run.path, run):
             return False
         os.rename(run.path, aside)
-        # Another process put another run there in between: it is put back.
-        if not _is_still(aside, run):
+        # Another process put another run there in the meantime; move it back.
+        if not _is_unchanged(aside, run):
             os.rename(aside, run.path)
             return False
     _remove_folder(aside)
@@ -412,22 +413,22 @@ def _remove(run: FoundRun) -> bool:
 
 def _prune_payloads(run: FoundRun, now_ms: float) -> bool:
     folder = RunDir(run.path)
-    aside = _aside(run.path)
+    aside = _hidden_path(run.path)
     with folder.lock():
-        if not _is_still(run.path, run):
+        if not _is_unchanged(run.path, run):
             return False
         blobs = sorted(folder.blobs)
         marked = {"version": 1, "prunedAt": int(now_ms), "blobs": sorted({*blobs, *pruned_blobs(run.path)})}
         folder.write_file(PRUNED, msgspec.json.encode(marked) + b"\n")
         sync_folder(run.path)
-        inside(run.path, TRANSCRIPT).unlink(missing_ok=True)  # it repeats them
+        inside(run.path, TRANSCRIPT).unlink(missing_ok=True)  # it repeats the payloads
         os.rename(inside(run.path, BLOBS), aside)
     _remove_folder(aside)
     return True
 
 
 def pruned_blobs(path: Path) -> list[str]:
-    """The digests of the payloads that were taken out of the run at *path*, as its mark says."""
+    """The digests of the payloads that were removed from the run at *path*, according to its mark."""
     try:
         value: JsonValue = read_json(inside(path, PRUNED).read_bytes())
     except FileNotFoundError:
@@ -440,19 +441,19 @@ def pruned_blobs(path: Path) -> list[str]:
     return [digest for digest in blobs if isinstance(digest, str)]
 
 
-def _is_still(path: Path, run: FoundRun) -> bool:
+def _is_unchanged(path: Path, run: FoundRun) -> bool:
     with suppress(StoreError):
         folder = RunDir(path)
         return folder.state is not RunState.OPEN and _mark_of(folder.read_manifest()) == run.mark
     return False
 
 
-def _aside(path: Path) -> Path:
+def _hidden_path(path: Path) -> Path:
     return path.with_name(f".{path.name}{_ASIDE}{os.getpid()}")
 
 
 def _remove_folder(folder: Path) -> None:
     try:
-        rmtree(folder)  # which removes links, and does not follow them
+        rmtree(folder)  # removes links without following them
     except OSError as error:
         raise unwritable(folder, error) from error

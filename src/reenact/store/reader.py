@@ -1,7 +1,7 @@
-"""Captures opened for reading: random access to the events of any, a verified view of finished ones.
+"""Captures opened for reading: random access to the events, and verification of finished runs.
 
-The event log is mapped, not loaded. Payloads that live elsewhere, in blobs or in earlier events, are
-put back where they belong when they are asked for.
+The event log is mapped into memory. References to payloads in blobs or in earlier events are resolved on
+request.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ _decode: Final = msgspec.json.Decoder().decode
 _DOLLAR: Final = ord("$")
 _CACHED_VALUES: Final = 16
 _MAPPED_BYTES: Final = 64 * 1024 * 1024
-"""So much of a log is in memory while its lines are looked for."""
+"""How much of a log is in memory while its line starts are searched."""
 _MAX_DEPTH: Final = 8
-"""So many references may stand within each other; a recorder writes two."""
+"""How deep references may be nested; a recorder nests two."""
 _MAX_PLACES: Final = 16
 _MAX_REPEATED_BYTES: Final = 64 * 1024 * 1024
-"""How much one payload may repeat of what it refers to; a recorder repeats nothing."""
+"""How many bytes one payload may refer to more than once; a recorder repeats none."""
 
 _UNREADABLE: Final = (
     LookupError,
@@ -46,28 +46,28 @@ _UNREADABLE: Final = (
     msgspec.DecodeError,
     RecursionError,
 )
-"""What following a reference that nobody wrote like that may raise."""
+"""The errors of a reference that no recorder wrote."""
 
 _Place: TypeAlias = tuple[str, tuple[str, ...]]
 """A call's id, and the path of a value in its request."""
 _Sized: TypeAlias = tuple[Any, int, _Place]
-"""A value, the bytes of the texts it was read from, and where the first of them stands."""
+"""A value, the size of the texts it was read from, and the place of the first of them."""
 
 
 class References(msgspec.Struct):
     """Follows the references of one log; see :mod:`reenact.recorder.payloads` for how they are written."""
 
     find_call: Callable[[str], tuple[int, bytes]]
-    """Gives the number and the line of the event that made a call."""
+    """Returns the number and the line of the event that made a call."""
     blob: Callable[[object], bytes]
-    """Gives the bytes of a digest."""
+    """Returns the bytes of a digest."""
     file: str
     """The log, for messages."""
     values: dict[_Place, _Sized] = {}
-    """What was followed last."""
+    """A cache of the values that were resolved last."""
 
     def resolve(self, value: object) -> Any:
-        """*value*, read from an event, with every stored-elsewhere payload in its place."""
+        """*value* of an event with all references replaced by the payloads they refer to."""
         if not isinstance(value, dict | list):
             return value
         try:
@@ -122,7 +122,7 @@ class References(msgspec.Struct):
         return _append_items(found, chain[::-1]), size_bytes, place
 
     def _find(self, call_id: str, path: tuple[str, ...]) -> tuple[int, JsonValue, int]:
-        """The number of the call's event, what stands at *path* of its request, and how long the text is."""
+        """The number of the call's event, the value at *path* of its request, and the size of its text."""
         seq, text = self.find_call(call_id)
         value = _decode(text)["data"]["request"]
         if "$blob" in value:
@@ -134,7 +134,7 @@ class References(msgspec.Struct):
 
 
 class _Allowance(msgspec.Struct):
-    """What one payload may still put in the place of references: everything once, and then only so much."""
+    """How much one payload may still resolve: each reference once, and a limited number of bytes again."""
 
     file: str
     seen: set[object] = set()
@@ -154,7 +154,7 @@ class _Allowance(msgspec.Struct):
             raise FormatError(f"{reason}; it was not recorded like that", file=self.file)
 
     def _is_one_of_few(self, what: object) -> bool:
-        """Whether not too many places of one call are referred to: one may stand within the other."""
+        """Whether few enough places of one call are referred to; one place may contain another."""
         if not isinstance(what, tuple):
             return True
         self.places_in[what[0]] += 1
@@ -166,7 +166,7 @@ def _place(value: dict[str, Any]) -> _Place:
 
 
 def _append_items(found: object, links: Iterable[dict[str, Any]]) -> object:
-    """The value that begins with *found*, as the references *links* say, one behind the other."""
+    """The list *found* as the references *links* continue it, one after the other."""
     is_ours = False
     for link in links:
         items = link["$ref"].get("items")
@@ -205,7 +205,7 @@ class EventReader:
     """The events of *run* as far as they are written, whatever its state; nothing is verified."""
 
     def __init__(self, run: RunDir, given: str | None = None) -> None:
-        """What is wrong is said of the path as it was *given*."""
+        """Errors name the path as it was *given*."""
         self.path = run.path
         self.given = str(run.path) if given is None else given
         self._blobs = run.blobs
@@ -216,7 +216,7 @@ class EventReader:
         self._calls: dict[str, int] = {}
         self._indexed = 0
         self.resolve = References(self._find_call, self.blob, file=self.events_file).resolve
-        """A value that was read from an event, with every stored-elsewhere payload in its place."""
+        """Replaces the references in a value of an event by the payloads they refer to."""
 
     @cached_property
     def _starts(self) -> array[int]:
@@ -224,7 +224,7 @@ class EventReader:
 
     @property
     def torn_bytes(self) -> int:
-        """What stands behind the last whole line: half an event."""
+        """The size of the incomplete event after the last whole line."""
         return len(self._bytes) - self.size_bytes
 
     @property
@@ -248,7 +248,7 @@ class EventReader:
         return memoryview(self._bytes)[: self._starts[last]]
 
     def lines(self) -> Iterator[bytes]:
-        """All events' texts, in order; no index is made of them for that."""
+        """The texts of all events, in order, without an index of the lines."""
         if "_starts" in self.__dict__:
             yield from map(self.line, range(1, len(self) + 1))
             return
@@ -275,11 +275,11 @@ class EventReader:
         return self._blobs.get(digest)
 
     def open_blobs(self) -> AbstractContextManager[Callable[[str], bytes]]:
-        """A function that is as :meth:`blob`, and faster where many are read."""
+        """A function like :meth:`blob` that is faster for many blobs."""
         return self._blobs.open_reader()
 
     def has_blob(self, digest: str) -> bool:
-        """Whether the blob is there; it is not read."""
+        """Whether the blob exists; it is not read."""
         return not self._blobs.find_missing([digest])
 
     def check_blobs(self, digests: Iterator[str]) -> None:
@@ -301,10 +301,10 @@ class EventReader:
 
 
 class CaptureReader(EventReader):
-    """The capture in *path*; raises at once where it is missing, unfinished, damaged or changed."""
+    """The capture in *path*; raises at once if it is missing, unfinished, damaged or changed."""
 
     def __init__(self, path: str | Path) -> None:
-        # Blobs are read later, when the agent may have gone to another directory.
+        # Blobs are read later, when the agent may have changed its working directory.
         folder = Path(path).absolute()
         with relabel_errors(str(folder), str(path)):
             run = RunDir(folder)
@@ -325,7 +325,7 @@ class CaptureReader(EventReader):
 
 
 def verify_events(stream: BinaryIO, manifest: CaptureManifest, *, file: str) -> None:
-    """Raise where the events in *stream* are not those that the *manifest* is about."""
+    """Raise unless the events in *stream* are those that the *manifest* describes."""
     digest, with_plain_ends, count = sha256(), sha256(), 0
     while block := stream.read(_MAPPED_BYTES):
         digest.update(block)
@@ -345,7 +345,7 @@ def verify_events(stream: BinaryIO, manifest: CaptureManifest, *, file: str) -> 
 def _line_starts(text: bytes | mmap.mmap) -> array[int]:
     """Where each line starts, and at the end where the next one would.
 
-    Of a large log only a part is in memory at a time.
+    Only a part of a large log is in memory at a time.
     """
     starts = array("Q", [0])
     at, size_bytes = 0, len(text)

@@ -7,8 +7,8 @@
 ``s3://BUCKET/FOLDER``, FILE.pack  all runs below, or in it
 =================================  ==================================================
 
-A pack is known by how it begins or ends; at an address by its name, which ends in ``.pack`` or has ``#``
-behind it. A path that is there is that path, whatever signs are in it.
+A pack is recognized by its first or last bytes; at an address by its name, which ends in ``.pack`` or is
+followed by ``#``. A path that exists is always taken as that path.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ class RemoteRun(NamedTuple):
     """A run in a list of what is at an address or in a pack."""
 
     path: str
-    """As a verb takes it."""
+    """The path that verbs accept."""
     name: str
-    """Below what was listed."""
+    """Relative to the listed address or pack."""
     stamp: str
     """Changes when the run does."""
     size_bytes: int
 
 
 class _InBucket:
-    """What is at an address, a run or a folder of runs."""
+    """A run or a folder of runs at an address."""
 
     def __init__(self, address: str) -> None:
         self.label = address.rstrip("/")
@@ -73,7 +73,7 @@ class _InBucket:
         ]
 
     def fetch(self, folder: Path) -> Path:
-        """Put the run below *folder*, at the place that it has in its bucket."""
+        """Copy the run below *folder*, at the same relative path as in its bucket."""
         if not self._is_capture(self._key):
             return self._fetch_object(folder)
         self._fetch_capture(self._key, folder)
@@ -88,7 +88,7 @@ class _InBucket:
         store.fetch(found, "", folder)
 
     def fetch_files(self, folder: Path) -> Path:
-        """Whatever is there, one object or all below, under the last part of its name."""
+        """Copy the object, or all objects below the address, under the last part of its name."""
         if self._is_object():
             return self._fetch_object(folder)
         copy = folder / (posixpath.basename(self._key) or "files")
@@ -125,7 +125,7 @@ class _InBucket:
 
 
 class _InPack:
-    """What is in a pack: one run, or all of them."""
+    """One run in a pack, or all of them."""
 
     def __init__(self, pack: str, run: str | None) -> None:
         self._pack = pack
@@ -133,7 +133,7 @@ class _InPack:
         self.label = pack if run is None else f"{pack}#{run}"
 
     def is_run(self) -> bool:
-        """Raises where it would be one and is not there."""
+        """Raises if the named run is not in the pack."""
         if self._run is not None and self._open().find(self._run) is None:
             raise self._missing_run(self._run)
         return self._run is not None
@@ -176,12 +176,12 @@ class _InPack:
 
 @lru_cache(maxsize=8)
 def _open_stored_pack(address: str) -> Pack:
-    """Kept, because a pack is never changed, and each of its runs would ask for its end again."""
+    """Cached: a pack never changes, and each of its runs would read the end of the pack again."""
     return Pack(ObjectFile(address))
 
 
 def _fetch_parents(folder: Path, name: str, fetch: Callable[[str, Path], bool]) -> None:
-    """Fetch what a fork shares with others; reading the fork reports what is missing."""
+    """Fetch the parents of a fork; a missing one is reported when the fork is read."""
     for _ in range(MAX_GENERATIONS):
         fork = RunDir(folder / name).event_log().fork
         if fork is None or not fork.is_part:
@@ -192,7 +192,7 @@ def _fetch_parents(folder: Path, name: str, fetch: Callable[[str, Path], bool]) 
 
 
 def find_local(path: str | Path) -> Path | None:
-    """*path*, where it is a ``file://`` address as the path that it means; ``None`` where it is elsewhere."""
+    """*path* on this machine, also for a ``file://`` address; ``None`` if it is elsewhere or in a pack."""
     text = str(path)
     found = ADDRESS.fullmatch(text)
     if found is not None and found[1] != "file":
@@ -204,7 +204,7 @@ def find_local(path: str | Path) -> Path | None:
 
 
 def _find_pack(text: str) -> _InPack | None:
-    """The pack at a path of this machine, or the run in one; ``None`` where there is none."""
+    """The pack on this machine that *text* names, or the run in it; ``None`` if there is none."""
     if os.path.isfile(text):
         return _InPack(text, None) if is_pack(Path(text)) else None
     at = text.find("#")
@@ -216,14 +216,14 @@ def _find_pack(text: str) -> _InPack | None:
 
 
 def local_path(path: str | Path) -> str:
-    """*path*, where it is a ``file://`` address as the path that it means; for what may not be there yet."""
+    """*path*, or the path that a ``file://`` address means; the file need not exist yet."""
     text = str(path)
     address = address_in(text)
     return address.removeprefix("file://") if address and address.startswith("file:") else text
 
 
 def _place_of(path: str | Path) -> _InBucket | _InPack | None:
-    """Where the run is, if that is no plain path."""
+    """The bucket or pack that *path* names; ``None`` for a plain path."""
     text = local_path(path)
     address = address_in(text)
     if address is None:
@@ -240,13 +240,13 @@ def is_remote(path: str | Path) -> bool:
 
 
 def remote_name(path: str | Path) -> str:
-    """How reports name *path*: an address in its usual form, ``file://`` as the path that it means."""
+    """The name of *path* in reports: an address in its usual form, ``file://`` as a path."""
     place = _place_of(path)
     return local_path(path) if place is None else place.label
 
 
 def is_folder_of_remote_runs(path: str | Path) -> bool:
-    """Whether *path* is at an address or in a pack, and no run itself."""
+    """Whether *path* is at an address or in a pack, and is not a run itself."""
     place = _place_of(path)
     return place is not None and not place.is_run()
 
@@ -259,9 +259,9 @@ def list_remote(path: str | Path) -> list[RemoteRun]:
 
 @contextmanager
 def local_run(path: str | Path) -> Iterator[Path]:
-    """*path* itself, or for the time of the block a copy of the one run that it names elsewhere.
+    """*path* itself, or for the time of the block a copy of the run at an address or in a pack.
 
-    What the block raises names what was given.
+    Errors that the block raises name *path*, not the copy.
     """
     place = _place_of(path)
     if place is None:
@@ -276,7 +276,7 @@ def local_run(path: str | Path) -> Iterator[Path]:
 
 @contextmanager
 def local_folder(path: str | Path) -> Iterator[Path]:
-    """*path* itself, or for the time of the block a copy of everything below an address, or of a pack."""
+    """*path* itself, or for the time of the block a copy of all runs below an address or in a pack."""
     place = _place_of(path)
     if place is None:
         yield Path(local_path(path))
@@ -291,7 +291,7 @@ def local_folder(path: str | Path) -> Iterator[Path]:
 
 @contextmanager
 def local_files(path: str | Path) -> Iterator[Path]:
-    """*path* itself, or for the time of the block a copy of the object, or of all objects, at an address."""
+    """*path* itself, or for the time of the block a copy of the object, or of all objects, at the address."""
     place = _place_of(path)
     if not isinstance(place, _InBucket):
         yield Path(local_path(path))
@@ -304,7 +304,7 @@ def local_files(path: str | Path) -> Iterator[Path]:
 
 
 def relabel(value: object, copy: str, label: str) -> Any:
-    """A report that names *label* wherever it named *copy*."""
+    """The report *value* with *label* in place of *copy* in all texts."""
     if isinstance(value, str):
         return value.replace(copy, label)
     if isinstance(value, msgspec.Struct):
@@ -322,7 +322,7 @@ def relabel(value: object, copy: str, label: str) -> Any:
 
 
 def takes_addresses(*names: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Let the arguments *names* be runs at addresses and in packs; reports and errors name them as given."""
+    """Let the arguments *names* be runs at addresses or in packs; reports and errors name them as given."""
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
         signature = inspect.signature(function)

@@ -1,17 +1,17 @@
-"""The capture directory, the life it shows from outside, and who claims it.
+"""The capture directory: its files, its state, and the locks of the processes that write it.
 
 recording.lock        only while `reenact record` runs a command; it holds a lock on it
 manifest.open.json    only while a run is open; the recording process holds a lock on it
 manifest.json         appears when the run is complete, in one step, after the journal is on disk
 recovered.json        beside manifest.json if the run was interrupted and completed later
 events.jsonl          the journal
-transcript.md         what the events say to a reader, made anew whenever they are
+transcript.md         the events as text for reviewers, written again whenever the events are
 blobs/                payloads too large for a line
-.tmp-*                something half-written; never read, removed by recovery
+.tmp-*                an incomplete file; never read, removed by recovery
 
-A claim is a locked file that goes when what claimed is finished. The system drops the lock when the process
-ends, however it ends. So the file alone says that a run was started and not finished, and its lock says
-whether somebody is still at it.
+A claim is a locked file that is removed when the run is finished. The system drops the lock when the process
+ends, however it ends. So the file shows that a run was started and not finished, and its lock shows whether
+a process still works on it.
 """
 
 from __future__ import annotations
@@ -50,14 +50,14 @@ RECORDING_LOCK: Final = "recording.lock"
 
 
 class OpenManifest(msgspec.Struct, frozen=True, kw_only=True):
-    """What the file holds: who records, and the manifest as far as it is known at the start."""
+    """The content of the file: the recording process, and the manifest as known at the start."""
 
     pid: int
     manifest: msgspec.Raw
 
 
 class Claim:
-    """An open ``manifest.open.json``, with or without its lock; or a ``recording.lock`` that is looked at."""
+    """An open ``manifest.open.json``, locked or not; or a ``recording.lock`` whose lock is tested."""
 
     def __init__(self, folder: Path, fd: int) -> None:
         self._folder = folder
@@ -65,7 +65,7 @@ class Claim:
 
     @classmethod
     def make(cls, folder: Path, seed_manifest: bytes, *, sync: bool) -> Claim:
-        """Write the file and lock it; nobody ever sees it unlocked."""
+        """Write the file and lock it; no other process ever sees it unlocked."""
         content = OpenManifest(pid=getpid(), manifest=msgspec.Raw(seed_manifest))
         try:
             fd, temp = open_temp(folder)
@@ -84,7 +84,7 @@ class Claim:
         return cls(folder, fd)
 
     def read(self) -> OpenManifest:
-        """What the file says, even if it was removed after it was found."""
+        """The content of the file, even if it was removed after it was opened."""
         text = os.pread(self._fd, os.fstat(self._fd).st_size, 0)
         try:
             return msgspec.json.decode(text, type=OpenManifest)
@@ -95,13 +95,13 @@ class Claim:
 
     @property
     def is_ours(self) -> bool:
-        """False once let go, and in a forked child."""
+        """False after it was released, and in a forked child."""
         return self._fd >= 0
 
     def is_held(self) -> bool:
         """Whether another process, or another part of this one, records or recovers the run.
 
-        A free claim is locked shared from then on, until it is let go.
+        If nobody does, the claim is locked shared from then on, until it is released.
         """
         try:
             fcntl.flock(self._fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -110,11 +110,11 @@ class Claim:
         return False
 
     def take_over(self) -> None:
-        """Lock the file of a process that is gone; :class:`StoreError` if it is not."""
+        """Lock the file of a process that has ended; :class:`StoreError` if it has not."""
         if self.is_held():
             recorder = f"process {self.read().pid}"
             raise StoreError(f"{self._folder}: is still being recorded by {recorder}; wait until it ends")
-        # Only readers asking for the state can be in the way now, and they let go at once.
+        # Only readers that ask for the state can hold a lock now, and they release it at once.
         fcntl.flock(self._fd, fcntl.LOCK_EX)
 
     def remove(self) -> None:
@@ -123,9 +123,9 @@ class Claim:
             (self._folder / OPEN_MANIFEST).unlink(missing_ok=True)
         except OSError as error:
             raise unwritable(self._folder / OPEN_MANIFEST, error) from error
-        self.let_go()
+        self.release()
 
-    def let_go(self) -> None:
+    def release(self) -> None:
         # Closing only: unlocking in a forked child would take the lock from the parent as well.
         fd, self._fd = self._fd, -1
         if fd >= 0:
@@ -133,7 +133,7 @@ class Claim:
 
 
 class FolderClaim:
-    """The claim of a command on the directory into which its processes record, from before they start."""
+    """The claim of a command on the directory into which its processes record; made before they start."""
 
     def __init__(self, folder: Path, fd: int) -> None:
         self._folder = folder
@@ -141,7 +141,7 @@ class FolderClaim:
 
     @classmethod
     def make(cls, folder: Path) -> FolderClaim:
-        """Claim *folder*, which is there; :class:`StoreError` where another command has it."""
+        """Claim the existing *folder*; :class:`StoreError` if another command has claimed it."""
         file = folder / RECORDING_LOCK
         while True:
             try:
@@ -150,7 +150,7 @@ class FolderClaim:
                 raise unwritable(file, error) from error
             try:
                 fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                if _is_same_file(fd, file):  # or who had it has just removed it
+                if _is_same_file(fd, file):  # else its owner has just removed it
                     os.ftruncate(fd, 0)
                     write_all(fd, b"%d\n" % getpid())
                     return cls(folder, fd)
@@ -166,7 +166,7 @@ class FolderClaim:
             os.close(fd)
 
     def remove(self) -> None:
-        """Give the directory free, once; nothing is said where it is gone."""
+        """Release the directory; a missing file is not an error."""
         fd, self._fd = self._fd, -1
         if fd >= 0:
             with suppress(OSError):
@@ -188,23 +188,23 @@ NEW_EVENTS: Final = "events.new.jsonl"
 """The journal while it is being replaced."""
 BLOBS: Final = "blobs"
 PARTS: Final = "parts"
-"""What processes recorded that have not the directory itself."""
+"""The recordings of processes other than the one that owns the directory."""
 
 
 class RunState(Enum):
-    """Where a capture directory is in its life."""
+    """The state of a capture directory."""
 
     OPEN = "open"
     """Being recorded, or being recovered, by a live process."""
     INTERRUPTED = "interrupted"
-    """The recording process is gone and did not finish."""
+    """The recording process ended without finishing the run."""
     COMPLETE = "complete"
     RECOVERED = "recovered"
     """Interrupted once, completed by recovery."""
 
 
 class _EventLog(msgspec.Struct, frozen=True, rename="camel"):
-    """The fields of a manifest that the store itself follows."""
+    """The fields of a manifest that the store itself needs."""
 
     event_log_path: str = EVENTS
     capture_id: str = ""
@@ -217,14 +217,14 @@ class _EventLog(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class RunDir:
-    """A capture directory to read from; nothing is kept open.
+    """A capture directory to read from; no file stays open.
 
-    Its state and its manifest are what the disk says now. Where a finished run has its journal and its blobs
-    is read once, until its state is asked for again.
+    State and manifest are read from the disk each time. The places of journal and blobs of a finished run
+    are read once, and again after the state was read.
     """
 
     def __init__(self, path: Path, generation: int = 0) -> None:
-        """*generation* tells how many forks lead here, where one reads what another shares with it."""
+        """*generation* counts the forks through which this run is reached as a parent."""
         self.path = path
         self._generation = generation
         self._is_finished = False
@@ -236,14 +236,14 @@ class RunDir:
     ) -> Recording:
         """Start a run in *path*, which must be new or empty; *seed_manifest* is JSON.
 
-        Where it *is_claimed*, it is so for a command of which this process is a part.
+        *is_claimed* says that the command to which this process belongs has claimed the directory.
         """
         if durability not in get_args(Durability):
             raise UsageError(f"durability {durability!r} is unknown; choose 'process' or 'disk'")
-        was_there = os.path.isdir(path)  # where one may not look, it is said below
-        # What the command has looked at before its processes began is in the blobs already.
+        was_there = os.path.isdir(path)  # the next lines report a path that cannot be read
+        # The command has stored files of the workspace as blobs before its processes began.
         make_empty_folder(path, besides=[RECORDING_LOCK, BLOBS] if is_claimed else [])
-        # Of several processes that found the directory empty, one makes the journal.
+        # If several processes found the directory empty, one of them creates the journal.
         journal = Journal.create(path / EVENTS, durability=durability)
         try:
             claim = Claim.make(path, seed_manifest, sync=durability == "disk")
@@ -274,18 +274,18 @@ class RunDir:
 
     @property
     def is_capture(self) -> bool:
-        """Whether a manifest says that this is one, finished or not."""
+        """Whether there is a manifest, of a finished or an unfinished run."""
         return inside(self.path, MANIFEST).exists() or inside(self.path, OPEN_MANIFEST).exists()
 
     @property
     def state(self) -> RunState:
         self._log = None
-        with suppress(StoreError):  # else it is no file of ours
+        with suppress(StoreError):  # then it is not a file of reenact
             fd = find_inside(self.path, RECORDING_LOCK)
             if fd is not None:
                 command = Claim(self.path, fd)
                 is_recording = command.is_held()
-                command.let_go()
+                command.release()
                 if is_recording:
                     return RunState.OPEN
         with self._claim_if_unfinished() as claim:
@@ -295,7 +295,7 @@ class RunDir:
         return RunState.RECOVERED if is_recovered else RunState.COMPLETE
 
     def read_manifest(self) -> bytes:
-        """The manifest as written; of an unfinished run the one it was started with."""
+        """The manifest as written; for an unfinished run, the one written at its start."""
         with self._claim_if_unfinished() as claim:
             if claim is not None:
                 return bytes(claim.read().manifest)
@@ -303,19 +303,19 @@ class RunDir:
             return stream.read()
 
     def replace_manifest(self, manifest: bytes) -> None:
-        """Put *manifest* in the place of a finished run's, in one step."""
+        """Replace the manifest of a finished run, in one step."""
         if self.state in (RunState.OPEN, RunState.INTERRUPTED):
             raise StoreError(f"{self.path}: is {self.state.value}; it has no manifest to replace yet")
         write_whole(inside(self.path, MANIFEST), manifest, temp_folder=self.path, sync=True)
         self._log = None
 
     def write_file(self, name: str, content: bytes) -> None:
-        """Put *content* into the file *name*, in one step."""
+        """Write the file *name*, in one step."""
         write_whole(inside(self.path, name), content, temp_folder=self.path, sync=True)
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Nobody else changes a finished run in the block; waits for who does."""
+        """Keep others from changing a finished run during the block; waits for those who do."""
         try:
             fd = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except OSError as error:
@@ -327,7 +327,7 @@ class RunDir:
             os.close(fd)
 
     def tidy(self, empty_folder: str) -> bool:
-        """Remove what was left beside a finished run by a kill; returns whether there was anything."""
+        """Remove the files that a killed process left in a finished run; returns whether there were any."""
         left = [
             *_temps(self.path),
             *(self.path / name for name in (RECORDING_LOCK, OPEN_MANIFEST, NEW_EVENTS)),
@@ -344,19 +344,19 @@ class RunDir:
         return bool(there)
 
     def write_transcript(self) -> None:
-        """Put beside the events what they say to a reader; they are whole without it."""
+        """Write ``transcript.md`` from the events; the run is complete without it."""
         from reenact.store.reader import EventReader
         from reenact.store.transcript import TRANSCRIPT, UNREADABLE_EVENT, transcript_of
 
-        with suppress(Exception):  # a recording never fails for the sake of its transcript
+        with suppress(Exception):  # a recording never fails because of its transcript
             text = transcript_of(EventReader(self))
             if UNREADABLE_EVENT.encode() in text:
-                return  # what cannot be read now can be read later, and none is better than a wrong one
+                return  # no transcript is better than a wrong one
             write_whole(inside(self.path, TRANSCRIPT), text, temp_folder=self.path, sync=False)
 
     @contextmanager
     def _claim_if_unfinished(self) -> Iterator[Claim | None]:
-        # The claim is looked for first: it goes only after manifest.json has come.
+        # The claim is opened first, because it is removed only after manifest.json was written.
         fd = find_inside(self.path, OPEN_MANIFEST)
         claim = None if fd is None else Claim(self.path, fd)
         try:
@@ -367,7 +367,7 @@ class RunDir:
             yield None if self._is_finished else claim
         finally:
             if claim is not None:
-                claim.let_go()
+                claim.release()
 
     @property
     def events_path(self) -> Path:
@@ -375,7 +375,7 @@ class RunDir:
         return inside(self.path, self.event_log().event_log_path)
 
     def open_events(self) -> BinaryIO:
-        """All events; of a fork those it shares with its parent come first, under its own ids."""
+        """All events; for a fork, those of its parent come first, with the ids of the fork."""
         log = self.event_log()
         if log.fork is None or not log.fork.is_part:
             return open_inside(self.path, log.event_log_path)
@@ -388,11 +388,11 @@ class RunDir:
     @property
     def blobs(self) -> BlobStore:
         fork = self.event_log().fork if self.is_capture else None
-        behind = self._parent_of(fork).blobs if fork is not None and fork.is_part else None
-        return BlobStore(inside(self.path, BLOBS), behind=behind)
+        parent = self._parent_of(fork).blobs if fork is not None and fork.is_part else None
+        return BlobStore(inside(self.path, BLOBS), parent=parent)
 
     def parent(self) -> RunDir | None:
-        """Of a fork, the parent's directory; :class:`StoreError` where it is gone, or another capture."""
+        """The parent of a fork; :class:`StoreError` if it is missing or another capture."""
         fork = self.event_log().fork
         return None if fork is None else self._parent_of(fork)
 
@@ -423,7 +423,7 @@ class RunDir:
 
 
 class Recording(RunDir):
-    """A run being recorded by this process; finish or abandon it."""
+    """A run that this process records; finish or abandon it."""
 
     def __init__(self, path: Path, journal: Journal, blobs: BlobStore, claim: Claim) -> None:
         super().__init__(path)
@@ -454,11 +454,11 @@ class Recording(RunDir):
         try:
             self.journal.close()
         finally:
-            self._claim.let_go()
+            self._claim.release()
 
     def leave_to_parent(self) -> None:
-        """In a forked child: the lock stays the parent's, and goes when the parent does."""
-        self._claim.let_go()
+        """In a forked child: close the inherited files; the lock remains with the parent."""
+        self._claim.release()
 
 
 class Recovery(RunDir):
@@ -478,14 +478,14 @@ class Recovery(RunDir):
             temp.unlink(missing_ok=True)
         cut_torn_tail(self.events_path)
         self.write_transcript()
-        # The marker comes first: a recovered run never looks like one that ended by itself.
+        # The marker is written first, so that a recovered run never looks like one that finished itself.
         for name, text in ((RECOVERED, marker), (MANIFEST, manifest)):
             write_whole(inside(self.path, name), text, temp_folder=self.path, sync=True)
         self._claim.remove()
 
     def abandon(self) -> None:
         """Leave the directory interrupted, for another recovery."""
-        self._claim.let_go()
+        self._claim.release()
 
 
 def reopen_for_recovery(path: Path) -> Recovery:
@@ -496,17 +496,17 @@ def reopen_for_recovery(path: Path) -> Recovery:
     claim = Claim(path, fd)
     try:
         claim.take_over()
-        # Asked after the lock is taken: the run may have been finished a moment ago.
+        # Checked after the lock is taken: the run may have been finished a moment ago.
         if inside(path, MANIFEST).exists():
             raise StoreError(f"{path}: is {RunDir(path).state.value}; there is nothing to recover")
         return Recovery(path, claim)
     except BaseException:
-        claim.let_go()
+        claim.release()
         raise
 
 
 def claim_folder(path: Path) -> FolderClaim:
-    """Make the folder of a run that a command is about to record, and keep others out of it."""
+    """Make the folder of a run that a command will record, and claim it."""
     try:
         path.mkdir(parents=True, exist_ok=True)
     except FileExistsError:
@@ -519,7 +519,7 @@ def claim_folder(path: Path) -> FolderClaim:
     except StoreError:
         claim.remove()
         try:
-            make_empty_folder(path)  # says what is there without our claim, which looks like a recording
+            make_empty_folder(path)  # reports existing files before our claim is one of them
         except StoreError as found:
             if inside(path, MANIFEST).exists():
                 raise StoreError(f"{found}, or replace it with --force") from None
@@ -529,7 +529,7 @@ def claim_folder(path: Path) -> FolderClaim:
 
 
 def make_empty_folder(path: Path, *, besides: Collection[str] = ()) -> None:
-    """Make the folder of a new run; :class:`StoreError` where something is in it already, *besides* these."""
+    """Make the folder of a new run; :class:`StoreError` if it has any files *besides* these."""
     try:
         path.mkdir(parents=True, exist_ok=True)
         names = sorted(set(listdir(path)) - {*besides})
@@ -543,7 +543,7 @@ def make_empty_folder(path: Path, *, besides: Collection[str] = ()) -> None:
 
 @contextmanager
 def build_folder(path: Path) -> Iterator[Path]:
-    """A folder that becomes *path*, which must be new or empty, if the block ends well, and else is gone.
+    """A folder that becomes *path*, which must be new or empty, if the block succeeds, and is removed if not.
 
     A link to an empty folder is followed.
     """
@@ -563,14 +563,14 @@ def build_folder(path: Path) -> Iterator[Path]:
 
 
 def become_folder(temp: Path, path: Path) -> None:
-    """Make *temp* the folder *path*, which is new, or empty and keeps its permissions."""
+    """Rename *temp* to *path*, which must be new or empty; an existing folder keeps its permissions."""
     with suppress(FileNotFoundError):
         temp.chmod(stat.S_IMODE(path.stat().st_mode))
     os.replace(temp, path)
 
 
 def refuse_taken(folder: Path) -> None:
-    """Raise where *folder* is anything but new or empty, such as a file, a device or a link to nowhere."""
+    """Raise unless *folder* is new or empty; a file, a device or a broken link is neither."""
     if os.path.lexists(folder) and (not folder.is_dir() or any(folder.iterdir())):
         raise StoreError(f"{folder}: exists already; name a new folder")
     above = next((place for place in folder.parents if os.path.lexists(place)), folder)
@@ -586,5 +586,5 @@ def _describe(path: Path, names: list[str]) -> str:
 
 
 def _temps(folder: Path) -> list[Path]:
-    """What was being written when somebody was killed."""
+    """The temporary files of killed processes."""
     return [temp for place in (folder, inside(folder, BLOBS)) for temp in place.glob(f"{TEMP_PREFIX}*")]

@@ -1,9 +1,9 @@
-"""``transcript.md``: what was said and done in a run, for people who review a change of its recording.
+"""``transcript.md``: the messages, calls and results of a run, for people who review a changed recording.
 
-It is made from the events alone, so it is redacted as they are, and the same events make the same text. There
-are no ids, times or lanes in it: what a reviewer sees change has changed. What was said before is not
-repeated. Long texts are cut, the shorter the longer the run, with a digest of the whole, so that a change in
-what is left out shows too: with its transcript a long chat takes at most twice the bytes of its messages.
+It is made from the events alone, so it is redacted as they are, and equal events make equal texts. It has no
+ids, times or lanes, which differ in every run, and does not repeat earlier messages. Long texts are cut, more
+so in a long run; a digest of the whole text shows changes in the part that was cut. With its transcript a
+long chat takes at most twice the bytes of its messages.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ from reenact.store.reader import EventReader
 TRANSCRIPT: Final = "transcript.md"
 _TITLE: Final = "# Transcript\n\nMade by reenact from events.jsonl, for review; do not edit.\n"
 _TEXT_CHARACTERS: Final = (4_000, 2_000, 1_000, 500, 250, 125, 60)
-"""How much of a text is shown: the first with which the whole is no larger than it may be."""
+"""How much of a text is shown; the first limit is used with which the transcript is small enough."""
 _SHARE_OF_EVENTS: Final = 1 / 8
 _SMALL_BYTES: Final = 24_000
-"""So large any transcript may be."""
+"""A transcript up to this size is never cut further."""
 _MAX_CHARACTERS: Final = 250_000
-"""Of texts that are read for a transcript: nobody reviews more, and finishing a long run stays cheap."""
+"""How much text is read for a transcript: nobody reviews more, and finishing a long run stays cheap."""
 EARLIER_MAX_CHARACTERS: Final = 2_000_000
-"""Up to reenact 0.1: a transcript of these is still the transcript of its events."""
+"""The limit up to reenact 0.1; a transcript made with it is still valid."""
 _OUTSIDE: Final = ("network", "process", "file")
-"""Sources of values that are calls of the outside; clocks and chance say nothing to a reviewer."""
+"""Sources of nondeterminism that are shown; clocks and random values mean nothing to a reviewer."""
 UNREADABLE_EVENT: Final = "an event with content that events of its type do not have"
 _UNREADABLE: Final = (ReenactError, LookupError, TypeError, ValueError, AttributeError, RecursionError)
 _decode: Final = msgspec.json.Decoder().decode
@@ -60,14 +60,14 @@ def transcript_of(log: EventReader, max_characters: int = _MAX_CHARACTERS) -> by
             rest = "\n## …\n\nThe rest is too long for a transcript.\n"
             break
         sections.append(section)
-        lengths.append(len(section.said.text))
-        characters += len(section.title) + len(section.said.text)
+        lengths.append(len(section.excerpt.text))
+        characters += len(section.title) + len(section.excerpt.text)
     max_bytes = max(_SMALL_BYTES, log.size_bytes * _SHARE_OF_EVENTS)
     text = b""
     lengths.sort()
     sums = [0, *accumulate(lengths)]
     for limit in _TEXT_CHARACTERS:
-        # What would be too large is not written: a character is at least a byte.
+        # A text that must be too large is not built: a character takes at least a byte.
         short = bisect_right(lengths, limit)
         shown = sums[short] + limit * (len(lengths) - short)
         if limit > _TEXT_CHARACTERS[-1] and shown > max_bytes:
@@ -81,7 +81,7 @@ def transcript_of(log: EventReader, max_characters: int = _MAX_CHARACTERS) -> by
 # No named tuples: making one runs eval(), and where this module is first imported after an unhandled
 # KeyboardInterrupt, that makes Python forget the interrupt and end with status 1 instead of 130.
 class _Excerpt(msgspec.Struct, frozen=True):
-    """A text, as much of it as is ever shown."""
+    """As much of a text as is ever shown, with the length and the digest of the whole."""
 
     text: str
     length: int
@@ -89,16 +89,16 @@ class _Excerpt(msgspec.Struct, frozen=True):
 
 
 class _Section(msgspec.Struct, frozen=True):
-    """A heading and what was said under it."""
+    """A heading and the text below it."""
 
     title: str
-    said: _Excerpt
+    excerpt: _Excerpt
 
     def to_text(self, limit: int) -> str:
-        """The text is indented, so that nothing in it can end it, and cut where it is longer than *limit*."""
-        text = self.said.text[:limit]
-        if self.said.length > limit:
-            text += f"\n… {self.said.length - limit:,} further characters ({self.said.digest[:8]})"
+        """The section as Markdown; its text is cut at *limit*, and indented so that it cannot end early."""
+        text = self.excerpt.text[:limit]
+        if self.excerpt.length > limit:
+            text += f"\n… {self.excerpt.length - limit:,} further characters ({self.excerpt.digest[:8]})"
         title, lines = self.title, text.split("\n") if text else []
         if not "".join((title, *lines)).replace("\t", "").isprintable():
             title, *lines = map(_escape_controls, (title, *lines))
@@ -118,18 +118,18 @@ class _Writer(msgspec.Struct):
     """Makes the sections of a transcript, event by event."""
 
     log: EventReader
-    said: Counter[_Section] = msgspec.field(default_factory=Counter)
-    """What the latest request to a model said, and how often."""
+    messages: Counter[_Section] = msgspec.field(default_factory=Counter)
+    """The messages of the latest request to a model, and how often each occurs."""
     known: dict[tuple[str, str], _Section] = {}
-    """The same by title and text: the next request repeats most of it."""
+    """The same by title and text, because the next request repeats most of them."""
     has_references: bool = False
-    """Whether the event may refer to what is stored elsewhere."""
+    """Whether the event may have references to other events or blobs."""
     has_marks: bool = False
-    """Whether values may keep Python types."""
+    """Whether values may have marks of Python types."""
     shown: set[_Excerpt] = set()
-    """What models answered and tools gave, which the next request says again."""
+    """The answers and results so far, which the next request repeats."""
     names: dict[str, str] = {}
-    """By call id: what a call is called, for its outcome."""
+    """The names of tools by call id, for the headings of results."""
 
     def sections(self) -> Iterator[_Section]:
         for line in self.log.lines():
@@ -137,11 +137,11 @@ class _Writer(msgspec.Struct):
                 self.has_references = b"$" in line
                 self.has_marks = b"$py" in line or b"$blob" in line or self.has_marks
                 event = _decode(line)
-                yield from self._event(event["type"], event["data"])
+                yield from self._event_sections(event["type"], event["data"])
             except _UNREADABLE:
                 yield _section("unreadable", UNREADABLE_EVENT)
 
-    def _event(self, kind: str, data: dict[str, Any]) -> Iterator[_Section]:
+    def _event_sections(self, kind: str, data: dict[str, Any]) -> Iterator[_Section]:
         match kind:
             case "llm_request":
                 yield from self._request_sections(data)
@@ -163,7 +163,7 @@ class _Writer(msgspec.Struct):
 
     def _outcome(self, title: str, text: str) -> _Section:
         section = _section(title, text)
-        self.shown.add(section.said)
+        self.shown.add(section.excerpt)
         return section
 
     def _value(self, stored: object) -> Any:
@@ -191,7 +191,7 @@ class _Writer(msgspec.Struct):
             yield self._outcome(f"outcome of {name}", self._outside_text(data))
 
     def _outside_text(self, data: dict[str, JsonValue]) -> str:
-        """Of an HTTP answer the status and what it says: in its headers are dates, ids and sizes."""
+        """The status and body of an HTTP answer; its headers have dates and ids that differ in every run."""
         value = self._value(data.get("value"))
         if data.get("cancelled") or data.get("error") is not None or not isinstance(value, dict):
             return self._outcome_text(data, "value")
@@ -202,20 +202,20 @@ class _Writer(msgspec.Struct):
         return f"{value['status']}\n{_indent(body) if isinstance(body, str) else _json(body)}".rstrip()
 
     def _request_sections(self, data: dict[str, JsonValue]) -> Iterator[_Section]:
-        """What is new in a request: chat histories repeat, and so do answers and results in them."""
-        said: list[_Section] = []
+        """The new messages of a request; chat histories repeat the earlier ones, answers and results."""
+        messages: list[_Section] = []
         known: dict[tuple[str, str], _Section] = {}
         for title, text in _messages(self._value(data["request"])):
             key = title, text
             known[key] = known.get(key) or self.known.get(key) or _section(title, text)
-            said.append(known[key])
+            messages.append(known[key])
         self.known = known
-        before, self.said = self.said, Counter(said)
+        before, self.messages = self.messages, Counter(messages)
         yield _section(f"model {data.get('model') or data.get('provider')}", "")
-        for section in said:
+        for section in messages:
             if before[section] > 0:
                 before[section] -= 1
-            elif section.said not in self.shown:
+            elif section.excerpt not in self.shown:
                 yield section
 
     def _answer(self, data: dict[str, JsonValue]) -> str:
@@ -242,7 +242,7 @@ class _Writer(msgspec.Struct):
 
 
 def _messages(request: Any) -> Iterator[tuple[str, str]]:
-    """What a request says to the model: title and text of each message."""
+    """The title and text of each message in a request."""
     asked = read_conversation(request)
     if asked is None:
         yield from _items(request.get("body", request) if isinstance(request, dict) else request)
@@ -254,7 +254,7 @@ def _messages(request: Any) -> Iterator[tuple[str, str]]:
 
 
 def _items(body: Any) -> Iterator[tuple[str, str]]:
-    """What a request of an unknown kind says: lists of objects item by item, because they grow."""
+    """The titles and texts of a request in an unknown format; lists by item, because they grow."""
     lists = (
         {key: value for key, value in body.items() if isinstance(value, list)}
         if isinstance(body, dict)
@@ -301,10 +301,10 @@ def _json(value: object) -> str:
     if isinstance(value, str):
         return value
     text = _dump(value)
-    # How long Python writes it decides; in plain characters that is as long as JSON does.
+    # The length of Python's notation decides; for plain ASCII it is the length of the JSON text.
     is_same_length = text.isascii() and "\\" not in text and "\x7f" not in text
     is_short = len(text if is_same_length else str(value)) < 80
-    # json indents in Python; the other library does it in C, to the same text.
+    # The json module indents in Python; msgspec makes the same text in C.
     return text if is_short else msgspec.json.format(text, indent=2)
 
 
@@ -318,7 +318,7 @@ def _join(pieces: list[Any]) -> str:
 
 
 def _indent(text: str) -> str:
-    """A long text that is JSON, a line for each member; any other as it is."""
+    """A long JSON text with a line for each member; any other text unchanged."""
     if len(text) < 80 or not text.lstrip().startswith(("{", "[")):
         return text
     try:

@@ -1,4 +1,4 @@
-"""Finding tests, running them in one or several processes, and saving results.
+"""Finds tests and runs them, in one or several processes.
 
 For a test that cannot be run, all problems of its files are listed.
 """
@@ -6,18 +6,16 @@ For a test that cannot be run, all problems of its files are listed.
 from __future__ import annotations
 
 import os
-import re
 import secrets
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, Final, Literal, NamedTuple, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 import msgspec
 
-from reenact import canonical
-from reenact.canonical import JsonValue, read_json
+from reenact.canonical import read_json
 from reenact.errors import FormatError, ReenactError, StoreError, UsageError
 from reenact.formats.bundle import SCHEMA_VERSION, FormatProblem, check_bundle
 from reenact.formats.record import ABSENT
@@ -29,21 +27,19 @@ from reenact.formats.result import (
     TestWarning,
     summarize,
     verdict,
-    write_result,
 )
 from reenact.formats.rfc3339 import rfc3339
 from reenact.formats.testcase import CaseRead, Reporting, TestCase, check_test_case, read_with_warnings
 from reenact.formats.trace import CODEC as TRACE_CODEC
 from reenact.formats.trace import Trace
 from reenact.formats.yaml_text import read_yaml
-from reenact.store.outfile import write_output
 from reenact.store.project import PROJECT_FILE
 from reenact.store.reader import CaptureReader
 from reenact.suite.files import RunInFiles, allow_commands, command_succeeds_in_workspace
 from reenact.suite.judge import Judge, all_kinds, judge, unknown_params_of
+from reenact.suite.saving import hidden_values, hide_in_result, hide_values, save
 from reenact.suite.settings import Settings, find_settings
 from reenact.suite.source import ReplayForTest, read_trace_of
-from reenact.suite.values import values_at
 from reenact.suite.verdict import shorten
 from reenact.trace.from_run import trace_of_run
 from reenact.trace.sources.capture import read_capture
@@ -106,87 +102,6 @@ def _note(found: Snapshot, file: str) -> None:
 
 DEFAULT_DIRECTORY: Final = Path("test-results")
 """For tests that save their trace, if the user names no directory."""
-HIDDEN: Final = "[redacted]"
-
-_UNSAFE: Final = re.compile(r"[^\w.-]+")
-_MAX_NAME_CHARACTERS: Final = 80
-_MIN_PART_CHARACTERS: Final = 4
-
-
-def save(result: TestResult, trace: dict[str, JsonValue] | None, directory: Path, index: int) -> TestResult:
-    """Write ``result.json`` and ``trace.json``; return the result with their paths as artifacts.
-
-    *trace* is plain JSON, because a trace with hidden fields may not be a valid trace.
-    """
-    name = _UNSAFE.sub("_", result.test_case_id or "test")[:_MAX_NAME_CHARACTERS]
-    home = directory / f"{index:04d}-{name}"
-    artifacts = {**result.artifacts, "result": str(home / "result.json")}
-    if trace is not None:
-        artifacts["trace"] = str(home / "trace.json")
-        text = msgspec.json.format(canonical.encode(trace), indent=2)
-        write_output(home / "trace.json", text + b"\n")
-    result = msgspec.structs.replace(result, artifacts=artifacts)
-    write_output(home / "result.json", write_result(result))
-    return result
-
-
-def hidden_values(trace: dict[str, JsonValue], fields: Iterable[str]) -> list[str]:
-    """The texts at *fields* of the trace, longest first; a field is a path, or a name at any depth."""
-    found: set[str] = set()
-    for field in fields:
-        is_name = not field.startswith("$") and "." not in field and "[" not in field
-        for hidden in _find_named(trace, field) if is_name else values_at(trace, field):
-            found.update(_texts(hidden))
-    return sorted(found - {""}, key=lambda text: (-len(text), text))
-
-
-def _find_named(value: JsonValue, name: str) -> Iterable[JsonValue]:
-    if isinstance(value, dict):
-        for key, child in value.items():
-            yield from [child] if key == name else _find_named(child, name)
-    elif isinstance(value, list):
-        for child in value:
-            yield from _find_named(child, name)
-
-
-def _texts(value: JsonValue) -> Iterable[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict | list):
-        for child in value.values() if isinstance(value, dict) else value:
-            yield from _texts(child)
-
-
-def hide_in_result(result: TestResult, hidden: list[str]) -> TestResult:
-    """*result* with the *hidden* texts removed from its messages."""
-    assertions = [
-        msgspec.structs.replace(
-            found,
-            message=hide_values(found.message, hidden),
-            params=hide_values(found.params, hidden),
-            observed=hide_values(found.observed, hidden),
-        )
-        for found in result.assertions
-    ]
-    return msgspec.structs.replace(result, assertions=assertions)
-
-
-def hide_values(value: object, hidden: list[str]) -> Any:
-    """*value* with the *hidden* texts replaced; very short ones only as a whole text."""
-    if isinstance(value, str):
-        for text in hidden:
-            if value == text:
-                return HIDDEN
-            if len(text) >= _MIN_PART_CHARACTERS:
-                value = value.replace(text, HIDDEN)
-        return value
-    if isinstance(value, dict):
-        return {key: hide_values(child, hidden) for key, child in value.items()}
-    if isinstance(value, list):
-        return [hide_values(child, hidden) for child in value]
-    return value
-
-
 EVIDENCE_CHARACTERS: Final = 400
 """Printed length of an event, of parameters and of an observation."""
 

@@ -1,1 +1,1 @@
-"""The normalized trace and its projections."""
+"""The normalized trace of a run, and conversions of runs to other formats."""

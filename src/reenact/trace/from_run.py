@@ -1,14 +1,14 @@
-"""From a run, whichever artifact tells of it, to the normalized trace that assertions judge.
+"""Converts a run, read from any artifact, to the normalized trace that assertions judge.
 
-An event is named after its line: ``evt-17`` stands on line 17 of the artifact. A tool that failed gives two
-events, its result and, as ``evt-17.error``, the error. Where no tool was seen at work, the calls are those
-that the model traffic shows; ``evt-17.tool1`` is the first that line 17 tells of. Chance (clock, random
-numbers) is left out. A published log has no parameters; then its calls have no ``args``.
+An event is named after its line: ``evt-17`` is on line 17 of the artifact. A failed tool call gives two
+events, its result and the error as ``evt-17.error``. If no tool calls were observed, those in the model
+traffic are used; ``evt-17.tool1`` is the first one on line 17. Clocks and random numbers are left out. The
+calls of a published log have no ``args``, because it has no parameters.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from reenact import canonical
@@ -20,12 +20,12 @@ from reenact.formats.record import ABSENT
 from reenact.formats.rfc3339 import rfc3339_of_ms
 from reenact.formats.testcase import TestCase
 from reenact.formats.trace import Adapter, Trace, TraceEvent, TraceMetrics, TraceOutput, TraceScenario
-from reenact.trace.model_calls import as_text, error_of, input_messages, output_text, total_usage, usage_of
+from reenact.trace.model_calls import as_text, error_of, input_messages, model_response, usage_of
 from reenact.trace.normalize import ACTORS, DEFAULT_AGENT_ID, DEFAULT_CAPABILITIES, scenario_of
 from reenact.trace.sources.source import RecordedRun
 
 STATE_KINDS: Final = ("memory_read", "memory_write")
-"""State that has an event type of its own; all other is ``state_mutation``."""
+"""Kinds of state that have their own event type; all others are ``state_mutation``."""
 
 _ACTORS: Final[Mapping[str, str]] = {
     **ACTORS,
@@ -44,7 +44,7 @@ def trace_of_run(
     case: TestCase | None = None,
     artifacts: Mapping[str, object] | None = None,
 ) -> Trace:
-    """The trace of a finished run; *case* names the test and says what the artifact does not know."""
+    """The trace of a finished run; *case* names the test and adds what the artifact does not have."""
     trigger = case.scenario.trigger if case else "user_message"
     scenario = scenario_of(Scenario(trigger=trigger, session_id=run.session_id), case)
     projection = _Projection(run, scenario)
@@ -82,7 +82,7 @@ class _Call(NamedTuple):
 
 
 class _Retries:
-    """Counts the calls that repeat one that failed: the same model or tool, asked the same."""
+    """Counts the calls that repeat a failed one: the same model or tool with the same request."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -90,7 +90,7 @@ class _Retries:
         self._failed: set[tuple[str, ...]] = set()
 
     def see(self, event: RunEvent) -> None:
-        """Take note of one more event, in order."""
+        """Count one more event; called in order."""
         data = event.data
         match event.type:
             case "llm_request":
@@ -123,7 +123,7 @@ class _Projection:
         self._last_text: str | None = None
         self._has_asked = False
         self.input_messages: list[Message] = []
-        """What the first request to a model says."""
+        """The messages of the first request to a model."""
         self.retries = _Retries()
 
     def events(self) -> Iterator[TraceEvent]:
@@ -158,7 +158,7 @@ class _Projection:
         )
 
     def _project(self, event: RunEvent) -> Iterator[TraceEntry]:
-        """What one event is in the trace: nothing, one event or two."""
+        """The entries for one event of the run: none, one or two."""
         match event.type:
             case "tool_call":
                 yield self._tool_call(event.data)
@@ -198,7 +198,7 @@ class _Projection:
     def _tool_error(self, data: dict[str, Any]) -> dict[str, JsonValue]:
         if "resultHash" not in data:
             return error_of(self._run.resolve(data.get("error", {})))
-        if "error" in data:  # a log names errors in its own words
+        if "error" in data:  # a log has its own form of errors
             return {"error_type": data["error"]["type"], "message": data["error"]["message"]}
         if data.get("exitCode"):
             return {"error_type": "exit_code", "message": f"exit code {data['exitCode']}"}
@@ -221,10 +221,10 @@ class _Projection:
             "latency_ms": _latency_ms(event, call),
         }
         pieces = self._run.resolve(data["pieces"]) if "pieces" in data else ABSENT
-        text = output_text(data["provider"], self._run.resolve(data.get("response")), pieces)
-        if text is not None:
-            facts["text"] = text
-        self._last_text = text or self._last_text
+        answer = model_response(data["provider"], self._run.resolve(data.get("response")), pieces)
+        if answer is not None:
+            facts["text"] = answer.text
+            self._last_text = answer.text or self._last_text
         yield TraceEntry("llm_response", head | facts)
         failure = self._run.resolve(data["error"]) if "error" in data else data.get("modelError")
         if failure is not None:
@@ -241,7 +241,7 @@ class _Projection:
         return TraceEntry("state_mutation", {"kind": data["type"], **facts}, group_id=group_id)
 
     def _run_end(self, data: dict[str, Any]) -> Iterator[TraceEntry]:
-        """The output is what the run says it came to, else the last thing the model said."""
+        """The end of the run; its output is the recorded one, or else the last answer of the model."""
         if "error" in data:
             error_type, _, message = data["error"].partition(": ")
             error = {"scope": "run", "error_type": error_type, "message": message}
@@ -252,7 +252,7 @@ class _Projection:
             yield TraceEntry("final_output", {"role": "assistant", "content": as_text(output)})
 
     def _call_of(self, outcome: RunEvent) -> _Call:
-        """The call that *outcome* ends, or a placeholder for one that is missing."""
+        """The call of *outcome*, or a placeholder if it is missing."""
         return self._calls.get(outcome.data["callId"], _Call("", "unknown", outcome.ts))
 
 
@@ -261,7 +261,7 @@ def _derived_mark(data: dict[str, JsonValue]) -> dict[str, JsonValue]:
 
 
 def _latency_ms(outcome: RunEvent, call: _Call) -> int | float:
-    """What the artifact states, else the time between the two events."""
+    """The latency in the artifact, or else the time between the two events."""
     stated: int | float | None = outcome.data.get("latencyMs")
     return outcome.ts - call.ts_ms if stated is None else stated
 
@@ -289,5 +289,16 @@ def _metrics(run: RecordedRun, events: list[TraceEvent], retry_count: int) -> Tr
         timing_ms_total=sum(latencies) if run.duration_ms is None else run.duration_ms,
         tool_call_count=sum(event.type == "tool_call" for event in events),
         retry_count=retry_count,
-        token_usage=total_usage(event.data.get("usage") for event in events if event.type == "llm_response"),
+        token_usage=_total_usage(event.data.get("usage") for event in events if event.type == "llm_response"),
     )
+
+
+def _total_usage(usages: Iterable[dict[str, int] | None]) -> dict[str, int] | None:
+    """The sums of all counts, with ``total_tokens``; ``None`` if no call had any."""
+    totals: dict[str, int] = {}
+    for usage in usages:
+        for name, count in (usage or {}).items():
+            totals[name] = totals.get(name, 0) + count
+    if not totals:
+        return None
+    return totals | {"total_tokens": totals.get("input_tokens", 0) + totals.get("output_tokens", 0)}

@@ -1,8 +1,8 @@
-"""What the model calls of a capture say: who was asked what, what came back, which tools were called."""
+"""The model calls of a capture: requests, answers, token counts, and the tool calls they show."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, NamedTuple, cast
 from urllib.parse import urlsplit
 
@@ -11,7 +11,7 @@ import msgspec
 from reenact.canonical import JsonValue
 from reenact.formats.bundle import Message
 from reenact.formats.capture import CaptureEvent, LlmRequest, LlmResponse, event_codec
-from reenact.formats.dialects.turn import Loss
+from reenact.formats.dialects.losses import Loss
 from reenact.formats.record import ABSENT
 from reenact.providers import (
     DerivedTools,
@@ -41,14 +41,14 @@ _PROVIDERS: Final = frozenset({"anthropic", "openai_chat", "openai_responses", "
 
 
 def model_request(request: object) -> ModelRequest | None:
-    """What a resolved request asks; ``None`` where it is no known wire format, and nobody tells of it."""
+    """A resolved request; ``None`` if it is neither in a known wire format nor in the neutral form."""
     if not isinstance(request, dict) or not isinstance(request.get("url"), str):
         return read_neutral_request(request)
     return read_request(urlsplit(request["url"]).path, request.get("body"))
 
 
 def input_messages(request: JsonValue) -> list[Message]:
-    """The conversation that a resolved request carries; empty where it is no known wire format."""
+    """The conversation in a resolved request; empty if its wire format is unknown."""
     asked = model_request(request)
     if asked is None:
         return []
@@ -60,14 +60,8 @@ def _text(message: ModelMessage) -> str:
     return "".join(part.text for part in message.parts if isinstance(part, Text))
 
 
-def output_text(provider: str, response: object, pieces: object) -> str | None:
-    """The text of a resolved answer, streamed or whole; ``None`` where the bytes are not at hand."""
-    answer = model_response(provider, response, pieces)
-    return None if answer is None else answer.text
-
-
 def model_response(provider: str, response: object, pieces: object) -> ModelResponse | None:
-    """What a resolved answer says, streamed or whole; ``None`` where the bytes are not at hand."""
+    """A resolved answer, streamed or whole; ``None`` if its bytes were not recorded."""
     if pieces is ABSENT and isinstance(response, dict) and response.get("body") is None:
         return read_neutral_response(provider, response)
     known = _wire_answer(provider, response, pieces)
@@ -91,7 +85,7 @@ class _WireAnswer(NamedTuple):
 
 
 def _wire_answer(provider: str, response: object, pieces: object) -> _WireAnswer | None:
-    """The bytes of an answer in one of the wire formats; ``None`` where they are not at hand."""
+    """The bytes of an answer in a known wire format; ``None`` if they were not recorded."""
     if not isinstance(response, dict):
         return None
     if pieces is ABSENT:
@@ -109,26 +103,15 @@ def _wire_answer(provider: str, response: object, pieces: object) -> _WireAnswer
 
 
 def usage_of(recorded: Mapping[str, Any] | None) -> dict[str, int] | None:
-    """The token counts of one answer under the names of traces; ``None`` where none were sent."""
+    """The token counts of one answer with the names of traces; ``None`` if none were sent."""
     counts = {
         name: recorded[key] for key, name in _USAGE.items() if recorded and isinstance(recorded.get(key), int)
     }
     return counts or None
 
 
-def total_usage(usages: Iterable[dict[str, int] | None]) -> dict[str, int] | None:
-    """All counts together, with ``total_tokens``; ``None`` where no call had any."""
-    totals: dict[str, int] = {}
-    for usage in usages:
-        for name, count in (usage or {}).items():
-            totals[name] = totals.get(name, 0) + count
-    if not totals:
-        return None
-    return totals | {"total_tokens": totals.get("input_tokens", 0) + totals.get("output_tokens", 0)}
-
-
 def error_of(failure: object) -> dict[str, Any]:
-    """A recorded failure as an ``error`` event says it; a class is named without its module."""
+    """A recorded failure as data of an ``error`` event; classes are named without their module."""
     facts = failure if isinstance(failure, dict) else {"message": str(failure)}
     name = str(facts.get("type") or "error").rpartition(":")[2]
     error = {"error_type": name, "message": str(facts.get("message") or "")}
@@ -136,23 +119,23 @@ def error_of(failure: object) -> dict[str, Any]:
 
 
 def as_text(value: object) -> str:
-    """An output as text: text as it is, anything else as JSON."""
+    """An output as text: a string unchanged, anything else as JSON."""
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
 class ModelExchange(NamedTuple):
-    """One question to a model and its answer."""
+    """One request to a model and its answer."""
 
     call_id: str
     seq: int
-    """The event that asked."""
+    """The event of the request."""
     asked_at_ms: int | float
     request: ModelRequest
     response: ModelResponse
 
 
 def exchanges(reader: CaptureReader, on_loss: Callable[[Loss], None]) -> Iterator[ModelExchange]:
-    """The exchanges in the order of their answers; a call that gives none goes to *on_loss*."""
+    """The exchanges in the order of their answers; *on_loss* is called for calls without one."""
     waiting: dict[str, LlmRequest] = {}
     for event in reader.events():
         if isinstance(event, LlmRequest):
@@ -168,13 +151,13 @@ def exchanges(reader: CaptureReader, on_loss: Callable[[Loss], None]) -> Iterato
 
 
 def request_of(reader: CaptureReader, asked: LlmRequest) -> ModelRequest | None:
-    """What a model was asked; ``None`` where the request is of no known wire format."""
+    """The request to a model; ``None`` if its wire format is unknown."""
     stored = asked.data.request
     return None if stored is ABSENT else model_request(reader.resolve(stored))
 
 
 def response_of(reader: CaptureReader, answered: LlmResponse) -> ModelResponse | None:
-    """What a model answered; ``None`` where there was no answer, or of no known wire format."""
+    """The answer of a model; ``None`` if there is none or its wire format is unknown."""
     data = answered.data
     body = None if data.response is ABSENT else reader.resolve(data.response)
     pieces = data.pieces if data.pieces is ABSENT else reader.resolve(data.pieces)
@@ -192,21 +175,21 @@ def _exchange(reader: CaptureReader, asked: LlmRequest, answered: LlmResponse) -
 
 
 class DerivedEvents:
-    """Takes the events of a capture in their order and tells what each shows of tools.
+    """Derives tool calls and results from the model traffic of a capture, event by event.
 
-    It shows nothing where the recorder has written calls itself: seen at work, or derived already.
+    Derives nothing if the capture has tool events, observed or derived by the recorder.
     """
 
     def __init__(self, reader: CaptureReader) -> None:
         self._reader = reader
-        # Lines are canonical, so that the type of an event is its last member but one.
+        # Lines are canonical, so the type of an event is its last member but one.
         has_calls = any(line.endswith(b'"type":"tool_call","version":1}') for line in reader.lines())
         self._tools = None if has_calls else DerivedTools()
 
     def around(self, event: CaptureEvent) -> Iterator[CaptureEvent]:
-        """*event* among those it shows, in the order in which the recorder would have written them.
+        """*event* and those derived from it, in the order in which a recorder would have written them.
 
-        They have its number and its time.
+        Derived events have its number and its time.
         """
         if isinstance(event, LlmRequest) and self._tools is not None and self._tools.has_waiting:
             request = request_of(self._reader, event)

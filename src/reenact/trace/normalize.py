@@ -1,4 +1,4 @@
-"""From a replay bundle to the normalized trace that assertions judge."""
+"""Converts a replay bundle to the normalized trace that assertions judge."""
 
 from __future__ import annotations
 
@@ -66,9 +66,9 @@ def normalize(
     adapter_version: str = __version__,
     artifacts: Mapping[str, object] | None = None,
 ) -> Trace:
-    """The trace of a valid bundle; *case* names the test and fills in what the scenario leaves out.
+    """The trace of a valid bundle; *case* names the test and completes the scenario.
 
-    *started_at* must have a time zone: steps without a time get one counted from it.
+    *started_at* must have a time zone; the times of steps without one are counted from it.
     """
     scenario = scenario_of(bundle.scenario, case)
     return Trace(
@@ -89,7 +89,7 @@ def normalize(
 
 
 def scenario_of(own: Scenario, case: TestCase | None) -> TraceScenario:
-    """The run's own scenario; where it is silent, the one the test's author had in mind."""
+    """The scenario of the run, completed by the scenario of the test."""
     planned = case.scenario if case else Scenario(trigger=own.trigger)
     planned_task = (planned.scheduler_context or {}).get("task_id")
     return TraceScenario(
@@ -124,11 +124,11 @@ def _events(script: list[AnyStep], scenario: Scenario, started_at: datetime) -> 
 
 
 def _times(script: list[AnyStep], started_at: datetime) -> list[str]:
-    """The time of each step: its own, or one that stands between those around it.
+    """The time of each step: its own, or one between those of its neighbours.
 
-    A step without one comes a millisecond after the step before it, but not after the next time that is
-    given; before the first that is given they count back from it. Where none is given, they count from the
-    start of the run.
+    A step without a time is a millisecond after the step before it, but not after the next given time.
+    Before the first given time, the steps are counted back from it. If no step has a time, they are counted
+    from the start of the run.
     """
     given = [_first_present(step.ts) for step in script]
     moments = [None if ts is None else _moment(ts) for ts in given]
@@ -145,14 +145,14 @@ def _times(script: list[AnyStep], started_at: datetime) -> list[str]:
             due = min(due, following)
         text = ts or rfc3339(due)
         if ts is None and previous_text and datetime.fromisoformat(text) < previous:
-            text, due = previous_text, previous  # that one is finer than a millisecond
+            text, due = previous_text, previous  # which has a finer resolution than a millisecond
         times.append(text)
         previous, previous_text = due, text if moment or ts is None else previous_text
     return times
 
 
 def _moment(ts: str) -> datetime | None:
-    """The moment of a given time; ``None`` for a text that is none."""
+    """The parsed time; ``None`` for a text that is not a time."""
     try:
         moment = datetime.fromisoformat(ts)
     except ValueError:
@@ -161,7 +161,7 @@ def _moment(ts: str) -> datetime | None:
 
 
 def _event(index: int, step: AnyStep, scenario: Scenario, ts: str, calls: Mapping[str, str]) -> TraceEvent:
-    """One event; *calls* has the latest event of each call before it."""
+    """One event; *calls* maps each call to its latest event before this one."""
     kind = str(step.__struct_config__.tag)
     answered = _first_present(step.call_id) if isinstance(step, ToolResult | Failure) else None
     return TraceEvent(
@@ -180,13 +180,13 @@ def _event(index: int, step: AnyStep, scenario: Scenario, ts: str, calls: Mappin
 
 
 def _data(step: AnyStep) -> dict[str, JsonValue]:
-    """What only a step of this kind says; its JSON is shared, not copied, for scripts may be long."""
+    """The fields of this kind of step; JSON values are shared, not copied, because scripts may be long."""
     fields = {name: getattr(step, name) for name in _OWN_FIELDS[type(step)]}
     return {name: value for name, value in fields.items() if value is not ABSENT} | step.extra
 
 
 def _final_output(bundle: Bundle) -> TraceOutput:
-    """The bundle's own output; else that of the last step that gives one."""
+    """The output of the bundle, or else of the last step that has one."""
     steps = [step for step in bundle.script if isinstance(step, FinalOutputStep)]
     output = bundle.final_output or (steps[-1] if steps else FinalOutput())
     extra = output.extra if isinstance(output, FinalOutput) else {}

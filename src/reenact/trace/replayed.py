@@ -1,7 +1,7 @@
-"""The trace of a run that was executed again: what it did now, every divergence, every refused live call.
+"""The trace of a replayed run: its calls, every divergence, every refused live call.
 
-Up to its first wrong call a strict replay is the recorded run; there it stops. A lenient one goes on, and its
-wrong calls were answered in the places of recorded ones.
+A strict replay equals the recorded run up to its first divergence, where it stops. A lenient replay goes on;
+its diverging calls were answered with the outcomes of recorded ones.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Gone = Callable[[TraceEvent], bool]
 
 
 def as_replayed(trace: Trace, receipt: ReplayReceipt) -> Trace:
-    """*trace* without what did not come again, and with what came instead."""
+    """*trace* without the events that the replay did not repeat, and with those that replaced them."""
     events = trace.events
     missing = [found for found in receipt.divergences if found["code"] == "event_missing"]
     for divergence in missing:
@@ -38,7 +38,7 @@ def as_replayed(trace: Trace, receipt: ReplayReceipt) -> Trace:
 
 
 def _replace_event(events: list[TraceEvent], seq: int | None, instead: list[TraceEvent]) -> list[TraceEvent]:
-    """*events* with other data in the one that was answered for; its outcome is what the agent got."""
+    """*events* with *instead* in place of event *seq*, whose outcome the replayed call got."""
     recorded = f"evt-{seq}"
     if not instead or all(event.event_id != recorded for event in events):
         return [*events, *instead]
@@ -60,19 +60,19 @@ def _removal_test(divergence: dict[str, Any]) -> Gone:
 
 
 def _line(event: TraceEvent) -> int:
-    """The line of the capture that *event* stands on; 0 for one that is in no capture."""
+    """The line of *event* in the capture; 0 for an event that is not in the capture."""
     number = event.event_id.removeprefix("evt-").partition(".")[0]
     return int(number) if number.isdecimal() else 0
 
 
 def _drop_events(events: list[TraceEvent], gone: Gone) -> list[TraceEvent]:
-    """*events* without those that are *gone*, and without their outcomes."""
+    """*events* without those for which *gone* is true, and without their outcomes."""
     left_out = {event.event_id for event in events if gone(event)}
     return [event for event in events if not {event.event_id, event.parent_event_id} & left_out]
 
 
 def _replacement_events(divergence: dict[str, Any], trace: Trace, event_id: str) -> list[TraceEvent]:
-    """The call that was made, or the output that the run came to, where the recording has another."""
+    """The call or the output of the replay that differs from the recording."""
     observed = divergence.get("observed", {"type": "", "data": {}})
     data = observed["data"]
     if observed["type"] == "run_end" and "finalOutput" in data:
@@ -85,7 +85,7 @@ def _replacement_events(divergence: dict[str, Any], trace: Trace, event_id: str)
 
 
 def event_at_the_end(trace: Trace, event_id: str, kind: str, data: dict[str, JsonValue]) -> TraceEvent:
-    """An event that the recording does not have, at its last moment; who adds it numbers it."""
+    """An event with the time of the last recorded one; the caller numbers it."""
     return TraceEvent(
         event_id=event_id,
         seq=0,
@@ -120,7 +120,7 @@ REPLAYED: Final = "replayed"
 
 
 def with_receipt(trace: Trace, receipt: ReplayReceipt) -> Trace:
-    """What came of *trace* in the replay, and behind it an event per divergence and per refused live call."""
+    """The trace of the replay, followed by an event for each divergence and each refused live call."""
     trace = as_replayed(trace, receipt)
     found = [*_findings(receipt)]
     events = [_found_event(trace, index, kind, data) for index, (kind, data) in enumerate(found, 1)]

@@ -1,4 +1,4 @@
-"""From a normalized trace to a replay bundle, for tests that are to be read and changed by hand."""
+"""Converts a trace to a replay bundle, for tests that people read and edit."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ _STEP: Final[Codec[AnyStep]] = Codec(AnyStep)
 
 
 class Bundled(NamedTuple):
-    """A bundle, and how many events of each type it could not hold."""
+    """A bundle, and the number of events of each type that have no step in it."""
 
     bundle: Bundle
     left_out: dict[str, int]
 
 
 def bundle_of_trace(trace: Trace) -> Bundled:
-    """The bundle that gives *trace* again, but for the events that bundles have no step for.
+    """The bundle of *trace*, without the events that have no step in a bundle.
 
-    An error of a call that has no step, such as one of a model, names it as ``model_call_id``.
+    The error of a call without a step, such as a model call, has its id as ``model_call_id``.
     """
     steps, left_out = [], Counter[str]()
     calls: set[object] = set()
@@ -76,7 +76,7 @@ def bundle_of_trace(trace: Trace) -> Bundled:
 
 
 def _scheduler_context(trace: Trace) -> dict[str, JsonValue] | None:
-    """A scheduled run must have one; that of a run that recorded none says what is known."""
+    """The context that a scheduled run must have: the recorded one, or else one with the known facts."""
     scenario = trace.scenario
     if scenario.trigger == "scheduler" and scenario.scheduler_context is None:
         return {"task_id": scenario.task_id}
@@ -91,7 +91,7 @@ def _step(event: TraceEvent, trace: Trace, *, is_of_tool: bool) -> AnyStep:
 
 
 def _fields(event: TraceEvent, trace: Trace) -> Iterator[tuple[str, JsonValue]]:
-    """The step's fields; what the scenario says for it already is left out."""
+    """The fields of the step, without those that equal the scenario's."""
     yield "type", event.type
     yield "event_id", event.event_id
     yield "ts", event.ts

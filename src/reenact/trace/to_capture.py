@@ -1,7 +1,7 @@
-"""From REPLAY.jsonl back to a capture: a skeleton with the calls, without what the tools returned.
+"""Converts a REPLAY.jsonl to a capture: a skeleton with the calls, without the outputs of the tools.
 
-A log knows outputs by hash only. Where one would stand, the capture says that the value is unknown, so that
-a replay refuses to serve it instead of making one up.
+A log has only the hashes of outputs. The capture marks each output as unknown, so that a replay refuses to
+return it.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from reenact.formats.capture import (
     write_manifest,
 )
 from reenact.formats.dialects import Event, current
-from reenact.formats.dialects.turn import Loss
+from reenact.formats.dialects.losses import Loss
 from reenact.formats.record import ABSENT
 from reenact.formats.rfc3339 import moment
 from reenact.store.rundir import Recording, RunDir, build_folder
 from reenact.values.codec import to_text
 
 UNKNOWN: Final = {"$py": "opaque", "type": "unknown"}
-"""Stands where a log has a hash in the place of a value."""
+"""Replaces a value of which the log has only the hash."""
 SKELETON: Final = "made from a REPLAY.jsonl: what the tools returned is known by hash only"
 
 _LANE: Final = "0"
@@ -50,8 +50,8 @@ def write_capture(
 ) -> CaptureManifest:
     """Write the skeleton of a log's *events*, each with its line, in the current dialect, into *path*.
 
-    The same log gives the same capture, byte for byte; *path* must be new or empty, and stays so where the
-    log cannot be read to its end.
+    Equal logs give captures with equal bytes. *path* must be new or empty, and is not written if the log
+    cannot be read to its end.
     """
     rest = iter(events)
     header, start = _read_beginning(rest, file)
@@ -148,7 +148,7 @@ def _start_data(event: current.SessionStart) -> dict[str, JsonValue]:
 
 
 def _unknown(fields: Mapping[str, object]) -> dict[str, Any]:
-    """Fields that captures do not know, written so that none is taken for a reference."""
+    """Fields that captures do not have, written so that none looks like a reference."""
     return {name: msgspec.Raw(to_text(value)) for name, value in fields.items()}
 
 

@@ -1,4 +1,4 @@
-"""From REPLAY.jsonl to the receipt of its session: every tool call and verification by its hashes."""
+"""Converts a REPLAY.jsonl to the receipt of its session: the hashes of all tool calls and verifications."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final, TypeAlias
 from reenact.errors import FormatError
 from reenact.formats.dialects import DIALECTS, Event, current, legacy
 from reenact.formats.dialects.common import DialectName, UnknownEvent
-from reenact.formats.dialects.turn import Loss
+from reenact.formats.dialects.losses import Loss
 from reenact.formats.lines import Line
 from reenact.formats.receipt import (
     LegacyReceipt,
@@ -26,7 +26,7 @@ _Lose: TypeAlias = Callable[[Loss], None]
 _ALWAYS_HELD: Final = frozenset(
     {"session_id", "step_id", "id", "ts", "t", "extra", "producer", "created_at", "replay_version"}
 )
-"""What is not missed: one receipt is of one session, its calls stand in order, and it names the log."""
+"""Members that are no loss: a receipt is of one session, lists its calls in order, and names the log."""
 _IN_BOTH: Final = frozenset(
     {"policy_bundle_id", "policy_version", "params_hash", "tool", "latency_ms", "output_hash", "side_effects"}
     | {"command", "exit_code", "commands", "exit_codes", "verification_delta"}
@@ -35,7 +35,7 @@ _HELD: Final[Mapping[DialectName, frozenset[str]]] = {
     "current": _IN_BOTH | {"repo", "error", "ok", "cwd", "duration_ms"},
     "legacy": _IN_BOTH | {"issue_number", "plan_hash", "step_utility", "confidence"},
 }
-"""The members of a log's events that each shape of receipt has a place for."""
+"""The members of log events that each form of receipt has."""
 
 
 def receipt_of_log(
@@ -46,10 +46,10 @@ def receipt_of_log(
     file: str,
     on_loss: _Lose,
 ) -> Receipt | LegacyReceipt:
-    """The receipt of a log's *events*, of either dialect, in either shape.
+    """The receipt of a log's *events*, of either dialect, in either form.
 
-    *trajectory_hash* is that of the log as it was written. A receipt lists calls in the order of their
-    results; a call without one is a loss.
+    *trajectory_hash* is the hash of the log as written. A receipt lists calls in the order of their results;
+    a call without a result is a loss.
     """
     session = Session()
     uses: list[ToolUse] = []
@@ -87,7 +87,7 @@ def receipt_of_log(
 def _with_losses(
     events: Iterable[tuple[Line, Event]], shape: DialectName, on_loss: _Lose
 ) -> Iterator[tuple[Line, Event]]:
-    """The same *events*; what the receipt has no place for is handed over in passing."""
+    """The same *events*; *on_loss* is called for everything that a receipt cannot hold."""
     held = _HELD[shape] | _ALWAYS_HELD
     for line, event in events:
         if isinstance(event, UnknownEvent):

@@ -1,8 +1,8 @@
-"""From a capture to REPLAY.jsonl: its tool calls, their outcomes by hash, how the run began and ended.
+"""Converts a capture to REPLAY.jsonl: its tool calls, the hashes of their outcomes, start and end of the run.
 
-Where no tool was seen at work, because the agent's tools are plain functions or run elsewhere, the calls are
-those that the model traffic shows, marked ``derived``. Every field that the capture does not know, and every
-event that the log has no place for, is named as a loss.
+If no tool calls were observed, because the agent's tools are plain functions or run elsewhere, those in the
+model traffic are used, marked ``derived``. Every required field that the capture does not have, and every
+event that a log cannot hold, is reported as a loss.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from reenact.formats.capture import CaptureEvent, CaptureManifest
 from reenact.formats.dialects import current
 from reenact.formats.dialects.common import REPLAY_VERSION, UnknownEvent
 from reenact.formats.dialects.conversion import Conversion
-from reenact.formats.dialects.turn import Loss
+from reenact.formats.dialects.losses import Loss
 from reenact.formats.hashes import output_hash, params_hash
 from reenact.formats.record import ABSENT, Absent
 from reenact.formats.rfc3339 import rfc3339_of_ms
@@ -28,12 +28,12 @@ from reenact.values.tags import plain
 
 
 def output_preview(text: str) -> str:
-    """A tool's output, at most its first and its last 1000 characters."""
+    """The output of a tool, shortened to its first and last 1000 characters."""
     return _shorten(text, 2_000)
 
 
 def stream_preview(text: str) -> str:
-    """What a command wrote to stdout or stderr, at most its first and its last 5000 characters."""
+    """The stdout or stderr of a command, shortened to its first and last 5000 characters."""
     return _shorten(text, 10_000)
 
 
@@ -43,7 +43,7 @@ def _shorten(text: str, limit: int) -> str:
 
 
 NO_POLICY: Final = "none"
-"""The policy bundle of a run that was recorded under none."""
+"""The policy bundle of a run that was recorded without one."""
 
 _NO_SUCH_FIELD: Final = "a replay log has no such field"
 
@@ -56,19 +56,19 @@ def replay_log_of_capture(reader: CaptureReader) -> Iterator[Conversion]:
 
 
 class _Projection:
-    """What the events before the one at hand have said."""
+    """The state of a conversion: facts from the events before the present one."""
 
     def __init__(self, reader: CaptureReader) -> None:
         self._reader = reader
         self._manifest: CaptureManifest = reader.manifest
         self._open: dict[str, int | float] = {}
-        """When each call that has no outcome yet was made."""
+        """The time of each call without an outcome so far."""
         self._parents: dict[str, str | Absent] = {}
-        """Of each open call: the call inside which it was made."""
+        """For each open call: the call inside which it was made."""
         self._effects: dict[str, dict[str, None]] = {}
-        """Of each open call: the tags of what it was declared, or seen, to do, in order."""
+        """For each open call: the tags of its declared and observed effects, in order."""
         self._steps: dict[str, str] = {}
-        """By lane: the step of the plan that is under way there."""
+        """By lane: the current step of the plan."""
         self._utilities = _step_utilities(reader)
         self._tool_calls = 0
         self._latency_ms: int | float = 0
@@ -91,7 +91,7 @@ class _Projection:
 
     def _convert_event(self, event: CaptureEvent) -> list[current.Event | UnknownEvent]:
         self._event = event
-        # What happens inside a call is an effect of it, and of the calls around it.
+        # An event inside a call is an effect of it, and of the calls around it.
         tag, inside = _effect_of(event), getattr(event.data, "parent", ABSENT)
         while tag is not None and isinstance(inside, str):
             self._effects.setdefault(inside, {})[tag] = None
@@ -105,14 +105,14 @@ class _Projection:
                 return [self._project_result(event)]
             case capture.RunEnd():
                 return [self._project_end(event)]
-            case capture.StateMutation() if event.data.type in _TOLD:
+            case capture.StateMutation() if event.data.type in _STATEMENTS:
                 return self._project_statement(event)
             case _:
                 self._lose(None, "a replay log has no such event")
                 return []
 
     def _project_statement(self, event: capture.StateMutation) -> list[current.Event | UnknownEvent]:
-        """What the run says of itself: its plan and steps, and how its work was verified."""
+        """What the agent reports about itself: its plan and steps, verifications and side effects."""
         facts = plain(self._reader.resolve(event.data.details))
         lane = event.data.lane if isinstance(event.data.lane, str) else ""
         time = rfc3339_of_ms(event.ts)
@@ -136,7 +136,7 @@ class _Projection:
         return []
 
     def _plan_step(self, lane: str | Absent) -> dict[str, JsonValue]:
-        """The step of the plan in which a call in *lane* was made: that of the nearest task above it."""
+        """The step of the plan to which a call in *lane* belongs: that of the nearest lane above it."""
         within = [name for name in self._steps if isinstance(lane, str) and LaneName(lane).is_within(name)]
         return {"plan_step_id": self._steps[max(within, key=len)]} if within else {}
 
@@ -231,7 +231,7 @@ class _Projection:
         return current.ToolError(name=error["error_type"], message=error["message"])
 
     def _content(self, data: capture.ToolResultData) -> tuple[str, dict[str, JsonValue]]:
-        """What the tool returned as the text that an output hash covers, and what is shown of it."""
+        """The text that the output hash covers, and the members that show a preview of it."""
         stored = data.pieces if data.result is ABSENT else data.result
         value = None if stored is ABSENT else self._plain("result", stored)
         content = value if isinstance(value, str) else canonical.encode(value).decode()
@@ -266,7 +266,7 @@ class _Projection:
         )
 
     def _plain(self, field: str, stored: object) -> object:
-        """A payload as plain JSON; that its Python types are gone is a loss."""
+        """A payload as plain JSON; losing its Python types is a loss."""
         resolved = self._reader.resolve(stored)
         value = plain(resolved)
         if value != resolved:
@@ -274,10 +274,10 @@ class _Projection:
         return value
 
 
-_TOLD: Final = frozenset(
+_STATEMENTS: Final = frozenset(
     {"verification", "plan_start", "step_start", "step_complete", "step_utility", "side_effect"}
 )
-"""What a run says of itself beside its calls."""
+"""Events in which the agent reports about itself."""
 
 _NEVER_RAN: Final = ("InvalidArguments", "CallRefused")
 """Errors of calls that were refused before their tool ran: they had no effect."""
@@ -286,7 +286,7 @@ _OUTSIDE_EFFECTS: Final = {"network": "network", "process": "process_spawn"}
 
 
 def _effect_of(event: CaptureEvent) -> str | None:
-    """The tag of what an event does to the world, if it does anything."""
+    """The tag of the side effect of an event, if it has one."""
     match event:
         case capture.LlmRequest():
             return "network"
@@ -301,7 +301,7 @@ def _effect_of(event: CaptureEvent) -> str | None:
 
 
 def _step_utilities(reader: CaptureReader) -> dict[str, float]:
-    """By call: how it was rated, which a run says behind its result."""
+    """The rating of each call; the event of a rating comes after the result."""
     found: dict[str, float] = {}
     for number, line in enumerate(reader.lines(), 1):
         if b'"type":"step_utility"' in line:
@@ -314,5 +314,5 @@ def _step_utilities(reader: CaptureReader) -> dict[str, float]:
 
 
 def _mark(derived: object) -> dict[str, JsonValue]:
-    """A call that was read from model traffic says so: nobody saw it happen."""
+    """The mark of a call that was derived from model traffic."""
     return {"derived": True} if derived is True else {}

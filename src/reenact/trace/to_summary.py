@@ -1,4 +1,4 @@
-"""PR_SUMMARY.md: a run for people who review what it did, every statement with the event that shows it."""
+"""Writes PR_SUMMARY.md, the summary of a run for reviewers; every statement links to its event."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _MOST_ROWS: Final = 200
 def summary_of_log(
     lines: Iterable[tuple[Line, Event]], *, file: str, reader: CaptureReader | None = None
 ) -> Iterator[str]:
-    """The lines of the summary of a log, of either dialect, whose events stand in *file*.
+    """The lines of the summary of a log, of either dialect, whose events are in *file*.
 
-    With the *reader* of the capture that it comes from, also what was asked and which files were changed.
+    With the *reader* of its capture, the summary includes the first questions and the changed files.
     """
     session = Session()
     uses = [*session.tool_uses(lines)]
@@ -79,7 +79,7 @@ def _section(title: str, rows: Iterator[str], otherwise: str | None = None) -> I
 
 
 def _first_questions(reader: CaptureReader, file: str) -> Iterator[str]:
-    """What people asked in the first model call that carries a conversation."""
+    """The user messages of the first model call that has a conversation."""
     for event in reader.events():
         if not isinstance(event, capture.LlmRequest) or request_of(reader, event) is None:
             continue
@@ -137,7 +137,7 @@ def _verifications(session: Session, file: str) -> Iterator[str]:
 
 
 def _change_of(delta: object) -> str:
-    """A delta is the number of failing tests before minus that after."""
+    """A delta is the number of failing tests before minus the number after."""
     if not isinstance(delta, int) or delta == 0:
         return ""
     tests = "test fails" if abs(delta) == 1 else "tests fail"
@@ -155,7 +155,7 @@ def _link(file: str, line: int | None) -> str:
 
 
 def _text(text: str) -> str:
-    """*text* as one line in which nothing is Markdown or HTML."""
+    """*text* as one line with all Markdown and HTML escaped."""
     flat = " ".join(text.split())
     return "".join(f"\\{sign}" if sign in "\\`*_{}[]<>()#!|" else sign for sign in flat)
 

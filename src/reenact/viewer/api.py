@@ -26,11 +26,11 @@ from reenact.viewer.what_if import fork_choices, tree_of
 from reenact.workspace.files import list_moments, read_moment
 
 _SEARCH_SECONDS: Final = 0.2
-_STRETCH: Final = 64
+_BATCH: Final = 64
 """Steps that are checked between two readings of the clock."""
 
 
-class Wanted(msgspec.Struct, frozen=True):
+class StepFilter(msgspec.Struct, frozen=True):
     """A search; empty fields match everything."""
 
     kind: str = ""
@@ -50,7 +50,7 @@ class Wanted(msgspec.Struct, frozen=True):
 class StepSearch:
     """The steps of *artifact* that match *wanted*, found so far."""
 
-    def __init__(self, artifact: Artifact, wanted: Wanted) -> None:
+    def __init__(self, artifact: Artifact, wanted: StepFilter) -> None:
         self._artifact = artifact
         self._terms = wanted.terms()
         self._next = 0
@@ -66,7 +66,7 @@ class StepSearch:
         deadline = time.monotonic() + seconds
         with self._lock:
             while time.monotonic() < deadline and not self.is_complete:
-                self._stretch()
+                self._search_batch()
 
     def row_of(self, place: int) -> int | None:
         """The row of the step at *place*; ``None`` if it does not match."""
@@ -86,8 +86,8 @@ class StepSearch:
         found = next((place for place in self.places[row : row + 2] if seqs[place] > seq), None)
         return None if found is None else seqs[found]
 
-    def _stretch(self) -> None:
-        end = min(self._next + _STRETCH, len(self._artifact))
+    def _search_batch(self) -> None:
+        end = min(self._next + _BATCH, len(self._artifact))
         fits = self._artifact.fits
         self.places.extend(place for place in range(self._next, end) if fits(place, self._terms))
         self._next = end
@@ -160,7 +160,7 @@ class Api:
         self._shelf = shelf
         self._verification = VerificationJobs()
         self._comparisons = Comparisons()
-        self._searches: dict[tuple[Artifact, Wanted], StepSearch] = {}
+        self._searches: dict[tuple[Artifact, StepFilter], StepSearch] = {}
         self._of_a_run: dict[str, Callable[[Artifact, Query], ApiAnswer]] = {
             "run": self.run,
             "steps": self.steps,
@@ -347,7 +347,7 @@ class Api:
                 return {"share": asked.share}
             return self._of_two_runs[question](asked.comparison, query)
 
-    def _search(self, artifact: Artifact, wanted: Wanted) -> StepSearch:
+    def _search(self, artifact: Artifact, wanted: StepFilter) -> StepSearch:
         search = self._searches.pop((artifact, wanted), None) or StepSearch(artifact, wanted)
         self._searches[artifact, wanted] = search
         while len(self._searches) > _SEARCHES:
@@ -367,8 +367,8 @@ def _page(query: Query) -> tuple[int, int]:
     return _number(query, "from", 0), min(_number(query, "count", _PAGE), _PAGE)
 
 
-def _read_filter(query: Query) -> Wanted:
-    return Wanted(query.get("kind", ""), query.get("state", ""), query.get("q", "")[:1000])
+def _read_filter(query: Query) -> StepFilter:
+    return StepFilter(query.get("kind", ""), query.get("state", ""), query.get("q", "")[:1000])
 
 
 def _number(query: Query, name: str, otherwise: int) -> int:

@@ -48,7 +48,7 @@ class TreeState(msgspec.Struct, frozen=True):
 
     seq: int
     """The first event with this tree: the outcome of the call that changed the files."""
-    told_at: int
+    recorded_at: int
     """The event that records the tree."""
     tree: str
     before: tuple[str, ...] = ()
@@ -105,7 +105,7 @@ class WorkspaceHistory:
         self.knows_end = isinstance(end, str)
         self.end_tree: str = end if isinstance(end, str) else self.states[-1].tree
         """The last known tree."""
-        self._told_at = [state.told_at for state in self.states]
+        self._recorded_at = [state.recorded_at for state in self.states]
 
     @staticmethod
     def has_one(reader: EventReader) -> bool:
@@ -120,7 +120,7 @@ class WorkspaceHistory:
         """The state of the files after the event *seq*."""
         if not 1 <= seq <= len(self.reader):
             raise UsageError(f"{self.reader.given}: there is no event {seq}; choose 1 to {len(self.reader)}")
-        return self._by_outcome.get(seq) or self.states[max(0, bisect_right(self._told_at, seq) - 1)]
+        return self._by_outcome.get(seq) or self.states[max(0, bisect_right(self._recorded_at, seq) - 1)]
 
     def tree_before(self, seq: int) -> str:
         """The tree just before the event *seq*."""
@@ -131,7 +131,7 @@ class WorkspaceHistory:
         return not self._state_before(seq).unreadable
 
     def _state_before(self, seq: int) -> TreeState:
-        return self.states[max(0, bisect_right(self._told_at, seq - 1) - 1)]
+        return self.states[max(0, bisect_right(self._recorded_at, seq - 1) - 1)]
 
     def has_blob(self, digest: str) -> bool:
         """Whether the capture stores the blob."""
@@ -147,7 +147,7 @@ class WorkspaceHistory:
             when = "at the end" if is_end else f"at event {seq}"
             raise UsageError(
                 f"{self.reader.given}: {when} the files could not be read: {state.unreadable}; "
-                f"choose an event before {state.told_at} with --at"
+                f"choose an event before {state.recorded_at} with --at"
             )
         return state.tree
 

@@ -217,7 +217,7 @@ class LatestTree:
                 return
 
     @property
-    def is_news(self) -> bool:
+    def has_newer(self) -> bool:
         """Whether another process has recorded a tree since this one's last scan."""
         return self._read().number != self._seen
 
@@ -231,7 +231,7 @@ class LatestTree:
             if 0 < left_ms <= 1:
                 _sleep(left_ms / 1000)
 
-    def tell(self, tree: str) -> None:
+    def note_recorded(self, tree: str) -> None:
         """Note that *tree* is recorded now; the same tree again is no news for the other processes."""
         last = self._read()
         self._seen = last.number + (tree != last.tree)
@@ -354,14 +354,14 @@ class WorkspaceRecorder:
             self._served = covered
             return
         is_back, self._has_failed = self._has_failed, False
-        is_news = self._shared is not None and self._shared.is_news
+        is_news = self._shared is not None and self._shared.has_newer
         if tree != self.tree or is_overtaken or is_news or is_back:
             if self._shared is not None:
                 self._shared.wait_for_next_moment()
             self._write_event({"tree": tree}, waiting, others)
             self.tree = tree
             if self._shared is not None:
-                self._shared.tell(tree)
+                self._shared.note_recorded(tree)
         self._served = covered
 
     def _write_event(self, details: dict[str, Any], waiting: list[tuple[str, str]], others: int) -> None:

@@ -199,7 +199,7 @@ class WorkspaceReplay:
         path = self._path_in_files(live)
         if path is None:
             return False
-        after = next((state.tree for state in self._history.states if state.told_at > seq), None)
+        after = next((state.tree for state in self._history.states if state.recorded_at > seq), None)
         entry = find_entry(self._history.read_tree, after or self._history.end_tree, os.fsencode(path))
         if entry is None or entry.kind != "file":
             return False

@@ -1,1 +1,1 @@
-"""Single actions of an agent: their schema, capsules that judge them, policies that decide, records."""
+"""Single actions of an agent: schemas, capsules that validate them, policies that allow them, records."""

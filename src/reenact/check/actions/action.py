@@ -1,6 +1,6 @@
-"""The capsule ``agent.action.replay.v1``: is this one well-formed action of an agent?
+"""The capsule ``agent.action.replay.v1``, which validates one action of an agent.
 
-Also an exchange with a model, written as an action that the capsule accepts.
+Also converts an exchange with a model to an action.
 """
 
 from __future__ import annotations
@@ -159,7 +159,7 @@ _DATA: Final = ObjectSchema(
 
 
 def _judge(value: JsonValue) -> Findings:
-    """The rules that types cannot state; *value* may be anything."""
+    """The rules that the schema cannot express; *value* may be anything."""
     action = _object(value)
     output = _object(action.get("output"))
     content = _text(output.get("content"))
@@ -189,7 +189,7 @@ _NO_DOUBLE: Final = "is an integer that no double holds, so records of it would 
 
 
 def _inexact_integers(value: Any) -> Iterator[str]:
-    """Where integers stand that RFC 8785 has no text for; mostly none, which one look at C speed shows."""
+    """The paths of integers that RFC 8785 cannot represent; a fast check first shows if there are any."""
     try:
         orjson.dumps(value, None, orjson.OPT_STRICT_INTEGER)
     except TypeError:
@@ -261,10 +261,10 @@ def action_from_exchange(
     provider: str | None = None,
     context: object = None,
 ) -> dict[str, object] | None:
-    """The action of *request* and *response*, always accepted; ``None`` where there was none.
+    """The action of *request* and *response*, which the capsule accepts; ``None`` if there is none.
 
-    There is none where the model was asked nothing, or answered neither with text nor with a tool call.
-    *provider* says who serves the model where the wire format's vendor does not.
+    There is none without messages, or without text and tool calls in the answer. *provider* is who serves
+    the model, if that is not the vendor of the wire format.
     """
     if not agent_id or not action_id:
         raise UsageError(f"{'action' if agent_id else 'agent'}_id is empty; an action needs both ids")
@@ -286,7 +286,7 @@ def action_from_exchange(
 
 
 def _with_text_integers(value: object) -> Any:
-    """*value* with every integer that no double holds written as text."""
+    """*value* with every integer that a double cannot represent as text."""
     if type(value) is dict:
         return {key: _with_text_integers(child) for key, child in value.items()}
     if type(value) is list:
@@ -295,7 +295,7 @@ def _with_text_integers(value: object) -> Any:
 
 
 def _model(provider: str, request: ModelRequest, response: ModelResponse) -> dict[str, Any]:
-    """The model as asked for; what the answer's own name adds to it is the version."""
+    """The requested model; if the answer has a longer name, the rest of it is the version."""
     name = request.model or response.model or "unknown"
     model = {"provider": provider, "name": name}
     version = (response.model or "").removeprefix(f"{name}-")
@@ -303,7 +303,7 @@ def _model(provider: str, request: ModelRequest, response: ModelResponse) -> dic
 
 
 def _params(sent: dict[str, Any]) -> dict[str, JsonValue]:
-    """The parameters as sent; those beyond what the format allows stand aside, under ``sent``."""
+    """The parameters as sent; those that the format does not allow are under ``sent``."""
     given = {name: value for name, value in sent.items() if value is not None}
     if isinstance(given.get("stop"), str):
         given["stop"] = [given["stop"]]
@@ -340,7 +340,7 @@ def _output(response: ModelResponse) -> dict[str, object]:
 
 
 def _all_parts(parts: tuple[Part, ...], *plain: type[Part]) -> dict[str, JsonValue]:
-    """Every part as it was, where not all of them are *plain*."""
+    """All parts unchanged, unless all of them are *plain*."""
     if all(isinstance(part, plain) for part in parts):
         return {}
     return {"parts": [part.to_json() for part in parts]}

@@ -1,7 +1,7 @@
-"""The capsule: a named, versioned judgement over one JSON value.
+"""The capsule: a named, versioned validation of one JSON value.
 
-A capsule has a manifest, which anyone can print, and logic, which is code. Executing it checks the
-value against the input schema, runs the logic, and checks what the logic gave against the output schema.
+A capsule has a manifest, which can be printed, and logic, which is code. Executing it checks the value
+against the input schema, runs the logic, and checks its result against the output schema.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     """The family of capsules this one belongs to."""
     summary: str
     logic_version: str
-    """Changes whenever the same value could get another result."""
+    """Must change when the same value could get another result."""
     tags: tuple[str, ...]
     input_schema: Schema
     output_schema: Schema
 
 
 class Findings(msgspec.Struct, frozen=True):
-    """What a capsule's logic has to say beyond the schemas."""
+    """The result of a capsule's logic, without the problems that the schemas find."""
 
     problems: list[Problem]
     data: Any
@@ -47,7 +47,7 @@ class Result(msgspec.Struct, frozen=True):
     """Rejected when any problem is an error."""
     problems: tuple[Problem, ...]
     data: Any
-    """Complete only when accepted; of a rejected value, what could be read of it."""
+    """Complete for an accepted value; for a rejected one, the readable parts."""
 
     @property
     def is_accepted(self) -> bool:
@@ -55,7 +55,7 @@ class Result(msgspec.Struct, frozen=True):
 
 
 class Capsule:
-    """A manifest and its *logic*, which is run on every value, of whatever type."""
+    """A manifest and its *logic*, which is called with values of any type."""
 
     def __init__(self, manifest: Manifest, logic: Callable[[Any], Findings]) -> None:
         self.manifest = manifest
@@ -70,14 +70,14 @@ class Capsule:
         return compile_schema(self.manifest.output_schema, null_is_absent=True)
 
     def execute(self, value: JsonValue) -> Result:
-        """The result for any JSON value whatever; problems of the input come before the logic's own."""
+        """The result for any JSON value; problems of the schema come before those of the logic."""
         findings = self._run(value)
         own, data = findings.problems, findings.data
         if not own and self._accepts_input(value) and self._accepts_output(data):
             return Result("accepted", (), data)
         problems = [*walk(self.manifest.input_schema, value), *own]
         if not _has_error(problems):
-            # Of a rejected value the data is incomplete by nature; here that would be the capsule's mistake.
+            # The data of a rejected value may be incomplete; for an accepted one that is a bug in it.
             problems += walk(self.manifest.output_schema, data, "data", null_is_absent=True)
         return Result("rejected" if _has_error(problems) else "accepted", tuple(problems), data)
 

@@ -21,7 +21,7 @@ from reenact.formats.verifiable import VerifiableRecord
 from reenact.progress import ProgressBar, no_progress_bar
 
 STDIN: Final = "-"
-"""The name of a stream among files."""
+"""The name of standard input among files."""
 _SUFFIXES: Final = (".json", *LINE_SUFFIXES)
 _PRODUCER: Final = {"name": "reenact", "version": __version__}
 _VALUES_PER_STEP: Final = 1000
@@ -31,7 +31,7 @@ OnJudged: TypeAlias = Callable[[Judged, VerifiableRecord | FormatError | None], 
 
 
 class ValidateReport(msgspec.Struct, frozen=True):
-    """What validating found, in numbers; the values themselves go to ``on_judged``."""
+    """The counts of a validation; the values themselves are passed to ``on_judged``."""
 
     accepted: int
     rejected: int
@@ -39,13 +39,13 @@ class ValidateReport(msgspec.Struct, frozen=True):
     problems: dict[str, int]
     """Problems by code, the most frequent first; one value may have several."""
     models: dict[str, int]
-    """Values by the full name of their model, as far as it is known."""
+    """Values by the full name of their model, if it is known."""
     verdicts: dict[str, int]
     """Accepted values by the policy's verdict; empty without a policy."""
     is_good: bool
     """Whether everything was accepted, and allowed if there is a policy."""
     unrecorded: int = 0
-    """Good actions that have no record, because RFC 8785 cannot hold them."""
+    """Valid actions without a record, because RFC 8785 cannot represent them."""
     pack_digest: str | None = None
     """The digest over all records; ``None`` if no records were made."""
 
@@ -142,7 +142,7 @@ def _files_below(folder: str) -> Iterator[str]:
 
 
 def _size_bytes(stream: BinaryIO) -> int:
-    """0 if it is not known beforehand."""
+    """The size of *stream*; 0 if it is unknown."""
     try:
         return os.fstat(stream.fileno()).st_size
     except (OSError, ValueError):

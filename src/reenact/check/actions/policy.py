@@ -1,12 +1,12 @@
-"""Deciding about actions and tool calls by a policy; what cannot be decided counts against them.
+"""Decisions of a policy about actions and tool calls; in doubt the stricter one.
 
-The strictest verdict wins: deny over review over allow, in whatever order the rules stand. A rule that
-denies or asks for review also applies where its condition cannot be tested (a text where a number is
-expected, a text too long for its pattern); a rule that allows does not.
+The strictest verdict wins: deny over review over allow, whatever the order of the rules. A rule that denies
+or asks for review also applies if its condition cannot be tested (a text instead of a number, a text too long
+for its pattern); a rule that allows does not.
 
-A condition is about the *leaves* of an argument, the scalars in it at any depth. Testing a leaf answers
-true, false, or ``None`` where it cannot be told. A rule that allows wants true of every leaf; a rule that
-denies or asks for review applies as soon as one leaf is not false.
+A condition tests the *leaves* of an argument, the scalars in it at any depth. The answer for a leaf is true,
+false, or ``None`` if it cannot be tested. A rule that allows needs true for every leaf; a rule that denies or
+asks for review applies if any leaf is not false.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ _ARGUMENTS: Final = ("arguments", "args", "input")
 class NamedCall(NamedTuple):
     name: str
     arguments: Any
-    """Not always an object: what could not be read as one stands as it was sent."""
+    """Not always an object: text that is not JSON is unchanged."""
 
 
 def call_of(call: JsonValue) -> NamedCall | None:
-    """The call in *call*; ``None`` where it names no tool, or where readers could see different ones.
+    """The tool and arguments of *call*; ``None`` if it names no tool, or is ambiguous.
 
-    Taken are ``{"name", "arguments"}``, the same with ``args`` or ``input``, and OpenAI's
+    Accepted are ``{"name", "arguments"}``, the same with ``args`` or ``input``, and OpenAI's
     ``{"function": {"name", "arguments"}}`` with the arguments as JSON text.
     """
     if type(call) is not dict:
@@ -69,7 +69,7 @@ ALL_ARGUMENTS: Final = "*"
 
 Answers: TypeAlias = list[bool | None]
 Test: TypeAlias = Callable[[list[Any]], Answers]
-"""From leaves to one answer each."""
+"""Returns one answer for each leaf."""
 
 
 class CompiledRule(NamedTuple):
@@ -80,7 +80,7 @@ class CompiledRule(NamedTuple):
     conditions: tuple[CompiledCondition, ...]
 
     def applies(self, name: str, arguments: object) -> str | None:
-        """Why the rule applies to a call of the tool *name*; ``None`` when it does not."""
+        """The reason why the rule applies to a call of the tool *name*; ``None`` if it does not."""
         is_strict = self.verdict != "allow"
         if not self.names(name):
             return None
@@ -102,7 +102,7 @@ def compile_rule(rule: Rule) -> CompiledRule:
 
 
 def compile_globs(globs: list[str]) -> Callable[[str], bool]:
-    """Whether a name is like one of *globs*, in the spelling of shells."""
+    """A function that tests whether a name matches one of *globs*, which are shell patterns."""
     if not globs:
         return lambda _: False
     matching = re.compile("|".join(map(translate, globs))).match
@@ -112,11 +112,11 @@ def compile_globs(globs: list[str]) -> Callable[[str], bool]:
 class CompiledCondition(NamedTuple):
     argument: str
     words: str
-    """For the reason of a decision; the policy's words, never the argument's."""
+    """The condition in words, for the reason of a decision; never a value of the argument."""
     tests: tuple[Test, ...]
 
     def applies(self, arguments: object, *, is_strict: bool) -> bool:
-        """Whether it holds of every leaf, or, when *is_strict*, is not false of one."""
+        """Whether it is true for every leaf, or, if *is_strict*, is not false for one."""
         try:
             leaves = list(
                 _leaves(arguments)
@@ -145,7 +145,7 @@ def _compile_condition(argument: str, condition: Condition) -> CompiledCondition
 
 
 def _one_of(wanted: list[JsonValue]) -> Test:
-    # True is 1 for Python, but not for JSON.
+    # True equals 1 in Python, but not in JSON.
     choices = [(type(choice) is bool, choice) for choice in wanted]
     return lambda leaves: [
         None if _text(leaf) is None else (type(leaf) is bool, leaf) in choices for leaf in leaves
@@ -179,7 +179,7 @@ _TESTS: Final[Mapping[str, Callable[[Any], Test]]] = {
 
 
 def _text(leaf: Any) -> str | None:
-    """What a pattern sees of a scalar; ``None`` for what is no JSON."""
+    """The text of a scalar that patterns are matched against; ``None`` if it is not a JSON value."""
     if type(leaf) is str:
         return leaf
     if leaf is None:
@@ -192,7 +192,7 @@ def _text(leaf: Any) -> str | None:
 
 
 def _find_argument(arguments: object, name: str) -> Iterator[object]:
-    """The leaves of the argument *name*, as one key and as a dotted path; the items of arrays count."""
+    """The leaves of the argument *name*, read as one key and as a dotted path, through arrays."""
     if isinstance(arguments, list | tuple):
         for item in arguments:
             yield from _find_argument(item, name)
@@ -207,7 +207,7 @@ def _find_argument(arguments: object, name: str) -> Iterator[object]:
 
 
 _UNREADABLE: Final = object()
-"""A leaf that cannot be decided: where it names members, the value is no object."""
+"""A leaf that cannot be tested, because the path leads through a value that is not an object."""
 
 
 def _leaves(value: object) -> Iterator[object]:
@@ -225,7 +225,7 @@ _STRICTEST_FIRST: Final[tuple[PolicyVerdict, ...]] = ("deny", "review", "allow")
 
 
 class Policy:
-    """A policy ready to decide; a :class:`~reenact.formats.decision.CallGate`."""
+    """A compiled policy; a :class:`~reenact.formats.decision.CallGate`."""
 
     def __init__(self, file: PolicyFile) -> None:
         self.file = file
@@ -250,7 +250,7 @@ class Policy:
         return cls(policy_from_json(value))
 
     def decide(self, value: Any) -> Decision:
-        """About an action, or about a tool call, which has a ``name``; anything else is denied."""
+        """Decide about an action, or about a tool call, which has a ``name``; anything else is denied."""
         if type(value) is dict and ("name" in value or "function" in value):
             return self._decide_written(value, "the tool call")
         result = ACTION.execute(value)
@@ -259,7 +259,7 @@ class Policy:
         return self.decide_accepted(value, result.data["model_full_name"])
 
     def decide_accepted(self, action: dict[str, Any], model: str) -> Decision:
-        """About an action that was found acceptable, whose full model name is *model*."""
+        """Decide about an action that the capsule accepted, with the full name *model*."""
         decisions = [
             *self._decide_calls(action["output"].get("tool_calls", [])),
             *self._decide_budgets(action["output"]),
@@ -268,7 +268,7 @@ class Policy:
         return _strictest(decisions) or Decision("allow", "no tool call", "the action calls no tool")
 
     def decide_call(self, name: str, arguments: object) -> Decision:
-        """About one call of the tool *name*."""
+        """Decide about one call of the tool *name*."""
         for rule in self._rules:
             if (why := rule.applies(name, arguments)) is not None:
                 return Decision(rule.verdict, rule.id, f"{name}: {rule.reason or why}")

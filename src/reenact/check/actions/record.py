@@ -38,12 +38,12 @@ def record_action(action: Any, *, anchor: object = ABSENT, producer: object = AB
 
 
 class RecordCheck(msgspec.Struct, frozen=True):
-    """One thing a record claims, and whether it holds."""
+    """One claim of a record, and whether it is true."""
 
     name: str
     ok: bool
     reason: str = ""
-    """Why not; of a check that holds, what it could not look at. Mostly empty."""
+    """Why it is false; for a true claim, what could not be checked, mostly empty."""
 
 
 class RecordReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,14 +52,14 @@ class RecordReport(msgspec.Struct, frozen=True, kw_only=True):
     problems: tuple[Problem, ...]
     """What the profile's capsule found in the subject."""
     record_digest: str | None
-    """As computed, whatever the record claims; ``None`` where it cannot be."""
+    """As computed, whatever the record claims; ``None`` if it cannot be computed."""
 
     @property
     def is_ok(self) -> bool:
         return all(check.ok for check in self.checks)
 
     def findings(self, file: str, line: int | None = None) -> list[Finding]:
-        """The failed checks of a record in *file*, each under its name; a remark is a warning."""
+        """A finding for each failed check of a record in *file*, and a warning for each remark."""
         return [
             Finding(check.name, check.reason, file, "warning" if check.ok else "error", line=line)
             for check in self.checks
@@ -90,9 +90,9 @@ def check_record(value: JsonValue) -> RecordReport:
 
 class RecordPackReport(msgspec.Struct, frozen=True, kw_only=True):
     count: int
-    """How many records were read, repeated ones included."""
+    """The number of records, including repeated ones."""
     digest: str | None
-    """``None`` when a record failed: a pack is as good as its records."""
+    """``None`` if a record failed."""
     failed: tuple[tuple[int, RecordReport], ...]
     """By position, from 0."""
 
@@ -102,7 +102,7 @@ class RecordPackReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def check_pack(values: Iterable[JsonValue]) -> RecordPackReport:
-    """The records of a pack, each checked; what is kept in memory is their digests."""
+    """Check each record of a pack; only their digests are kept in memory."""
     digests: set[str] = set()
     failed: list[tuple[int, RecordReport]] = []
     count = 0
@@ -161,7 +161,7 @@ def _digest(name: str, computed: str | FormatError, claimed: JsonValue) -> Recor
 
 
 def _capsule(record: dict[str, JsonValue], receipt: dict[str, JsonValue]) -> RecordCheck:
-    """The capsule by which the record was made, where it says so: in its receipt, or beside it."""
+    """Check the capsule digest in the receipt or beside it, if the record has one."""
     name = "capsule_digest"
     claimed = receipt.get(name, record.get(name))
     if claimed is None or claimed == ACTION.digest:

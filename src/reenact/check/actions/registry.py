@@ -1,7 +1,7 @@
-"""The capsules there are: ours, and those that installed packages add by entry point.
+"""All capsules: the built-in ones, and those that installed packages add by entry point.
 
 A package adds one with an entry point of the group ``reenact.capsules`` whose name is the capsule's id
-and whose object is a :class:`~reenact.check.actions.capsule.Capsule`. Ours cannot be replaced.
+and whose object is a :class:`~reenact.check.actions.capsule.Capsule`. Built-in ones cannot be replaced.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ BUILT_IN: Final = {capsule.manifest.id: capsule for capsule in (ACTION,)}
 
 
 def capsule_ids() -> list[str]:
-    """The ids of all capsules, sorted; those of others are named without loading their code."""
+    """The ids of all capsules, sorted; the code of other packages is not loaded."""
     return sorted({*BUILT_IN, *entry_points(group=GROUP).names})
 
 
 def find_capsule(capsule_id: str) -> Capsule:
-    """The capsule with that id; :class:`UsageError` when there is none or its package is at fault."""
+    """The capsule with that id; :class:`UsageError` if there is none or its package is faulty."""
     if capsule_id in BUILT_IN:
         return BUILT_IN[capsule_id]
     found = list(entry_points(group=GROUP, name=capsule_id))

@@ -1,10 +1,10 @@
-"""The schemas in which a capsule says what it takes and gives, and the problems of a value under one.
+"""The schemas of a capsule's input and output, and checking values against them.
 
 `walk` finds every problem, in order, and is slow: fields in the order of the schema, depth first, then
-unexpected members, sorted; an array that is too small still has its items checked. Plain JSON types only: a
-subclass or a tuple is of the wrong type. `compile_schema` makes a function that says yes or no and nothing
-else, looks only at members that are there, and agrees with the walk (a property of the tests).
-`to_json_schema` writes a schema for the tools of others.
+unexpected members, sorted; the items of an array that is too small are checked too. Only plain JSON types are
+accepted: a subclass or a tuple is of the wrong type. `compile_schema` makes a fast function that only returns
+whether a value is valid, as `walk` would find (a property test compares them). `to_json_schema` converts a
+schema to JSON Schema.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ ProblemCode: TypeAlias = Literal[
 
 class Problem(msgspec.Struct, frozen=True):
     code: str
-    """One of :data:`ProblemCode` for everything built in; a capsule may have codes of its own."""
+    """One of :data:`ProblemCode`, or a code that a capsule defines."""
     path: str
-    """``""`` for the value itself, else like ``a.b`` or ``a[0].b``; keys stand as they are."""
+    """``""`` for the value itself, else like ``a.b`` or ``a[0].b``; keys are not escaped."""
     message: str
     severity: FindingSeverity = "error"
 
@@ -82,14 +82,14 @@ class EnumSchema(_Schema, frozen=True, tag="enum"):
 class ArraySchema(_Schema, frozen=True, tag="array"):
     items: Schema
     minimum: int = 0
-    """How many items there must be."""
+    """The least number of items."""
 
 
 class ObjectSchema(_Schema, frozen=True, tag="object"):
     fields: tuple[Field, ...]
     """Their order is the order in which problems are reported."""
     extras: bool = False
-    """Whether members that are no field are allowed."""
+    """Whether other members than the fields are allowed."""
 
 
 class Field(msgspec.Struct, frozen=True):
@@ -97,7 +97,7 @@ class Field(msgspec.Struct, frozen=True):
     description: str
     schema: Schema
     required: bool = True
-    """An optional field may be absent; null is a value, and mostly of the wrong type."""
+    """An optional field may be absent; null is a value and usually of the wrong type."""
 
 
 Schema: TypeAlias = (
@@ -106,9 +106,9 @@ Schema: TypeAlias = (
 
 
 def walk(schema: Schema, value: Any, path: str = "", *, null_is_absent: bool = False) -> Iterator[Problem]:
-    """The problems of *value*, which stands at *path*.
+    """The problems of *value* at *path*.
 
-    With *null_is_absent* an optional field may be null as well: so it is in what capsules give.
+    With *null_is_absent* an optional field may also be null, as in the output of capsules.
     """
     match schema:
         case AnySchema():
@@ -181,7 +181,7 @@ _KINDS = {
 
 
 def type_name(value: JsonValue) -> str:
-    """What JSON, or else Python, calls the type of *value*."""
+    """The name of the type of *value* in JSON, or else in Python."""
     if value is None:
         return "null"
     if type(value) is float and not math.isfinite(value):
@@ -203,7 +203,7 @@ Accepts: TypeAlias = Callable[[Any], bool]
 
 
 def compile_schema(schema: Schema, *, null_is_absent: bool = False) -> Accepts:
-    """The function that tells whether the walk, with the same *null_is_absent*, would find nothing."""
+    """A function that returns whether `walk`, with the same *null_is_absent*, would find no problem."""
     match schema:
         case AnySchema():
             return lambda _: True
@@ -239,7 +239,7 @@ def _accept_object(schema: ObjectSchema, null_is_absent: bool) -> Accepts:
                 return False
         for key, member in value.items():
             accepts = find(key)
-            if accepts is _is_text:  # tested right here: most members are texts, and calls are dear
+            if accepts is _is_text:  # inlined, because most members are texts and calls are slow
                 if type(member) is not str:
                     return False
             elif not extras if accepts is None else not accepts(member):
@@ -280,7 +280,7 @@ def _accept_number(minimum: float | None, maximum: float | None) -> Accepts:
 
 
 def to_json_schema(schema: Schema, *, null_is_absent: bool = False) -> dict[str, JsonValue]:
-    """The JSON Schema that allows exactly the values in which the walk finds no problem."""
+    """The JSON Schema that allows exactly the values in which `walk` finds no problem."""
     return {"description": schema.description, **_keywords(schema, null_is_absent)}
 
 

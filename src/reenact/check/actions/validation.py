@@ -1,4 +1,4 @@
-"""Many values of a stream, validated one after the other, and counted."""
+"""Validates the values of a stream one after the other, and counts the results."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ LINE_SUFFIXES: Final = (".jsonl", ".ndjson")
 
 
 class Judged(msgspec.Struct, frozen=True):
-    """One value of a stream and what was found; without a result it could not be read."""
+    """One value of a stream and its result; no result if it could not be read."""
 
     file: str
     line: int | None
-    """``None`` where the whole file is one value."""
+    """``None`` if the whole file is one value."""
     value: Any
     result: Result | None
     error: FormatError | OSError | None = None
     decision: Decision | None = None
-    """Of a policy, and only on an accepted action."""
+    """The decision of the policy, if there is one, on an accepted action."""
 
     @property
     def place(self) -> str:
@@ -36,7 +36,7 @@ class Judged(msgspec.Struct, frozen=True):
 
     @property
     def is_good(self) -> bool:
-        """Accepted, and allowed where a policy was asked."""
+        """Accepted, and allowed if there is a policy."""
         return (
             self.result is not None
             and self.result.is_accepted
@@ -47,10 +47,10 @@ class Judged(msgspec.Struct, frozen=True):
 def validate_stream(
     stream: BinaryIO, file: str, capsule: Capsule, *, policy: Policy | None = None
 ) -> Iterator[Judged]:
-    """The values of *stream*: one per line, or one altogether; lines in constant memory.
+    """Validate the values of *stream*: one per line in constant memory, or one in the whole file.
 
-    A file is read by lines if its name says so, or if its first line is a whole JSON value. An unreadable
-    line does not hide the others.
+    A file is read by lines if its suffix says so, or if its first line is a whole JSON value. An unreadable
+    line does not stop the others.
     """
     if file.endswith(LINE_SUFFIXES):
         yield from _lines(stream, file, capsule, policy)
@@ -124,7 +124,7 @@ class ValidationTally:
         self.problems: Counter[str] = Counter()
         """Problems by code; one value may have several."""
         self.models: Counter[str] = Counter()
-        """Values by full model name, as far as it is known."""
+        """Values by full model name, if it is known."""
         self.verdicts: Counter[str] = Counter()
 
     @property
@@ -133,7 +133,7 @@ class ValidationTally:
 
     @property
     def is_good(self) -> bool:
-        """Whether everything was accepted, and allowed where a policy was asked."""
+        """Whether everything was accepted, and allowed if there is a policy."""
         return self.count == self.accepted and self.verdicts.total() == self.verdicts["allow"]
 
     def add(self, judged: Judged) -> None:
@@ -153,7 +153,7 @@ class ValidationTally:
             self.verdicts[judged.decision.verdict] += 1
 
     def to_json(self) -> dict[str, JsonValue]:
-        """All counts, the largest first; verdicts only where a policy was asked."""
+        """All counts, the largest first; verdicts only with a policy."""
         counts: dict[str, JsonValue] = {
             "count": self.count,
             "accepted": self.accepted,

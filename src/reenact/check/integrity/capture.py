@@ -1,6 +1,6 @@
-"""Whether a capture is what was recorded: hash, sequence, links between calls and outcomes, blobs.
+"""Checks a capture: its hashes, the sequence of events, the links between calls and outcomes, its blobs.
 
-The event log is scanned in segments, on one core or on several, and the segments are joined in order.
+The event log is scanned in segments, by one process or several, and the segments are joined in order.
 """
 
 from __future__ import annotations
@@ -9,14 +9,12 @@ import os
 import posixpath
 import shlex
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial, reduce
+from functools import partial
 from hashlib import sha256
-from operator import or_
 from pathlib import Path
-from typing import Any, Final, NamedTuple, get_args
+from typing import Final, NamedTuple
 
 import msgspec
-import orjson
 
 from reenact.canonical import digest_of_bytes
 from reenact.check.findings import Finding, FindingSeverity, VerifyReport, severity_of
@@ -35,11 +33,18 @@ from reenact.formats.capture import (
     CaptureEvent,
     CaptureManifest,
     Fork,
+    LlmRequest,
+    LlmResponse,
+    Nondeterministic,
+    RunEnd,
+    RunStart,
+    ToolCall,
+    ToolResult,
     event_codec,
     read_manifest,
 )
 from reenact.formats.lines import TextBlock, lines_of, read_text_blocks, split_block
-from reenact.formats.record import ABSENT, Record
+from reenact.formats.record import ABSENT
 from reenact.formats.volatile import read_rules
 from reenact.progress import Progress
 from reenact.store.blobs import PRUNED, BlobStore
@@ -51,98 +56,51 @@ from reenact.store.rundir import BLOBS, MANIFEST, PARTS, RECOVERED, RunDir, RunS
 from reenact.store.transcript import EARLIER_MAX_CHARACTERS, TRANSCRIPT, transcript_of
 from reenact.workspace.history import blobs_below, tree_in_event
 
-_decode_lines: Final = msgspec.json.Decoder().decode_lines
-_encode_lines: Final = msgspec.json.Encoder(order="sorted").encode_lines
-
-
-class BlockReader:
-    """Reads the records of a tagged union *kind*, as values with the same names and fields."""
-
-    def __init__(self, kind: object) -> None:
-        twins = [_twin(member) for member in get_args(kind)]
-        self._records = list[reduce(or_, twins)]  # type: ignore[misc]  # a type that is made here
-
-    def from_block(self, text: bytes) -> list[object] | None:
-        """The records of whole lines; ``None`` unless each line is the canonical text of a good one."""
-        try:
-            values = _decode_lines(text)
-            # Equal text proves that nothing was repeated, dropped or spelled otherwise.
-            if _encode_lines(values) != text:
-                return None
-            orjson.dumps(values)  # refuses integers beyond 64 bits and nesting beyond the limit
-            records: list[object] = msgspec.convert(values, self._records)
-            return records
-        except (msgspec.MsgspecError, UnicodeDecodeError, orjson.JSONEncodeError, RecursionError):
-            return None
-
-
-def _twin(record: type[Record]) -> object:
-    """A type with the fields and the name of *record* that takes unknown fields and forgets them."""
-    config = record.__struct_config__
-    return msgspec.defstruct(
-        record.__name__,
-        [_twin_field(field) for field in msgspec.structs.fields(record) if field.name != "extra"],
-        tag_field=config.tag_field,
-        tag=config.tag,
-        kw_only=True,
-        frozen=True,
-    )
-
-
-def _twin_field(field: msgspec.structs.FieldInfo) -> tuple[str, object] | tuple[str, object, object]:
-    kind = field.type
-    if isinstance(kind, type) and issubclass(kind, Record):
-        kind = _twin(kind)
-    return (field.name, kind) if field.required else (field.name, kind, ABSENT)
-
-
 BACKWARDS_TOLERANCE_MS: Final = 1000
-"""Clocks are corrected by small steps back; a larger one is a finding."""
+"""Clocks may be corrected backwards by this much; more is a finding."""
 
 _BLOB: Final = b'"$blob"'
 _TREE: Final = b'"workspace"'
-_events: Final = BlockReader(CaptureEvent)
 _decode: Final = msgspec.json.Decoder().decode
 
 
 class EventSegment(msgspec.Struct):
-    """Lines are counted from the beginning of the log, in all members."""
+    """The results of scanning one segment; all line numbers count from the beginning of the log."""
 
     findings: list[Finding] = msgspec.field(default_factory=list)
     lines: int = 0
     """Without blank ones."""
     links: SegmentLinks = msgspec.field(default_factory=SegmentLinks)
     runs: dict[tuple[str, str], int] = msgspec.field(default_factory=dict)
-    """Where each pair of capture and run is first named."""
+    """The first line of each pair of capture id and run id."""
     blobs: dict[str, int] = msgspec.field(default_factory=dict)
-    """Where each blob is first named."""
+    """The first line that names each blob."""
     trees: dict[str, int] = msgspec.field(default_factory=dict)
-    """The trees of the workspace's files, each where it is first named."""
+    """The first line that names each tree of the workspace."""
     first_time: tuple[int, float] | None = None
     last_time_ms: float | None = None
     first_event: int | None = None
     end: int | None = None
-    behind_end: int | None = None
-    """The first event behind *end*."""
+    after_end: int | None = None
+    """The first event after *end*."""
     starts_run: bool = False
     """Whether the first event is a run_start."""
 
 
 class CaptureEventBlock(NamedTuple):
-    """Some events, the lines they stand on, and those lines; no event for a line that cannot be read."""
+    """Some events, their line numbers, and those lines; no event for a line that cannot be read."""
 
     numbers: Sequence[int]
-    events: Sequence[Any]
-    """Of the types of :mod:`reenact.formats.capture`, or of their twins without unknown fields."""
+    events: Sequence[CaptureEvent]
     text: bytes
 
 
 def read_event_blocks(
     block: TextBlock, *, file: str, report: Callable[[FormatError], None]
 ) -> Iterator[CaptureEventBlock]:
-    """The events of *block*: many at once where nothing is odd, else one by one."""
+    """The events of *block*: many at once if all lines are canonical, else one by one."""
     for part in split_block(block):
-        events = _events.from_block(part.text)
+        events = event_codec.from_block(part.text)
         if events is not None:
             yield CaptureEventBlock(range(part.number, part.number + len(events)), events, part.text)
             continue
@@ -168,7 +126,7 @@ def scan_segment(file: str, block: TextBlock) -> EventSegment:
             continue
         if segment.first_event is None:
             segment.first_event = numbers[0]
-            segment.starts_run = type(events[0]).__name__ == "RunStart"
+            segment.starts_run = isinstance(events[0], RunStart)
             segment.first_time = numbers[0], events[0].ts
         _check_events(segment, numbers, events, file)
         if _BLOB in text or _TREE in text:
@@ -176,7 +134,9 @@ def scan_segment(file: str, block: TextBlock) -> EventSegment:
     return segment
 
 
-def _check_events(segment: EventSegment, numbers: Sequence[int], events: Sequence[Any], file: str) -> None:
+def _check_events(
+    segment: EventSegment, numbers: Sequence[int], events: Sequence[CaptureEvent], file: str
+) -> None:
     """Check the number, the time, the run and the call of each event."""
     findings, links, runs = segment.findings, segment.links, segment.runs
     before_ms = events[0].ts if segment.last_time_ms is None else segment.last_time_ms
@@ -190,14 +150,14 @@ def _check_events(segment: EventSegment, numbers: Sequence[int], events: Sequenc
         if event.seq != number:
             reason = f"seq {event.seq} stands where {number} should"
             findings.append(Finding("sequence", reason, file, line=number))
-        if segment.end is not None and segment.behind_end is None:
-            segment.behind_end = number
+        if segment.end is not None and segment.after_end is None:
+            segment.after_end = number
         link = link_of(event)
         if link is not None:
             links.add(*link, number)
-        elif type(event).__name__ == "RunEnd":
+        elif isinstance(event, RunEnd):
             segment.end = segment.end or number
-        elif type(event).__name__ == "RunStart" and number > 1:
+        elif isinstance(event, RunStart) and number > 1:
             reason = "a run starts once, with the first event"
             findings.append(Finding("second_start", reason, file, line=number))
     segment.last_time_ms = before_ms
@@ -211,22 +171,20 @@ def _note_blobs(segment: EventSegment, numbers: Sequence[int], text: bytes) -> N
             segment.trees.setdefault(tree, number)
 
 
-_IS_CALL: Final = {"ToolCall": True, "LlmRequest": True, "ToolResult": False, "LlmResponse": False}
-
-
-def link_of(event: Any) -> tuple[bool, str] | None:
+def link_of(event: CaptureEvent) -> tuple[bool, str] | None:
     """Whether *event* is a call, and its id; ``None`` for one that is neither a call nor an outcome."""
-    name = type(event).__name__
-    is_call = _IS_CALL.get(name)
-    if is_call is not None:
-        return is_call, event.data.callId
-    if name == "Nondeterministic" and event.data.callId is not ABSENT:
-        return event.data.request is not ABSENT, event.data.callId
+    match event:
+        case ToolCall() | LlmRequest():
+            return True, event.data.callId
+        case ToolResult() | LlmResponse():
+            return False, event.data.callId
+        case Nondeterministic() if event.data.callId is not ABSENT:
+            return event.data.request is not ABSENT, event.data.callId
     return None
 
 
 def check_time_order(before_ms: float, placed: tuple[int, float], file: str) -> list[Finding]:
-    """A finding if the time at a line is earlier than the one before it, beyond what clocks are corrected."""
+    """A finding if the time at a line is earlier than the time before it by more than the tolerance."""
     line, time_ms = placed
     back_ms = before_ms - time_ms
     if back_ms <= BACKWARDS_TOLERANCE_MS:
@@ -250,9 +208,9 @@ def check_capture(
     progress: Progress | None = None,
     segment_bytes: int = SEGMENT_BYTES,
 ) -> VerifyReport:
-    """Check all that the directory itself can show, in constant memory.
+    """Check a capture without any other file, in constant memory.
 
-    Raises :class:`~reenact.errors.StoreError` where there is no capture.
+    Raises :class:`~reenact.errors.StoreError` if there is no capture.
     """
     run = RunDir(Path(path))
     state = run.state
@@ -263,7 +221,7 @@ def check_capture(
     manifest = check.read_manifest()
     try:
         check.read_events(processes, segment_bytes, progress)
-    except DigestMismatch as error:  # of what a fork shares with its parent
+    except DigestMismatch as error:  # in the events that a fork shares with its parent
         check.add("parent_changed", error.reason, MANIFEST)
         return VerifyReport("capture", str(path), check.findings, {"state": state.value})
     if manifest is not None:
@@ -278,7 +236,7 @@ def check_capture(
 
 
 class _CaptureCheck(msgspec.Struct):
-    """The check of one capture under way: what was found, and what the events read so far say together."""
+    """The state of the check of one capture: its findings, and the joined results of the segments."""
 
     run: RunDir
     file: str
@@ -288,12 +246,12 @@ class _CaptureCheck(msgspec.Struct):
     digest: str = ""
     links: Links = msgspec.field(default_factory=Links)
     runs: dict[tuple[str, str], int] = {}
-    """Where each pair of capture and run is first named, as are the next two."""
+    """The first line of each pair of capture id and run id; the next two also have first lines."""
     blobs: dict[str, int] = {}
     trees: dict[str, int] = {}
     last_time_ms: float | None = None
     end: int | None = None
-    behind_end: int | None = None
+    after_end: int | None = None
 
     def add(
         self,
@@ -319,27 +277,27 @@ class _CaptureCheck(msgspec.Struct):
         return None
 
     def read_events(self, processes: int, segment_bytes: int, progress: Progress | None) -> None:
-        """Scan the log, segment by segment, and then check what spans segments."""
+        """Scan the log segment by segment, then check what spans segments."""
         with self.run.open_events() as stream:
             digest = sha256()
             while chunk := stream.read(SEGMENT_BYTES):
                 digest.update(chunk)
             self.digest = f"sha256:{digest.hexdigest()}"
             stream.seek(0)
-            for block, segment in scan_segments(
+            for size_bytes, segment in scan_segments(
                 stream, partial(scan_segment, self.file), processes=processes, segment_bytes=segment_bytes
             ):
                 self._join(segment)
                 if progress is not None:
-                    progress(len(block.text))
+                    progress(size_bytes)
         own = min(self.runs, key=self.runs.__getitem__, default=None)
         for run, line in self.runs.items():
             if own is not None and run != own:
                 self.add("foreign_event", f"belongs to run {run[1]}, not {own[1]}", self.file, line=line)
-        if self.behind_end is not None:
-            self.add("after_end", "stands behind run_end", self.file, line=self.behind_end)
+        if self.after_end is not None:
+            self.add("after_end", "stands behind run_end", self.file, line=self.after_end)
         for fault in self.links.find_faults(self._events_of):
-            # A run that was killed has calls without an outcome; one that ended has none.
+            # Calls without an outcome are normal in a run that was killed.
             if fault.fault != "no_outcome" or self.end is not None:
                 code, severity, message = _LINK_FINDINGS[fault.fault]
                 text = message.format(key=fault.key)
@@ -354,8 +312,8 @@ class _CaptureCheck(msgspec.Struct):
         if self.last_time_ms is not None and segment.first_time is not None:
             self.findings += check_time_order(self.last_time_ms, segment.first_time, self.file)
         self.last_time_ms = self.last_time_ms if segment.last_time_ms is None else segment.last_time_ms
-        if self.behind_end is None:
-            self.behind_end = segment.behind_end if self.end is None else segment.first_event
+        if self.after_end is None:
+            self.after_end = segment.after_end if self.end is None else segment.first_event
         self.end = self.end or segment.end
         self.count += segment.lines
         self.links.join(segment.links)
@@ -364,7 +322,7 @@ class _CaptureCheck(msgspec.Struct):
         self.trees = segment.trees | self.trees
 
     def _events_of(self, suspects: Suspects) -> Iterator[LinkEvent]:
-        """Every line of a suspect."""
+        """Every event with a key in *suspects*."""
         with self.run.open_events() as stream:
             for block in read_text_blocks(stream, block_bytes=SEGMENT_BYTES):
                 for numbers, events, _ in read_event_blocks(block, file=self.file, report=lambda _: None):
@@ -396,15 +354,15 @@ class _CaptureCheck(msgspec.Struct):
             self.add("no_end", "the run ended well, but has no run_end", self.file)
 
     def compare_with_parent(self, fork: Fork) -> None:
-        """Compare the parent with what it was when it was forked.
+        """Report changes of the parent since the fork was made.
 
-        The fork's own digest covers what they share; the fork does not need what the parent has behind that.
+        The digest of the fork covers the shared events; it does not need the later events of the parent.
         """
         known = fork.parent
         try:
             parent = self.run.parent()
         except StoreError:
-            return  # one whose events are all its own does without
+            return  # a fork that stores all its events does not need its parent
         assert parent is not None
         whole, shared, last = sha256(), sha256(), b""
         changed = f"its parent, capture {known.captureId} in {parent.path}, was changed since it was forked"
@@ -436,7 +394,7 @@ class _CaptureCheck(msgspec.Struct):
         return f"sha256:{digest.hexdigest()}"
 
     def check_transcript(self) -> None:
-        """Compare ``transcript.md`` with one made from the events, if these are intact."""
+        """Compare ``transcript.md`` with a transcript made from the events, if the events are intact."""
         is_intact = "error" not in map(severity_of, self.findings)
         if not is_intact or not inside(self.run.path, TRANSCRIPT).exists():
             return
@@ -449,7 +407,7 @@ class _CaptureCheck(msgspec.Struct):
             self.add("transcript", reason, TRANSCRIPT)
 
     def check_blobs(self) -> None:
-        """Compare the blobs that are there with those that the events name."""
+        """Compare the stored blobs with those that the events name."""
         blobs = self.run.blobs
         kept, gone = {*blobs}, set[str]()
         if inside(self.run.path, PRUNED).exists():
@@ -470,7 +428,7 @@ class _CaptureCheck(msgspec.Struct):
             self.add("blob_unused", f"{digest} is in no event", "blobs", severity="warning")
 
     def _follow_trees(self, blobs: BlobStore, gone: set[str]) -> None:
-        """Follow the trees of files; what is below one is a blob of the event that names it."""
+        """Add the blobs of each tree to those of the event that names the tree."""
         seen: set[str] = set()
         for tree, line in self.trees.items():
             self.blobs.setdefault(tree, line)
@@ -478,12 +436,12 @@ class _CaptureCheck(msgspec.Struct):
                 for digest in blobs_below(blobs.get, tree, seen) if tree not in gone else ():
                     self.blobs.setdefault(digest, line)
             except (StoreError, DigestMismatch):
-                pass  # it is found with the other blobs
+                pass  # reported with the other blobs
             except FormatError as error:
                 self.add("tree_unreadable", str(error), self.file, line=line)
 
     def check_other_files(self, manifest: CaptureManifest | None, *, is_recovered: bool) -> None:
-        """Report files that do not belong into a capture."""
+        """Report files that do not belong in a capture."""
         if is_recovered and manifest is not None and manifest.error != INTERRUPTED:
             self.add("recovered_mark", "the run was not interrupted, so it was never recovered", RECOVERED)
         for name in sorted(os.listdir(self.run.path)):

@@ -1,6 +1,6 @@
-"""Whether a REPLAY.jsonl holds together: hashes, links between calls and results, totals, times.
+"""Checks a REPLAY.jsonl: its hashes, the links between calls and results, totals, times.
 
-The log is scanned in segments, on one core or on several, and the segments are joined in order.
+The log is scanned in segments, by one process or several, and the segments are joined in order.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ from reenact.formats.session import call_key
 from reenact.progress import Progress
 
 BACKWARDS_TOLERANCE: Final = timedelta(seconds=1)
-"""Clocks are set back by small steps; more than this in one step is worth a word."""
+"""Clocks may be corrected backwards by this much; more is a finding."""
 
-# Sets, because asking a union type whether it has an instance takes many times as long.
+# Sets of types, because isinstance() with a union takes many times as long.
 _CALLS: Final[frozenset[object]] = frozenset((current.ToolCall, legacy.ToolCall))
 _RESULTS: Final[frozenset[object]] = frozenset((current.ToolResult, legacy.ToolResult))
 _HEADERS: Final[frozenset[object]] = frozenset((current.ReplayHeader, legacy.ReplayHeader))
@@ -57,19 +57,19 @@ class End(NamedTuple):
 
 
 class LogSegment(msgspec.Struct):
-    """Lines are counted from the beginning of the log, in all members."""
+    """The results of scanning one segment; all line numbers count from the beginning of the log."""
 
     unreadable: list[Finding] = msgspec.field(default_factory=list)
     findings: list[Finding] = msgspec.field(default_factory=list)
     cut_at: int | None = None
-    """The first unreadable line, behind which a strict check says nothing of what the lines mean."""
+    """The first unreadable line; a strict check ignores the content of the lines after it."""
     events: int = 0
     calls: int = 0
     results: int = 0
     latency_ms: int | float = 0
     links: SegmentLinks = msgspec.field(default_factory=SegmentLinks)
     sessions: dict[str, int] = msgspec.field(default_factory=dict)
-    """Where each session is first named."""
+    """The first line of each session."""
     headers: list[int] = msgspec.field(default_factory=list)
     starts: list[int] = msgspec.field(default_factory=list)
     end: End | None = None
@@ -77,19 +77,19 @@ class LogSegment(msgspec.Struct):
     last_time: str | None = None
     first_event: int | None = None
     last_event: int | None = None
-    behind_end: int | None = None
-    """The first event behind *end*."""
+    after_end: int | None = None
+    """The first event after *end*."""
 
 
 class LogEventBlock(NamedTuple):
-    """Some events and the lines they stand on."""
+    """Some events and their line numbers."""
 
     numbers: Sequence[int]
     events: Sequence[Event]
 
 
 class LogScan:
-    """Scans the segments of a log in *dialect*; one that *is_published* has no parameters."""
+    """Scans the segments of a log in *dialect*; the calls of one that *is_published* need no parameters."""
 
     def __init__(self, file: str, dialect: DialectName, *, lenient: bool, is_published: bool) -> None:
         self.file = file
@@ -119,7 +119,7 @@ class _Scan:
     # Reading
 
     def read(self, block: TextBlock) -> Iterator[LogEventBlock]:
-        """The events of *block*: many at once where nothing is odd, else one by one."""
+        """The events of *block*: many at once if all lines are canonical, else one by one."""
         for part in _parts(block):
             events = self._dialect.from_block(part.text)
             if events is None:
@@ -144,7 +144,7 @@ class _Scan:
         try:
             return self._dialect.from_json(read_json(text))
         except FormatError:
-            return self._dialect.from_bytes(text)  # which says exactly what is wrong
+            return self._dialect.from_bytes(text)  # raises an error with the exact place
 
     def _add_unreadable(self, error: FormatError) -> None:
         self.segment.unreadable.append(Finding.of("line_unreadable", error, file=self._file))
@@ -180,8 +180,8 @@ class _Scan:
                 links.add(False, key_of(event), number)
             else:
                 self._check_other(event, number)
-            if segment.end is not None and segment.behind_end is None and number != segment.end.line:
-                segment.behind_end = number
+            if segment.end is not None and segment.after_end is None and number != segment.end.line:
+                segment.after_end = number
 
     def _check_params(self, event: Any, line: int) -> None:
         if event.params is ABSENT:
@@ -247,7 +247,7 @@ class _Scan:
 
 
 def _values(block: LogEventBlock, field: str) -> list[Any]:
-    """What each event has in *field*; ``ABSENT`` where it has no such field."""
+    """The value of *field* in each event; ``ABSENT`` if the event has no such field."""
     try:
         return [*map(attrgetter(field), block.events)]
     except AttributeError:
@@ -255,7 +255,7 @@ def _values(block: LogEventBlock, field: str) -> list[Any]:
 
 
 def _parts(block: TextBlock) -> Iterator[TextBlock]:
-    """What is read at once; the first line of a log, its header, is read by itself."""
+    """The parts of *block* that are read at once; the header of a log is a part of its own."""
     head_bytes = block.text.find(b"\n") + 1 if block.number == 1 else 0
     if head_bytes:
         yield TextBlock(1, block.offset, block.text[:head_bytes], 1)
@@ -264,7 +264,7 @@ def _parts(block: TextBlock) -> Iterator[TextBlock]:
 
 
 def check_time_order(before: str, placed: tuple[int, str], file: str) -> list[Finding]:
-    """A finding if the time at a line is earlier than the one before it, beyond what clocks are corrected."""
+    """A finding if the time at a line is earlier than the time before it by more than the tolerance."""
     line, time = placed
     back = moment(before) - moment(time)
     if back <= BACKWARDS_TOLERANCE:
@@ -273,13 +273,13 @@ def check_time_order(before: str, placed: tuple[int, str], file: str) -> list[Fi
 
 
 def _in_order(times: list[str]) -> bool:
-    """Whether times are in order that are all written alike, in UTC: that needs no calendar."""
+    """Whether times are in order, if all are in UTC and in one notation, so that texts can be compared."""
     are_alike = len(set(map(len, times))) == 1 and "".join(times).count("Z") == len(times)
     return are_alike and times == sorted(times)
 
 
 _KEYS: Final[dict[str, Any]] = {"current": attrgetter("step_id"), "legacy": attrgetter("id")}
-"""What ties a call and its result."""
+"""The field that a call and its result share."""
 
 
 _LINK_FINDINGS: Final[dict[str, tuple[str, FindingSeverity, str]]] = {
@@ -300,21 +300,22 @@ def check_replay_log(
     progress: Progress | None = None,
     segment_bytes: int = SEGMENT_BYTES,
 ) -> VerifyReport:
-    """Check all that the log itself can show, in constant memory.
+    """Check a log without any other file, in constant memory.
 
-    Every line that cannot be read is reported. What the lines mean is checked up to the first of them;
-    with *lenient*, as if they were not there. With *published*, the log is taken for a published one even if
-    it does not say so itself: its calls need no parameters. *processes* above 1 are worth it for logs of
-    some 100 MB.
-    :class:`FormatError` where nothing in the file is an event.
+    Every unreadable line is reported. The content is checked up to the first of them, or with *lenient* in
+    all other lines. With *published*, calls need no parameters, even if the log does not say that it is
+    published. More than one of *processes* pays off for logs of about 100 MB.
+    :class:`FormatError` if nothing in the file is an event.
     """
     scan = _scan_of(open_stream, file, lenient=lenient, published=published)
     check = _LogCheck(Path(file).name, is_published=scan.is_published)
     with open_stream() as stream:
-        for block, segment in scan_segments(stream, scan, processes=processes, segment_bytes=segment_bytes):
+        for size_bytes, segment in scan_segments(
+            stream, scan, processes=processes, segment_bytes=segment_bytes
+        ):
             check.join(segment)
             if progress is not None:
-                progress(len(block.text))
+                progress(size_bytes)
     check.close(lambda suspects: _events_of(suspects, open_stream, scan))
     findings = sorted(check.findings, key=lambda finding: (finding.line or 0, finding.code))
     return VerifyReport("replay log", file, findings, check.facts())
@@ -330,7 +331,7 @@ def _scan_of(open_stream: Callable[[], BinaryIO], file: str, *, lenient: bool, p
 
 
 def _events_of(suspects: Suspects, open_stream: Callable[[], BinaryIO], scan: LogScan) -> Iterator[LinkEvent]:
-    """Every line of a suspect."""
+    """Every event with a key in *suspects*."""
     with open_stream() as stream:
         for block in read_text_blocks(stream, block_bytes=SEGMENT_BYTES):
             for numbers, events in scan.event_blocks(block):
@@ -356,7 +357,7 @@ class _LogCheck:
         self._headers: list[int] = []
         self._starts: list[int] = []
         self._end: End | None = None
-        self._behind_end: int | None = None
+        self._after_end: int | None = None
         self._first_event: int | None = None
         self._last_event = 1
         self._last_time: str | None = None
@@ -373,7 +374,7 @@ class _LogCheck:
         self.findings.append(Finding(code, message, self.file, severity, line))
 
     def join(self, segment: LogSegment) -> None:
-        """Take the next segment; behind a cut only its unreadable lines count."""
+        """Add the next segment; after an unreadable line, a strict check adds only unreadable lines."""
         self.findings += segment.unreadable
         if self._cut_at is not None:
             return
@@ -393,16 +394,16 @@ class _LogCheck:
         if self._last_time is not None and segment.first_time is not None:
             self.findings += check_time_order(self._last_time, segment.first_time, self.file)
         self._last_time = segment.last_time or self._last_time
-        if self._behind_end is None:
-            self._behind_end = segment.behind_end if self._end is None else segment.first_event
+        if self._after_end is None:
+            self._after_end = segment.after_end if self._end is None else segment.first_event
         self._end = self._end or segment.end
         if self._first_event is None:
             self._first_event = segment.first_event
         self._last_event = segment.last_event or self._last_event
 
     def close(self, read_again: Callable[[Suspects], Iterable[LinkEvent]]) -> None:
-        """Judge what only the whole log shows; *read_again* gives the lines of suspects, if any."""
-        self._check_frame()
+        """Check what only the whole log shows; *read_again* returns the events of suspects."""
+        self._check_start_and_end()
         for fault in self._links.find_faults(read_again):
             self._add_fault(fault)
         if self._cut_at is not None:
@@ -414,7 +415,7 @@ class _LogCheck:
         else:
             self._check_totals(self._end)
 
-    def _check_frame(self) -> None:
+    def _check_start_and_end(self) -> None:
         first = self._first_event
         if first is not None and first not in self._headers:
             self.add("no_header", "the first event is not a ReplayHeader", first)
@@ -431,9 +432,9 @@ class _LogCheck:
             if line != min(self._sessions.values()):
                 own = min(self._sessions, key=lambda name: self._sessions[name])
                 self.add("foreign_event", f"belongs to session {session!r}, not {own!r}", line)
-        if self._behind_end is not None:
+        if self._after_end is not None:
             self.add(
-                "after_end", "comes after SessionEnd, which must be the last event of a log", self._behind_end
+                "after_end", "comes after SessionEnd, which must be the last event of a log", self._after_end
             )
 
     def _add_fault(self, fault: LinkFault) -> None:
@@ -441,7 +442,7 @@ class _LogCheck:
             return
         code, severity, message = _LINK_FINDINGS[fault.fault]
         if fault.fault == "no_outcome" and (self._end is None or self._is_published):
-            # The session broke off before the result came, or the line with it is withheld.
+            # The session ended before the result, or the line of the result is withheld.
             severity = "warning"
         self.add(code, message.format(key=fault.key), fault.line, severity)
 
@@ -449,6 +450,6 @@ class _LogCheck:
         if end.total_tool_calls is not ABSENT and end.total_tool_calls != self._calls:
             self.add("total_tool_calls", f"{end.total_tool_calls} stated, {self._calls} found", end.line)
         stated, found = end.total_latency_ms, self._latency_ms
-        # Adding fractions in another order gives another last digit.
+        # Adding fractions in another order changes the last digit.
         if stated is not ABSENT and not math.isclose(stated, found, rel_tol=1e-9):
             self.add("total_latency_ms", f"{stated} stated, {found} found", end.line)

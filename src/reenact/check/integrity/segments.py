@@ -1,27 +1,24 @@
-"""A file of lines in segments, each scanned by itself, and the links between calls and outcomes.
+"""A file of lines scanned in segments, and the links between calls and outcomes across them.
 
-Of most calls a log says one thing: it was made, and later its outcome came. Each segment only says which
-calls are otherwise within it. Joining the segments finds those that are otherwise across them, and those few
-keys alone are followed line by line, in a second pass; so memory hardly grows with the log.
+Most calls are made once and get their outcome later. Each segment reports the calls within it that are not
+like that, and joining the segments finds those across them. Only these few keys are followed line by line,
+in a second pass, so that memory hardly grows with the log.
 """
 
 from __future__ import annotations
 
-import multiprocessing
 from array import array
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ProcessPoolExecutor
 from functools import partial
 from typing import BinaryIO, Final, Literal, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 
 from reenact.formats.lines import TextBlock, read_text_blocks
+from reenact.workers import map_batches
 
 SEGMENT_BYTES: Final = 512 * 1024
-_IN_FLIGHT: Final = 4
-"""Segments per process: one in work, the others ready."""
 
 S = TypeVar("S")
 Scan: TypeAlias = Callable[[TextBlock], S]
@@ -29,43 +26,36 @@ Scan: TypeAlias = Callable[[TextBlock], S]
 
 def scan_segments(
     stream: BinaryIO, scan: Scan[S], *, processes: int = 1, segment_bytes: int = SEGMENT_BYTES
-) -> Iterator[tuple[TextBlock, S]]:
-    """Each segment with what *scan* says of it, in order; the same whatever the number of processes.
+) -> Iterator[tuple[int, S]]:
+    """The size and the result of *scan* of each segment, in order, with any number of processes.
 
-    With more than one, *scan* and what it returns must be picklable, and a script that calls this must
-    be safe to import.
+    With several processes, *scan* and its results must be picklable, and the main script must be safe to
+    import.
     """
     blocks = read_text_blocks(stream, block_bytes=segment_bytes)
     if processes <= 1:
         for block in blocks:
-            yield block, scan(block)
+            yield len(block.text), scan(block)
         return
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(processes, mp_context=context) as pool:
-        yield from _in_order(pool, blocks, scan, processes * _IN_FLIGHT)
+    sizes: deque[int] = deque()
 
+    def measured_blocks() -> Iterator[TextBlock]:
+        for block in blocks:
+            sizes.append(len(block.text))
+            yield block
 
-def _in_order(
-    pool: ProcessPoolExecutor, blocks: Iterator[TextBlock], scan: Scan[S], in_flight: int
-) -> Iterator[tuple[TextBlock, S]]:
-    waiting: deque[tuple[TextBlock, Future[S]]] = deque()
-    for block in blocks:
-        waiting.append((block, pool.submit(scan, block)))
-        if len(waiting) >= in_flight:
-            first, future = waiting.popleft()
-            yield first, future.result()
-    for block, future in waiting:
-        yield block, future.result()
+    for result in map_batches(scan, measured_blocks(), jobs=processes):
+        yield sizes.popleft(), result
 
 
 _PART_KEYS: Final = 1 << 18
-"""How many keys are compared at a time."""
+"""The number of keys that are compared at a time."""
 
 Fault: TypeAlias = Literal["second_call", "second_outcome", "no_call", "no_outcome"]
 
 
 LinkEvent: TypeAlias = tuple[int, bool, str]
-"""A line, whether it is a call, and the key that a call and its outcome share."""
+"""A line number, whether it is a call, and the key that the call shares with its outcome."""
 
 
 class LinkFault(NamedTuple):
@@ -78,10 +68,10 @@ class SegmentLinks(msgspec.Struct):
     """The calls and outcomes of one segment."""
 
     places: dict[str, int] = msgspec.field(default_factory=dict)
-    """By key: the line of a call without an outcome; 0 once it has one; of an outcome without a call, the
-    line below zero. One number, because every line of a log comes by here."""
+    """By key: the line of a call without an outcome, 0 for a call with one, and the negative line of an
+    outcome without a call. One number, because this runs for every line of a log."""
     odd: set[str] = msgspec.field(default_factory=set)
-    """Keys with more to them than that."""
+    """Keys with repeated calls or outcomes."""
 
     def add(self, is_call: bool, key: str, line: int) -> None:
         """Add the call, or the outcome, at *line*."""
@@ -97,9 +87,9 @@ class Links(msgspec.Struct):
     """The segments of a log, joined in their order."""
 
     hashes: array[int] = msgspec.field(default_factory=partial(array, "q"))
-    """Of every key that is called, once per segment: 8 bytes each."""
+    """The hash of every called key, once per segment: 8 bytes each."""
     waiting: dict[str, int] = {}
-    """The calls without an outcome so far, each with its line."""
+    """The lines of the calls without an outcome so far, by key."""
     suspects: set[str] = set()
 
     def join(self, segment: SegmentLinks) -> None:
@@ -116,10 +106,10 @@ class Links(msgspec.Struct):
         self.hashes.extend(map(hash, called))
 
     def find_faults(self, read_again: Callable[[Suspects], Iterable[LinkEvent]]) -> list[LinkFault]:
-        """All faults; *read_again* gives every line of the few keys that must be followed line by line."""
+        """All faults; *read_again* returns every event of the few keys that must be followed line by line."""
         repeated: set[int] = set()
         parts = len(self.hashes) // _PART_KEYS + 1
-        for part in range(parts):  # a part of the keys at a time, for the sake of memory
+        for part in range(parts):  # a part of the keys at a time, to limit memory
             seen: set[int] = set()
             for number in self.hashes:
                 if parts == 1 or number % parts == part:
@@ -133,7 +123,7 @@ class Links(msgspec.Struct):
 
 
 class Suspects(msgspec.Struct):
-    """Keys, some known by their hash only: following it clears a key that only shares its hash."""
+    """Keys that may be faulty, some known only by their hash; following them clears hash collisions."""
 
     keys: set[str]
     hashes: set[int]
@@ -143,7 +133,7 @@ class Suspects(msgspec.Struct):
 
 
 def follow(events: Iterable[LinkEvent]) -> list[LinkFault]:
-    """The faults of a few keys, of which *events* has every line."""
+    """The faults of some keys; *events* has all events of these keys."""
     waiting: dict[str, int] = {}
     called: set[str] = set()
     faults: list[LinkFault] = []

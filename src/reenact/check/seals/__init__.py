@@ -1,1 +1,1 @@
-"""Signing what a run was, and proving parts of it."""
+"""Signing a run, and proving parts of it under the signature."""

@@ -1,8 +1,8 @@
 """Commitments to the fields of an event, and the Merkle tree of RFC 6962 over them.
 
-A commitment hides its value until its salt is told. The tree has one hash for a sequence of leaves and short
-proofs that something stands in it; leaves and nodes are hashed with different first bytes, so that neither
-can be passed off as the other.
+A commitment hides its value until its salt is published. The tree has one hash for a sequence of leaves, and
+short proofs that a leaf is in it; leaves and nodes are hashed with different first bytes, so that neither can
+be mistaken for the other.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def root_of(leaves: Iterable[bytes]) -> bytes:
 
 
 def path_of(leaves: Sequence[bytes], index: int) -> list[bytes]:
-    """What must be hashed with the leaf at *index* to come to the root, from the leaf upwards."""
+    """The hashes to combine with the leaf at *index* to compute the root, from the leaf upwards."""
     if len(leaves) == 1:
         return []
     split = _split(len(leaves))
@@ -54,7 +54,7 @@ def path_of(leaves: Sequence[bytes], index: int) -> list[bytes]:
 
 
 def root_by_path(leaf: bytes, index: int, count: int, path: Sequence[bytes]) -> bytes | None:
-    """The root of *count* leaves to which *path* leads from *leaf*; ``None`` if no such path does."""
+    """The root of *count* leaves that *leaf* and *path* give; ``None`` if *path* has the wrong length."""
     if not 0 <= index < count:
         return None
     if count == 1:
@@ -74,7 +74,7 @@ def _node(left: bytes, right: bytes) -> bytes:
 
 
 def _split(count: int) -> int:
-    """The largest power of two below *count*: how many leaves stand on the left."""
+    """The largest power of two below *count*: the number of leaves on the left."""
     return 1 << ((count - 1).bit_length() - 1)
 
 
@@ -84,7 +84,7 @@ _COMMITMENT: Final = b"\x02"
 
 
 class Salts:
-    """The salts of one event's fields, drawn from the seed: who lacks it learns nothing from some of them."""
+    """The salts of one event's fields, derived from the seed; without it, one salt reveals no other."""
 
     def __init__(self, seed: bytes, tree: TreeName, position: int) -> None:
         self._seed = seed
@@ -97,12 +97,12 @@ class Salts:
 
 
 def commitment(name: str, value: JsonValue, salt: bytes) -> bytes:
-    """What is published of a field whose value is withheld."""
+    """The hash that is published in place of a withheld value."""
     return sha256(_COMMITMENT + salt + canonical.encode([name, value])).digest()
 
 
 def commitments_of(fields: Mapping[str, JsonValue], salts: Salts) -> dict[str, bytes]:
-    """The commitments of all fields in the order in which a leaf holds them: by name."""
+    """The commitments of all fields, sorted by name as in a leaf."""
     return {name: commitment(name, fields[name], salts.of(name)) for name in sorted(fields)}
 
 

@@ -1,4 +1,4 @@
-"""Ed25519 keys as files, and what is signed with them."""
+"""Ed25519 keys as files, and checking signatures."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def read_public_key(text: bytes, *, file: str) -> Ed25519PublicKey:
 
 
 def is_signed_by(key: Ed25519PublicKey, signature: bytes, message: bytes) -> bool:
-    """Whether *signature* over *message* was made with the other half of *key*."""
+    """Whether *signature* over *message* was made with the private key of *key*."""
     try:
         key.verify(signature, message)
     except InvalidSignature:

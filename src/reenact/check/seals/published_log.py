@@ -1,8 +1,8 @@
 """A log published under a seal: writing the proof of every line, and checking that none was changed.
 
-The log lists the leaves of all lines. The list is good if its root is the one that was signed; then each
-line is compared with it, and a line that was changed, moved, dropped or added is named. Segments are scanned
-apart, on several cores.
+The log lists the leaves of all lines. The list is valid if its root is the signed one; then each line is
+compared with its leaf, and every line that was changed, moved, removed or added is reported. Segments are
+scanned by several processes.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from reenact.formats.seal import (
 from reenact.progress import Progress
 
 WITHHELD_EVENT: Final = "Withheld"
-"""The placeholder for a line of which nothing is shown."""
+"""The type of the line that replaces a withheld line."""
 
 _LEAVES_PER_LINE: Final = 4096
 
@@ -52,7 +52,7 @@ def published_lines(
     policy: PolicyName,
     withhold: Container[int] = (),
 ) -> Iterator[dict[str, JsonValue]]:
-    """The published log, line by line: what *policy* shows of each sealed line, with its proof."""
+    """The lines of the published log: each sealed line under *policy*, with its proof."""
     for position, line in enumerate(lines, 1):
         form = getattr(line, policy)
         if position in withhold or not isinstance(form, dict):
@@ -82,11 +82,11 @@ def _proof(line: SealedLine, position: int, seed: bytes, policy: PolicyName) -> 
 
 
 class ProvedLine(NamedTuple):
-    """A line with a proof that can be followed, wherever it leads."""
+    """A line with a readable proof, which may still be wrong."""
 
     number: int
     at: int
-    """The place that it claims in the sealed log."""
+    """The position in the sealed log that it claims."""
     leaf: bytes
     is_withheld: bool
 
@@ -97,7 +97,7 @@ class ProvedSegment(msgspec.Struct):
 
 
 class ProofScan:
-    """Follows the proofs in the segments of a log."""
+    """Reads the proofs in the segments of a log."""
 
     def __init__(self, file: str, tag_field: str) -> None:
         self._file = file
@@ -133,7 +133,7 @@ class ProofScan:
 
 
 def lists_leaves(value: Any, tag_field: str) -> bool:
-    """Exactly that: another member could say what nobody signed."""
+    """Whether *value* is a list of leaves and has no other members, which nothing would prove."""
     is_list = isinstance(value, dict) and value.keys() == {tag_field, "from", "leaves"}
     return is_list and value[tag_field] == LEAVES and type(value["from"]) is int
 
@@ -172,7 +172,7 @@ def _read_proof(line: object) -> LineProof:
 
 
 def _path_of(name: str) -> str:
-    """The member whose value the field *name* commits to; some are named after a policy's wording."""
+    """The member whose value the field *name* commits to; some names begin with a policy."""
     policy, _, path = name.partition(":")
     return path if policy in POLICIES else name
 
@@ -180,7 +180,7 @@ def _path_of(name: str) -> str:
 _LEAVES_MARK: Final = f'"{LEAVES}"'.encode()
 
 _FIRST_LEAVES: Final = (1, 2)
-"""The lines on which they may begin; where that is the first, the header is missing."""
+"""The lines on which the leaves may begin; if it is the first, the header is missing."""
 _OpenStream = Callable[[], BinaryIO]
 _Leaves = Generator[bytes, None, None]
 
@@ -193,7 +193,7 @@ def check_published_log(
     processes: int = 1,
     progress: Progress | None = None,
 ) -> SealCheck:
-    """Compare a published log with *seal*; memory for one byte per line, as long as all are in order."""
+    """Compare a published log with *seal*; takes one byte of memory per line if the lines are in order."""
     tag_field = DIALECTS[seal.log.dialect].tag_field
     problem = _leaves_problem(open_stream, seal, file, tag_field)
     if problem is not None:
@@ -201,12 +201,12 @@ def check_published_log(
     check = _PublishedCheck(lambda: _leaves(open_stream, tag_field), seal.log.lines.count, file)
     with open_stream() as stream:
         scan = ProofScan(file, tag_field)
-        for block, segment in scan_segments(stream, scan, processes=processes):
+        for size_bytes, segment in scan_segments(stream, scan, processes=processes):
             check.findings += segment.findings
             for line in segment.lines:
                 check.take(line)
             if progress is not None:
-                progress(len(block.text))
+                progress(size_bytes)
     check.close()
     return SealCheck(check.findings, check.facts())
 
@@ -226,7 +226,7 @@ def _leaves_problem(open_stream: _OpenStream, seal: Seal, file: str, tag_field: 
 
 
 def _leaves(open_stream: _OpenStream, tag_field: str) -> _Leaves:
-    """The leaves that a log lists, one by one."""
+    """The leaves in a log, one by one."""
     count, expected = 0, 0
     with open_stream() as stream:
         for line in read_lines(stream, file="", on_error=lambda _: None):
@@ -257,7 +257,7 @@ def _leaves_in(value: dict[str, JsonValue], first: int) -> bytes:
 
 
 class _PublishedCheck:
-    """Walks along the listed leaves; only a line that is out of order makes it look them all up."""
+    """Compares lines with the leaves in order; all leaves are loaded only for a line out of order."""
 
     def __init__(self, open_leaves: Callable[[], _Leaves], count: int, file: str) -> None:
         self._open_leaves = open_leaves
@@ -309,7 +309,7 @@ class _PublishedCheck:
             self._next = next(self._ahead) if self._last < self._count else None
 
     def close(self) -> None:
-        """Name the lines of the sealed log that are nowhere, and bring all findings into order."""
+        """Report the missing lines of the sealed log, and sort all findings."""
         self._ahead.close()
         self.findings.sort(key=lambda finding: finding.line or 0)
         start = None

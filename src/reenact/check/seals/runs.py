@@ -1,4 +1,4 @@
-"""Sealing, publishing and proving a run: a capture or a log, its seal, and the secret beside the seal."""
+"""Sealing and publishing a capture or a log, and proving and disclosing its events."""
 
 from __future__ import annotations
 
@@ -73,13 +73,13 @@ class SealReport(msgspec.Struct, frozen=True):
     """What `seal` wrote."""
 
     seal: str
-    """The file of the seal, for everybody."""
+    """The file of the seal, which may be published."""
     secret: str
     """The file of its secret, which is needed to publish and to disclose; never publish it."""
     events: int | None
-    """How many events of a capture are sealed; ``None`` for a log."""
+    """The number of sealed events of a capture; ``None`` for a log."""
     lines: int
-    """How many lines of the log are sealed."""
+    """The number of sealed lines of the log."""
     key: str
     """The id of the key that signed."""
 
@@ -91,11 +91,11 @@ class PublishReport(msgspec.Struct, frozen=True):
     policy: PolicyName
     seal: str | None
     shown: int
-    """How many lines are published."""
+    """The number of published lines."""
     withheld: int
-    """Of how many lines nothing is shown."""
+    """The number of withheld lines."""
     files: str | None = None
-    """Where names and hashes of the run's files are, if it has any."""
+    """The file with the names and hashes of the run's files, if it has any."""
 
 
 def seal(
@@ -106,10 +106,10 @@ def seal(
     replace: bool = False,
     progress_bar: ProgressBar = no_progress_bar,
 ) -> SealReport:
-    """Sign what the run in *path* was, a capture or a REPLAY.jsonl, with the private *key*.
+    """Sign the run in *path*, a capture or a REPLAY.jsonl, with the private *key*.
 
-    The seal goes to *out*, or beside the run as ``PATH.seal.json``; its secret beside the seal. Where that is
-    an address, the secret stays here, in the working folder.
+    The seal is written to *out*, or beside the run as ``PATH.seal.json``; its secret beside the seal. If that
+    is an address, the secret is written to the working folder.
     """
     if is_remote(path) or (out is not None and address_in(out) is not None):
         return _seal_elsewhere(path, key, out, replace, progress_bar)
@@ -137,7 +137,7 @@ def seal(
 def _seal_elsewhere(
     path: str | Path, key: str | Path, out: str | Path | None, replace: bool, progress_bar: ProgressBar
 ) -> SealReport:
-    """Seal a run at an address or in a pack, or seal one to an address; secrets are never put there."""
+    """Seal a run at an address or in a pack, or write the seal to an address; secrets stay here."""
     name = remote_name(path)
     if out is None and address_in(name.partition("#")[0]) is None:
         raise UsageError(f"{name}: a seal cannot be written beside a run in a pack; name a file with -o")
@@ -175,12 +175,11 @@ def publish(
     replace: bool = False,
     progress_bar: ProgressBar = no_progress_bar,
 ) -> PublishReport:
-    """Write the log of the run in *path* to *out* without what is private in it.
+    """Write the log of the run in *path* to *out*, without its private parts.
 
-    Parameters and outputs are never written; *policy* says what becomes of texts, names and hashes. Under a
-    *seal*, with its *secret*, every line carries its proof. Of the lines in *withhold* nothing is shown.
-    Where files were recorded, their names and hashes go into a file beside *out*, as the policy has such;
-    their contents never.
+    Parameters and outputs are never written; *policy* decides about texts, names and hashes. Under a *seal*,
+    with its *secret*, every line has its proof. The lines in *withhold* are left out. If files were recorded,
+    their names and hashes are written to a file beside *out* under the same policy; their contents never.
     """
     run = RunLog(Path(path), progress_bar)
     seed = secrets.token_bytes(SEED_BYTES)
@@ -218,7 +217,7 @@ def prove(
     secret: str | Path | None = None,
     log: bool = False,
 ) -> Disclosure:
-    """Prove that an event stands at *position*, counted from 1, in the sealed run; nothing is told about it.
+    """Prove that an event is at *position*, counted from 1, in the sealed run, without revealing its content.
 
     With *log*, and for a sealed log, the position is that of a line of the log.
     """
@@ -236,7 +235,7 @@ def disclose(
     secret: str | Path | None = None,
     log: bool = False,
 ) -> Disclosure:
-    """Tell what the *fields* of a sealed event say, with proof; a field stands for all below it.
+    """Reveal the *fields* of a sealed event, with proof; a field includes all fields below it.
 
     With *log*, and for a sealed log, *position* is that of a line of the log.
     """
@@ -246,7 +245,7 @@ def disclose(
 
 
 class RunLog:
-    """A capture directory or a REPLAY.jsonl, read as a log as often as needed."""
+    """A capture directory or a REPLAY.jsonl, which can be read as a log several times."""
 
     def __init__(self, path: Path, progress_bar: ProgressBar = no_progress_bar) -> None:
         self.path = path
@@ -258,7 +257,7 @@ class RunLog:
             self.dialect = next(dialect for dialect in DIALECTS.values() if dialect.owns(first))
 
     def events(self) -> Iterator[Event]:
-        """The log, from its header on; the first bad line raises."""
+        """The events of the log, header included; the first invalid line raises."""
         file = self.path if self.capture is None else Path(self.capture.events_file)
         with self._progress_bar(file.stat().st_size, "reading") as progress:
             if self.capture is None:
@@ -267,7 +266,7 @@ class RunLog:
                 yield from self._capture_events(self.capture, progress)
 
     def outputs(self) -> Iterator[JsonValue]:
-        """What the tools of a capture returned; a log has only the hash of it."""
+        """The outputs of the tools in a capture; none for a log, which has only their hashes."""
         if self.capture is None:
             return
         for event in self.capture.events():
@@ -290,12 +289,12 @@ class RunLog:
             yield from conversion.events
 
     def trajectory_hash(self) -> str:
-        """The hash of a log that is a file."""
+        """The hash of a log file."""
         with self.path.open("rb") as stream:
             return trajectory_hash(stream, file=str(self.path))
 
     def refuse_foreign(self, seal: Seal, seal_path: Path) -> None:
-        """Raise where *seal* is not the seal of this run."""
+        """Raise unless *seal* is the seal of this run."""
         if self.capture is None:
             sealed, found = seal.log.trajectoryHash, self.trajectory_hash()
         else:
@@ -308,7 +307,7 @@ class RunLog:
 
 
 class Secret:
-    """The secret that lies beside a seal."""
+    """The secret of a seal."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -317,7 +316,7 @@ class Secret:
 
     @staticmethod
     def of(seal_path: Path, secret_path: Path | None) -> Secret:
-        """The secret in *secret_path*, or else where `seal` put it."""
+        """The secret in *secret_path*, or at its default place beside the seal."""
         return Secret(secret_path or default_secret(seal_path))
 
     def lines(self) -> Iterator[SealedLine]:
@@ -337,20 +336,20 @@ class Secret:
 
 
 def default_seal(path: Path) -> Path:
-    """Where the seal of a run goes: beside it, since nothing else belongs into a capture."""
+    """The default place of the seal: beside the run, because nothing else belongs in a capture."""
     named = path if path.name not in ("", "..") else path.resolve()
     return named.parent / f"{named.name}{_SEAL}"
 
 
 def default_secret(seal_path: Path) -> Path:
-    """Where the secret of a seal lies unless somebody moved it."""
+    """The default place of the secret of a seal."""
     return seal_path.parent / f"{seal_path.name.removesuffix('.json')}.secret"
 
 
 def unsealed_lines(
     run: RunLog, policy: PolicyName, withhold: Collection[int] = ()
 ) -> Iterator[dict[str, JsonValue] | None]:
-    """The lines of a published log that proves nothing; ``None`` for one of which nothing is shown."""
+    """The lines of a log published without a seal; ``None`` for each withheld line."""
     seed = secrets.token_bytes(SEED_BYTES)
     publisher = Publisher(run.events(), run.dialect, seed, [policy], run.outputs())
     for position, event in enumerate(run.events(), 1):
@@ -370,7 +369,7 @@ def _sealed_lines(
 
 
 def _write_lines(lines: Iterator[dict[str, Any] | None], stream: BinaryIO, tag_field: str) -> Counter[str]:
-    """Write the lines that there are; how many are shown and how many withheld."""
+    """Write the lines, and count the shown and the withheld ones."""
     counts = Counter[str]()
     for line in lines:
         name = WITHHELD_EVENT if line is None else line[tag_field]
@@ -381,7 +380,7 @@ def _write_lines(lines: Iterator[dict[str, Any] | None], stream: BinaryIO, tag_f
 
 
 def _write_secret(run: RunLog, seed: bytes, secret: BinaryIO) -> Tree:
-    """Write the log in all its forms to *secret*; the tree over it."""
+    """Write the log in the forms of all policies to *secret*; returns the tree over it."""
     publisher = Publisher(run.events(), run.dialect, seed, outputs=run.outputs())
 
     def lines() -> Iterator[SealedLine]:
@@ -419,20 +418,20 @@ def _sealed_capture(run: RunLog, seed: bytes) -> SealedCapture | Absent:
 
 
 def _read_seal(path: Path) -> Seal:
-    """The seal in *path*, not checked: its maker publishes under it and needs no proof."""
+    """The seal in *path*, not verified: its owner publishes under it."""
     envelope = read_envelope(path.read_bytes(), file=str(path))
     return read_seal(payload_of(envelope), file=str(path))
 
 
 def _verify_leaves(leaves: list[bytes], root: str, secret: Secret) -> list[bytes]:
-    """*leaves*, if they are what was sealed."""
+    """*leaves*; raises unless they are the sealed ones."""
     if root_of(leaves).hex() != root:
         raise CheckFailed(f"{secret.path}: is not the secret of this seal, or was changed")
     return leaves
 
 
 class _SealedRun:
-    """A run with its seal and its secret, seen as the events of the capture or as the lines of the log."""
+    """A run with its seal and secret; its leaves are the events of the capture or the lines of the log."""
 
     def __init__(self, path: Path, seal_path: Path, secret_path: Path | None, log: bool) -> None:
         self._run = RunLog(path)
@@ -456,7 +455,7 @@ class _SealedRun:
         return _verify_leaves([*leaves], tree.root, self.secret)
 
     def fields(self, position: int) -> dict[str, JsonValue]:
-        """What was committed to at *position*."""
+        """The fields that the leaf at *position* commits to."""
         if self.tree == "log":
             return line_fields(next(islice(self.secret.lines(), position - 1, None))).committed
         assert self._run.capture is not None

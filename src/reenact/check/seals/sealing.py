@@ -1,4 +1,4 @@
-"""Making a seal, what is signed of a run, and disclosures: one event of it, proved and opened as asked."""
+"""Building seals and disclosures: the leaves of events, the signature, the proof for one event."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from reenact import canonical
 from reenact.canonical import JsonValue, read_json
-from reenact.check.publishing import POLICIES, PolicyName, fields_of, forms_of
+from reenact.check.publishing import POLICIES, PolicyName, fields_of
 from reenact.check.seals.commitments import Salts, TreeName, commitments_of, leaf_of, path_of, root_of
 from reenact.check.seals.keys import key_id
 from reenact.errors import UsageError
+from reenact.formats.record import ABSENT
 from reenact.formats.seal import (
     DISCLOSURE_VERSION,
     PAYLOAD_TYPE,
@@ -27,21 +28,23 @@ from reenact.formats.seal import (
 
 
 class LineFields(NamedTuple):
-    """What a leaf of the log commits to."""
+    """The fields that a leaf of the log commits to."""
 
     committed: dict[str, Any]
-    """The line's fields, and under ``policy:path`` those that a policy words in another way."""
+    """The fields of the line, and under ``policy:path`` those that a policy publishes in another form."""
     shown: dict[PolicyName, list[str]]
-    """Which of them the line consists of when it is published under a policy."""
+    """The fields that are published under each policy."""
 
 
 def line_fields(line: SealedLine) -> LineFields:
-    """The fields of a sealed line; a form that says the same as one before it is not committed to again."""
+    """The fields of a sealed line; a form that equals an earlier one is not committed to again."""
     committed = fields_of(line.original)
-    # Compared as texts, because to Python 1, 1.0 and True are equal.
+    # Compared as JSON texts, because 1, 1.0 and True are equal in Python.
     texts = {name: canonical.encode(value) for name, value in committed.items()}
     shown: dict[PolicyName, list[str]] = {}
-    for policy, form in forms_of(line):
+    for policy, form in zip(POLICIES, (line.open, line.private, line.paranoid), strict=True):
+        if form is ABSENT:
+            continue  # the event must not be published
         shown[policy] = []
         for path, value in fields_of(form).items():
             text = canonical.encode(value)
@@ -53,7 +56,7 @@ def line_fields(line: SealedLine) -> LineFields:
 
 
 def event_fields(line: bytes) -> dict[str, JsonValue]:
-    """What a leaf of the events commits to: the fields of the event as it was written."""
+    """The fields that a leaf of a capture commits to: those of the event as written."""
     return fields_of(read_json(line))
 
 
@@ -73,7 +76,7 @@ def _leaves(events: Iterable[dict[str, JsonValue]], seed: bytes, tree: TreeName)
 
 
 def tree_of(leaves: Iterable[bytes]) -> Tree:
-    """The tree over *leaves* as a seal states it."""
+    """The tree over *leaves* in the form of a seal."""
     count = 0
 
     def count_leaves() -> Iterator[bytes]:
@@ -87,7 +90,7 @@ def tree_of(leaves: Iterable[bytes]) -> Tree:
 
 
 def sign_seal(seal: Seal, key: Ed25519PrivateKey) -> bytes:
-    """The envelope of *seal*, as a file."""
+    """The content of a seal file: the signed envelope of *seal*."""
     payload = seal_to_bytes(seal)
     signature = key.sign(to_be_signed(PAYLOAD_TYPE, payload))
     return write_envelope(payload, key_id(key.public_key()), signature)

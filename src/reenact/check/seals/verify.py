@@ -1,4 +1,4 @@
-"""Whether an artifact is what was sealed; of a published log or a disclosure no original is needed."""
+"""Compares an artifact with its seal; for a published log or a disclosure the original is not needed."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from reenact.store.rundir import MANIFEST, RunDir
 
 
 def signature_problem(envelope: Envelope, key: Ed25519PublicKey) -> str | None:
-    """Why the envelope is not signed with the other half of *key*; ``None`` where it is."""
+    """Why the envelope is not signed with the private key of *key*; ``None`` if it is."""
     message = to_be_signed(envelope.payloadType, payload_of(envelope))
     for signature in envelope.signatures:
         if is_signed_by(key, base64_bytes(signature.sig, "$.signatures"), message):
@@ -54,7 +54,7 @@ class _RunId(msgspec.Struct, rename="camel"):
 
 
 def check_sealed_capture(manifest: bytes, events_hash: str, seal: Seal, *, file: str) -> SealCheck:
-    """Whether a capture with this manifest and these events is the one that was sealed."""
+    """Compare the manifest and the events of a capture with the sealed ones."""
     sealed = seal.capture
     if sealed is ABSENT:
         message = "the seal is that of a log, not of a capture; verify the log it was made for"
@@ -75,7 +75,7 @@ def check_sealed_capture(manifest: bytes, events_hash: str, seal: Seal, *, file:
 
 
 def _run_id(manifest: bytes) -> str:
-    """The run that a manifest says it is of, also where it is damaged otherwise."""
+    """The run id in a manifest, also of a damaged one."""
     try:
         return msgspec.json.decode(manifest, type=_RunId).run_id
     except (msgspec.DecodeError, UnicodeDecodeError):
@@ -83,7 +83,7 @@ def _run_id(manifest: bytes) -> str:
 
 
 def check_sealed_log(trajectory: str, seal: Seal, *, file: str) -> SealCheck:
-    """Whether a log that is not published is the very log that was sealed alone."""
+    """Compare an unpublished log with the log that was sealed."""
     sealed = seal.log.trajectoryHash
     if sealed is ABSENT:
         message = "the seal is that of a capture; verify the capture, or a log published under the seal"
@@ -116,7 +116,7 @@ def check_disclosure(disclosure: Disclosure, seal: Seal, *, file: str) -> SealCh
 
 
 def disclosed_fields(disclosure: Disclosure) -> dict[str, JsonValue]:
-    """What a disclosure says of its event, by the names of the fields."""
+    """The values that a disclosure reveals, by field name."""
     entries = [] if disclosure.fields is ABSENT else disclosure.fields
     return {entry[0]: entry[2] for entry in entries if not isinstance(entry, str)}
 
@@ -134,10 +134,10 @@ def _leaf(disclosure: Disclosure) -> bytes:
 
 
 _SEALABLE: Final = ("capture", "replay log", "seal", "disclosure")
-_OF_WHOLE_LOGS: Final = frozenset(
+_CAUSED_BY_WITHHELD_LINES: Final = frozenset(
     {"result_without_call", "no_result", "total_tool_calls", "total_latency_ms", "no_end"}
 )
-"""What cannot hold in a log of which lines are withheld."""
+"""The codes of findings that withheld lines can cause."""
 
 
 def with_seal(
@@ -148,7 +148,7 @@ def with_seal(
     processes: int = 1,
     progress: Progress | None = None,
 ) -> VerifyReport:
-    """*report*, on what can be sealed, or on a seal, with whether it is what was signed."""
+    """*report* on a sealed artifact or on a seal, with the findings of comparing it with the signed seal."""
     if report.what == "seal":
         seal_path = seal_path or Path(report.path)
     if seal_path is None or key_path is None:
@@ -170,11 +170,11 @@ def with_seal(
 def _unsigned_findings(
     report: VerifyReport, envelope: Envelope, key: Ed25519PublicKey, file: str
 ) -> Iterator[Finding]:
-    """What stands around the signed statement and is not as a sealer writes it."""
+    """Findings about the unsigned parts of the seal."""
     if key_id(key) not in {signature.keyid for signature in envelope.signatures}:
         message = f"the signature holds, but names another key than {key_id(key)}"
         yield Finding("seal_keyid", message, file, "warning", json_path="$.signatures")
-    if report.what != "seal":  # whose own check has told it
+    if report.what != "seal":  # the check of a seal has reported it already
         yield from unknown_member_findings(envelope, file)
 
 
@@ -196,12 +196,12 @@ def _check(report: VerifyReport, seal: Seal, processes: int, progress: Progress 
 
 
 def _merge_reports(report: VerifyReport, checked: SealCheck) -> VerifyReport:
-    """One report of both; withheld lines explain what a log lacks."""
+    """One report of both; findings that withheld lines explain become warnings."""
     findings = list(report.findings)
     if checked.facts.get("withheldLines"):
         findings = [
             msgspec.structs.replace(finding, severity="warning")
-            if finding.code in _OF_WHOLE_LOGS
+            if finding.code in _CAUSED_BY_WITHHELD_LINES
             else finding
             for finding in findings
         ]

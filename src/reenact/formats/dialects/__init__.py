@@ -1,4 +1,4 @@
-"""The two dialects called REPLAY.jsonl v1. A file is written in one of them, which its header shows."""
+"""The two dialects of REPLAY.jsonl v1. The header of a file shows its dialect."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DIALECTS: Final[dict[DialectName, Dialect[Any]]] = {
 
 
 def dialect_of(value: JsonValue) -> Dialect[Any]:
-    """The dialect of the decoded line *value*; a header decides before any other name."""
+    """The dialect of the decoded line *value*."""
     named = [dialect for dialect in DIALECTS.values() if dialect.name_in(value) is not None]
     for dialect in named:
         if dialect.name_in(value) == HEADER:

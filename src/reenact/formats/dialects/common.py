@@ -1,4 +1,4 @@
-"""What the dialects of the replay log share: value ranges, the unknown event, reading and writing."""
+"""The common part of both dialects: value ranges, unknown events, reading and writing."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HEADER: Final = "ReplayHeader"
 Milliseconds = Count | Annotated[float, msgspec.Meta(ge=0)]
 Confidence = Annotated[int, msgspec.Meta(ge=0, le=1)] | Annotated[float, msgspec.Meta(ge=0, le=1)]
 Utility = Annotated[int, msgspec.Meta(ge=-1, le=1)] | Annotated[float, msgspec.Meta(ge=-1, le=1)]
-"""The learning signal of one tool call, from harmful to helpful."""
+"""The rating of one tool call, from harmful (-1) to helpful (1)."""
 
 
 class UnknownEvent(msgspec.Struct, frozen=True):
@@ -34,13 +34,13 @@ E = TypeVar("E", bound=Record)
 
 _encode_lines: Final = msgspec.json.Encoder(order="sorted").encode_lines
 _EXTRA: Final = Record.__struct_encode_fields__[0].encode()
-"""The one name that records keep for themselves."""
+"""The reserved field name of records."""
 
 
 class Dialect(Generic[E]):
-    """How one dialect names and times its events, and their codec.
+    """The field names of one dialect, and the codec of its events.
 
-    *base* is what its event types derive from; *header* and *kinds* are all of them.
+    *base* is the base class of its event types; *header* and *kinds* are all of them.
     """
 
     def __init__(
@@ -57,23 +57,23 @@ class Dialect(Generic[E]):
         self._decode_lines = msgspec.json.Decoder(kinds).decode_lines
 
     def from_lines(self, texts: list[bytes]) -> list[E] | None:
-        """The events of many lines at once; ``None`` unless all are known, canonical and good.
+        """The events of many lines at once; ``None`` unless all are known, canonical and valid.
 
-        Then :meth:`from_bytes` tells for each line what is odd about it. A header counts as odd.
+        Then :meth:`from_bytes` reads each line by itself. A header also gives ``None``.
         """
         events = self.from_block(b"\n".join(texts) + b"\n")
         return events if events is not None and len(events) == len(texts) else None
 
     def from_block(self, block: bytes) -> list[E] | None:
-        """The same for a text of whole lines, of which each has one event."""
+        """The same for a text of whole lines with one event each."""
         try:
             events: list[Any] = self._decode_lines(block)
-            # Equal text proves that nothing was repeated, dropped or spelled otherwise.
+            # Equal texts prove that nothing was repeated, dropped or written in another notation.
             if _encode_lines(events) != block or _mentions_extra(block):
                 return None
             free = [event.params for event in events if type(event).__name__ == "ToolCall"]
-            # Decoding takes integers of any size and nesting of any depth. orjson does not: it takes
-            # 64 bits, and 254 levels, of which the brackets leave MAX_DEPTH less the event itself.
+            # Decoding accepts integers of any size and nesting of any depth. orjson accepts 64 bits and 254
+            # levels, of which the brackets leave MAX_DEPTH less the event itself.
             orjson.dumps([[[[free]]]], default=_no_params)
         except (msgspec.DecodeError, UnicodeDecodeError, orjson.JSONEncodeError, RecursionError):
             return None
@@ -86,7 +86,7 @@ class Dialect(Generic[E]):
         return events[0] if events else self.from_json(read_json(text))
 
     def from_json(self, value: Any) -> E | UnknownEvent:
-        """One event from a decoded line; a header of a newer version is refused."""
+        """One event from a decoded line; raises for a header of a newer version."""
         if self.name_in(value) == HEADER:
             value = upgrade(
                 value, field="replay_version", current=REPLAY_VERSION, steps={}, what="REPLAY.jsonl"
@@ -103,25 +103,25 @@ class Dialect(Generic[E]):
         return event.value if isinstance(event, UnknownEvent) else self._codec.to_json(event)
 
     def to_bytes(self, event: E | UnknownEvent) -> bytes:
-        """The event's line without its end; an event that could not be read again is refused."""
+        """The line of the event without its line end; raises if the event is not valid."""
         value = self.to_json(event)
         text = canonical.encode(value)
         self.from_json(value)
         return text
 
     def name_in(self, value: JsonValue) -> str | None:
-        """The name of the event in the decoded line *value*; ``None`` if it is none of this dialect."""
+        """The name of the event in the decoded line *value*; ``None`` if it is not of this dialect."""
         name = value.get(self.tag_field) if isinstance(value, dict) else None
         return name if isinstance(name, str) else None
 
     def name_of(self, event: E | UnknownEvent) -> str:
-        """The name under which *event* stands in its log."""
+        """The name of *event* in its log."""
         if isinstance(event, UnknownEvent):
             return str(self.name_in(event.value))
         return type(event).__name__
 
     def owns(self, event: object) -> bool:
-        """Whether *event* can stand in a log of this dialect."""
+        """Whether *event* belongs to this dialect."""
         if isinstance(event, UnknownEvent):
             return self.name_in(event.value) is not None
         return isinstance(event, self._base)

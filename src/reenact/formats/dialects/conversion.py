@@ -1,7 +1,7 @@
-"""From one dialect to the other; what the target cannot hold is named, never dropped in silence.
+"""Converts events from one dialect to the other; everything that the target cannot hold is a loss.
 
-Two laws hold. An event that goes there and back without a loss comes back the same; and whatever has
-changed in one that comes back was named as a loss on the way.
+An event that is converted there and back without a loss is unchanged; every change in one that is converted
+back was reported as a loss.
 """
 
 from __future__ import annotations
@@ -12,21 +12,21 @@ from typing import NamedTuple
 from reenact.errors import FormatError
 from reenact.formats.dialects import DIALECTS, Event
 from reenact.formats.dialects.common import DialectName, UnknownEvent
+from reenact.formats.dialects.losses import Loss, Losses, Seen
 from reenact.formats.dialects.to_current import TO_CURRENT
 from reenact.formats.dialects.to_legacy import TO_LEGACY
-from reenact.formats.dialects.turn import Loss, Losses, Seen
 from reenact.formats.lines import Line
 
 
 class Conversion(NamedTuple):
-    """What became of one event."""
+    """The events that one event was converted to, and the losses."""
 
     events: tuple[Event, ...]
     losses: tuple[Loss, ...]
 
 
 class Converter:
-    """Takes the events of one log in their order; those of its target already stay as they are."""
+    """Converts the events of one log in order; events of the target dialect are not changed."""
 
     def __init__(self, to: DialectName) -> None:
         self._source, self._target = DIALECTS["current"], DIALECTS["legacy"]
@@ -37,7 +37,7 @@ class Converter:
         self._seen = Seen()
 
     def convert(self, event: Event, line: int | None = None) -> Conversion:
-        """*event*, which stands on *line* of its log, in the target dialect."""
+        """*event* of the given *line* in the target dialect."""
         if self._target.owns(event):
             return Conversion((event,), ())
         losses = Losses(event, self._source.name_of(event), line)
@@ -45,7 +45,7 @@ class Converter:
             events = tuple(self._turn_unknown(event, losses))
         else:
             events = tuple(self._turns[type(event)](event, self._seen, losses))
-        self._seen = self._seen.and_then(event)
+        self._seen = self._seen.after(event)
         return Conversion(events, tuple(losses))
 
     def _turn_unknown(self, event: UnknownEvent, losses: Losses) -> Iterator[Event]:

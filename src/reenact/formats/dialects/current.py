@@ -23,7 +23,7 @@ class Repo(Record, frozen=True, kw_only=True):
     branch: str | Absent = ABSENT
     commit: str | Absent = ABSENT
     dirty: Any = ABSENT
-    """Whether tracked files differed from the commit; a truth value where we write it."""
+    """Whether tracked files differed from the commit; a boolean in logs of reenact."""
     remote: str | Absent = ABSENT
 
 
@@ -41,7 +41,7 @@ class ToolCall(Event, frozen=True, kw_only=True):
     params_hash: str
     session_id: str | Absent = ABSENT
     step_id: str
-    """Ties the call and its result, stable within the session."""
+    """Shared by the call and its result, unique within the session."""
     tool: str
     ts: Time | Absent = ABSENT
 

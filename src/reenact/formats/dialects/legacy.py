@@ -41,7 +41,7 @@ class PlanStart(Event, frozen=True, kw_only=True):
 
 class ToolCall(Event, frozen=True, kw_only=True):
     id: str
-    """Ties the call and its result."""
+    """Shared by the call and its result."""
     params: Any = ABSENT
     """Absent in a published log."""
     params_hash: str

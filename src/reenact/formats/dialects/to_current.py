@@ -1,4 +1,4 @@
-"""Each event of the legacy dialect in the current one.
+"""Converts each event of the legacy dialect to the current one.
 
 Rules where the two do not match: ``id`` becomes ``step_id``; a result is ok unless its exit code is
 neither null nor 0; each command of a verification is an event, the last of which has the delta.
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Final, Literal
 
 from reenact.formats.dialects import current, legacy
-from reenact.formats.dialects.turn import EventConverter, Losses, Seen, name_filled_session
+from reenact.formats.dialects.losses import EventConverter, Losses, Seen, name_filled_session
 from reenact.formats.record import ABSENT, Record
 
 STATUS: Final[dict[str, Literal["success", "failure", "cancelled"]]] = {
@@ -37,7 +37,7 @@ def _session_start(event: legacy.SessionStart, _seen: Seen, losses: Losses) -> I
         losses.add_present("issue_number")
     policy = event.policy_bundle_id
     if not isinstance(event.policy_version, str):
-        assert isinstance(policy, str)  # one of the two is there
+        assert isinstance(policy, str)  # one of the two is required
     elif isinstance(policy, str):
         losses.add_present("policy_version")
     else:

@@ -1,8 +1,8 @@
-"""Each event of the current dialect in the legacy one.
+"""Converts each event of the current dialect to the legacy one.
 
-Rules where the two do not match: ``step_id`` becomes ``id`` and stands for the plan step too, unless
-``plan_step_id`` names one; a failed result gets exit code 1, a good one null, unless ``exit_code`` says it;
-a required value that is missing is filled in and named.
+Rules where the two do not match: ``step_id`` becomes ``id``, and also the plan step unless there is a
+``plan_step_id``; a failed result gets exit code 1, a successful one null, unless it has an ``exit_code``; a
+missing required value is filled in and reported.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, Final, Literal, TypeVar
 
 from reenact.formats.dialects import current, legacy
 from reenact.formats.dialects.common import Milliseconds
-from reenact.formats.dialects.turn import EventConverter, Losses, Seen
+from reenact.formats.dialects.losses import EventConverter, Losses, Seen
 from reenact.formats.record import ABSENT, Absent, Record
 
 STATUS: Final[dict[str, Literal["Success", "Failed", "Cancelled"]]] = {
@@ -107,7 +107,7 @@ def _session_end(event: current.SessionEnd, seen: Seen, losses: Losses) -> Itera
 
 
 def _additional(event: Record, name: str, kind: type[_T]) -> tuple[_T | None, str | None]:
-    """A field that only reenact's own logs have in the current dialect, and its name where it is there."""
+    """The value and name of a field that only logs of reenact have in the current dialect, if present."""
     value = event.extra.get(name)
     if type(value) is not kind or (isinstance(value, int) and abs(value) > _MAX_COUNT):
         return None, None
@@ -129,7 +129,7 @@ def _whole(duration_ms: Milliseconds, field: str, losses: Losses) -> int:
 
 
 def _leave_session(event: Any, seen: Seen, losses: Losses) -> None:
-    # The session of SessionStart is everybody's; only another one would be forgotten.
+    # All events belong to the session of SessionStart; only another id would be lost.
     if event.session_id not in (ABSENT, seen.session_id):
         losses.add("session_id", "in the legacy dialect SessionStart alone names the session")
 

@@ -1,1 +1,1 @@
-"""The kinds of artifacts a run can be read from, each as a stream of events in the same words."""
+"""Readers of all artifacts that hold a run; each converts its events to those of a capture."""

@@ -1,4 +1,4 @@
-"""Captures in any state, and event logs without the rest of their capture."""
+"""Reads captures in any state, and event logs without the rest of their capture."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ _UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 class _Ends(NamedTuple):
-    """What the first and the last event of a run say of it."""
+    """Facts from the first and the last event of a run."""
 
     first: RunEvent | None
     last: RunEvent | None
     command: tuple[str, ...] | None
     end: dict[str, Any]
-    """What ``run_end`` says; empty where the run has not ended."""
+    """The data of ``run_end``; empty if the run has not ended."""
     final_output: Any
 
 
@@ -83,7 +83,7 @@ class _EventSource(LineFile, ABC):
         return raw | {"data": references.resolve(raw.get("data"))}
 
     def _find_line(self, seq: int) -> tuple[int, bytes] | None:
-        """By the numbers that events have; where they are not in order, by counting lines."""
+        """Search by the numbers in the events, or count lines if these are not in order."""
         try:
             found = self.search(seq, lambda text: read_head(text).seq)
         except _UNREADABLE:
@@ -94,10 +94,10 @@ class _EventSource(LineFile, ABC):
         return self._decode_line(msgspec.json.decode, self.line(seq), seq)
 
     def event(self, seq: int, *, has_changes: bool = True) -> RunEvent:
-        """With *has_changes*, the event of a tree of files says how they changed, where that is known."""
+        """With *has_changes*, the event of a workspace tree includes the changed files, if they are known."""
         event: RunEvent = self._decode_line(read_event, self.line(seq), seq)
         if has_changes and event.type == "state_mutation" and event.data.get("type") == WORKSPACE:
-            with suppress(FormatError, StoreError):  # reading the files raises it again
+            with suppress(FormatError, StoreError):  # reported when the files are read
                 return self._with_changed_files(event)
         return event
 
@@ -105,7 +105,7 @@ class _EventSource(LineFile, ABC):
     def blob(self, digest: object) -> bytes: ...
 
     def _with_changed_files(self, event: RunEvent) -> RunEvent:
-        """The event of a tree with what changed since the one before, where its blobs are at hand."""
+        """The event of a workspace tree with the changes since the tree before, if its blobs exist."""
         return event
 
     def _decode_line(self, decode: Any, text: bytes, number: int) -> Any:
@@ -119,7 +119,7 @@ class _EventSource(LineFile, ABC):
         return seq, self.line(seq)
 
     def _read_ends(self) -> _Ends:
-        """The first and the last event, where they can be read: the pass over all of them complains."""
+        """Facts from the first and the last event, if they are readable; a full read reports errors."""
         found: list[RunEvent | None] = []
         for text in (self.first_line(), self.last_line()):
             try:
@@ -132,23 +132,23 @@ class _EventSource(LineFile, ABC):
         end = last.data if last and last.type == "run_end" else {}
         output = None
         if end.get("finalOutput") is not None:
-            with suppress(FormatError, StoreError):  # reading the event raises it again
+            with suppress(FormatError, StoreError):  # reported when the event is read
                 output = plain(self.resolve(end["finalOutput"]))
         return _Ends(first, last, command, end, output)
 
 
 class _EarlierCalls:
-    """The calls before the place *before* of a file, looked for backwards, as chats refer to them."""
+    """Finds calls before the offset *before* of a file, searching backwards, as chats refer to them."""
 
     def __init__(self, lines: LineFile, before: int) -> None:
         self._lines = lines
         self._start = before
         self._block = b""
         self._end = 0
-        """How much of the block is before the call that was found last."""
+        """The size of the part of the block before the call that was found last."""
 
     def find(self, call_id: str) -> tuple[int, bytes]:
-        """The number and the line of the event that made a call; it must be before the one found last."""
+        """The number and the line of the event of a call, which must be before the one found last."""
         part = b'"callId":' + msgspec.json.encode(call_id)
         while True:
             while (at := self._block.rfind(part, 0, self._end)) >= 0:
@@ -201,7 +201,7 @@ class CaptureSource(_EventSource):
         )
 
     def borrow_blobs(self, other: RunSource) -> None:
-        """It has its own."""
+        """Does nothing: a capture has its own blobs."""
 
     def verify(self) -> None:
         if self._run.state in (RunState.COMPLETE, RunState.RECOVERED):
@@ -215,8 +215,8 @@ class CaptureSource(_EventSource):
         return self._run.blobs.get(digest)
 
     def _with_changed_files(self, event: RunEvent) -> RunEvent:
-        """The event of a tree with what changed since the one before, in words and as a diff."""
-        trees = (tree_in_event(self.raw(seq)) for seq in range(event.seq - 1, 0, -1) if self._tells_tree(seq))
+        """The event of a workspace tree with the changes since the tree before, in words and as a diff."""
+        trees = (tree_in_event(self.raw(seq)) for seq in range(event.seq - 1, 0, -1) if self._has_tree(seq))
         before = next((tree for tree in trees if tree is not None), None)
         changes = compare_trees(self._read_tree, before, tree_in_event(self.raw(event.seq)))
         shown = ", ".join(" ".join(str(change).split()) for change in changes[:_SHOWN_FILES])
@@ -226,7 +226,7 @@ class CaptureSource(_EventSource):
         fields = {"path": shown + more, "details": lines[:_SHOWN_LINES]}
         return msgspec.structs.replace(event, data=rest | fields)
 
-    def _tells_tree(self, seq: int) -> bool:
+    def _has_tree(self, seq: int) -> bool:
         return b'"workspace"' in self.line(seq)
 
     def _read_tree(self, digest: str) -> Tree:
@@ -249,7 +249,7 @@ def capture_header(
     *,
     has_files: bool = False,
 ) -> Header:
-    """What a finished capture says of itself; behind *state*, what its first and its last event say."""
+    """The header of a finished capture; the arguments after *state* come from its first and last event."""
     return Header(
         path=path,
         kind="capture",
@@ -306,11 +306,11 @@ class EventsSource(_EventSource):
         return self._lender.blob(digest)
 
     def verify(self) -> None:
-        """There is nothing to hold the events against."""
+        """Does nothing: an event log alone has no digest."""
 
 
 def read_capture(reader: CaptureReader) -> RecordedRun:
-    """The run of a finished capture; an event that is not exactly of its form raises when it comes."""
+    """The run of a finished capture; an invalid event raises when it is read."""
     manifest = reader.manifest
     completed_at = manifest.createdAt if manifest.completedAt is ABSENT else manifest.completedAt
     return RecordedRun(

@@ -1,4 +1,4 @@
-"""REPLAY.jsonl in both dialects, published or not."""
+"""Reads REPLAY.jsonl in both dialects, published or not."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _TRACE_STATUSES: Final = {
 
 
 class ReplayLogSource(LineFile, WithoutBlobs):
-    """A log; lines without a time have that of the line before."""
+    """A log; lines without a time get the time of the line before."""
 
     def __init__(self, file: Path) -> None:
         super().__init__(file.open("rb"), file=str(file), takes_tail=True)
@@ -51,7 +51,7 @@ class ReplayLogSource(LineFile, WithoutBlobs):
             value = read_json(self.first_line())
             dialect = dialect_of(value)
             if dialect.name_in(value) == HEADER:
-                dialect.from_json(value)  # refuses what a newer version wrote
+                dialect.from_json(value)  # raises for a newer version
         except FormatError as error:
             self.close()
             raise error.at(file=self.file, line=1) from None
@@ -105,7 +105,7 @@ class ReplayLogSource(LineFile, WithoutBlobs):
         return self._event(seq, self.line(seq))
 
     def verify(self) -> None:
-        """Its own totals and hashes are for ``reenact verify``."""
+        """Does nothing: ``reenact verify`` checks totals and hashes."""
 
     def _event(self, number: int, text: bytes) -> RunEvent | None:
         if not text.strip():
@@ -121,9 +121,9 @@ class ReplayLogSource(LineFile, WithoutBlobs):
 
 
 def read_log(lines: Iterable[tuple[Line, Event]]) -> RecordedRun:
-    """The run of a log that :func:`reenact.formats.replay_log.read_replay_log` reads.
+    """The run of the lines that :func:`reenact.formats.replay_log.read_replay_log` returns.
 
-    A log that ends without a ``SessionEnd`` is the log of a run that failed.
+    A run whose log has no ``SessionEnd`` failed.
     """
     read = [(line.number, event) for line, event in lines]
     starts = (event for _, event in read if isinstance(event, SessionStart))
@@ -156,9 +156,9 @@ def _as_it_is(value: JsonValue) -> JsonValue:
 
 
 def run_event(number: int, line: Event, ts_ms: float, tag_field: str = "type") -> RunEvent:
-    """A line of a log in the words of a capture; *ts_ms* is the time of one that states none.
+    """A line of a log as an event of a capture; *ts_ms* is the time for a line without one.
 
-    *tag_field* holds the name of an event that this version does not know.
+    *tag_field* is the member with the type of the event.
     """
     kind, data = _translate(line, tag_field)
     time = _time(line)
@@ -169,7 +169,7 @@ def run_event(number: int, line: Event, ts_ms: float, tag_field: str = "type") -
 
 
 def _time(line: Event) -> str:
-    """What the line states, empty where it states none."""
+    """The time of the line; empty if it has none."""
     known = line.value.get if isinstance(line, UnknownEvent) else lambda name: getattr(line, name, None)
     return next((time for name in ("ts", "t", "created_at") if isinstance(time := known(name), str)), "")
 
@@ -222,8 +222,8 @@ def _translate_verification(line: Verification) -> dict[str, JsonValue]:
 def _translate_unknown(value: dict[str, JsonValue], tag_field: str) -> tuple[str, dict[str, JsonValue]]:
     name = str(value.get(tag_field))
     if name == LEAVES:
-        return "run_start", {}  # the proof that a published log brings along
-    # A name of ours would promise what the line does not have.
+        return "run_start", {}  # the proof in a published log
+    # The type of a capture event would promise fields that the line does not have.
     return f"other {name}" if name in (*EVENT_TYPES, "verification") else name, _other_facts(value)
 
 
@@ -233,7 +233,7 @@ def _other_facts(value: dict[str, JsonValue]) -> dict[str, JsonValue]:
 
 
 def call_id(line: ToolCall | ToolResult) -> str:
-    """What ties a call and its result."""
+    """The id that a call shares with its result."""
     return line.step_id if isinstance(line, current.ToolCall | current.ToolResult) else line.id
 
 
@@ -241,7 +241,7 @@ def _milliseconds(time: JsonValue) -> float | None:
     if not isinstance(time, str):
         return None
     try:
-        # A leap second has no number of its own; the fraction may have nine digits.
+        # Leap seconds are not counted; the fraction may have nine digits.
         return datetime.fromisoformat(time.replace(":60", ":59")).timestamp() * 1000
     except ValueError:
         return None

@@ -1,4 +1,4 @@
-"""What every kind of artifact gives its readers: a header, and its events in the words of a capture."""
+"""The interface of all artifact readers: a header, and events in the form of capture events."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from reenact.formats.event import EventHead, RunEvent
 from reenact.formats.record import Absent
 
 RunKind: TypeAlias = Literal["capture", "events", "replay-log", "replay-log-legacy", "bundle", "trace"]
-"""``events`` is the log of a capture without the rest of it, as ``git difftool`` hands it over."""
+"""``events`` is the event log of a capture by itself, as ``git difftool`` passes it."""
 
 
 class Header(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, kw_only=True):
-    """What an artifact says of itself; what it does not say is ``None``."""
+    """Facts about a run from its artifact; unknown ones are ``None``."""
 
     path: str
     kind: RunKind
     state: str | None = None
-    """Of a capture: ``open``, ``interrupted``, ``complete`` or ``recovered``."""
+    """The state of a capture: ``open``, ``interrupted``, ``complete`` or ``recovered``."""
     status: str | None = None
-    """``ok``, ``error``, or the format's own word; ``None`` while the run is not finished."""
+    """``ok``, ``error``, or another word of the format; ``None`` while the run is not finished."""
     capture_id: str | None = None
     run_id: str | None = None
     created_at_ms: int | float | None = None
@@ -38,12 +38,12 @@ class Header(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, kw
     exit_status: int | None = None
     final_output: Any = None
     token_usage: Any = None
-    """Where the artifact states the run's use of tokens, not each call's."""
+    """The token counts of the whole run, if the artifact has them."""
     warnings: tuple[str, ...] = ()
     forked_from: str | None = None
-    """Of a fork: its parent's place, as seen from its own folder, and the event at which they part."""
+    """For a fork: the path of its parent, relative to the fork, and the event of the fork point."""
     has_files: bool = False
-    """Whether the files among which the run worked were recorded with it."""
+    """Whether the files of the workspace were recorded."""
 
     @property
     def is_open(self) -> bool:
@@ -52,20 +52,20 @@ class Header(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, kw
 
 
 class RecordedRun(NamedTuple):
-    """A run that was read whole and found good, as its trace is made from it."""
+    """A complete, valid run, from which a trace is made."""
 
     events: Iterable[tuple[str, RunEvent]]
-    """Each event under the name that it has in a trace."""
+    """Each event with its name in the trace."""
     adapter: str
     session_id: str | Absent
     status: str
-    """In the words of traces."""
+    """The status as traces write it."""
     duration_ms: int | float | None
-    """``None`` where the artifact does not say it: then it is what the tools took."""
+    """``None`` if the artifact does not have it; then it is the sum of the tool latencies."""
     is_whole: bool
-    """Whether model calls, memory and retries would be there if the run had any."""
+    """Whether the artifact would contain model calls, memory and retries of the run."""
     resolve: Callable[[Any], Any]
-    """A payload of an event, put together from where its parts are stored."""
+    """Replaces the references in a payload by the values they refer to."""
     plain: Callable[[Any], Any]
     """The same, without the tags of Python's types."""
 
@@ -79,17 +79,17 @@ class WithoutBlobs:
         return value
 
     def find_directly(self, seq: int) -> None:
-        """Nothing is found like that; an event is read after those before it."""
+        """``None``: an event is read after all those before it."""
 
     def borrow_blobs(self, other: RunSource) -> None:
-        """There is nothing to look for."""
+        """Does nothing: there are no references to blobs."""
 
     def blob(self, digest: object) -> bytes:
         raise StoreError(f"{self.file}: has no blobs, so not {digest}; name the capture")
 
 
 class RunSource(Protocol):
-    """One artifact, opened."""
+    """An open artifact that holds a run."""
 
     @property
     def path(self) -> str: ...
@@ -107,39 +107,39 @@ class RunSource(Protocol):
 
     @property
     def read_bytes(self) -> int:
-        """How far the pass over the artifact has come."""
+        """The number of bytes read so far."""
 
     @property
     def torn_bytes(self) -> int:
-        """Half an event behind the last whole one."""
+        """The size of an incomplete event at the end."""
 
     def header(self) -> Header:
-        """What the artifact says of itself now."""
+        """The facts about the run as they are now."""
 
     def read_on(self) -> Iterator[EventHead]:
-        """The heads of the next block of events; none where there are no more for now."""
+        """The heads of the next block of events; none if there are no more at present."""
 
     def find_directly(self, seq: int) -> JsonValue:
-        """An event with its payloads in their place, found without reading all that is before it; ``None``
-        where it cannot be found like that."""
+        """An event with its references resolved, found without reading all events before it; ``None`` if that
+        is not possible."""
 
     def raw(self, seq: int) -> Any:
         """An event that has been read, exactly as in the file."""
 
     def event(self, seq: int) -> RunEvent | None:
-        """The same in common words; ``None`` for a line that is no event."""
+        """The same as an event of a capture; ``None`` for a line that is not an event."""
 
     def resolve(self, value: Any) -> JsonValue:
-        """A payload of an event, put together from where its parts are stored."""
+        """Replace the references in a payload by the values they refer to."""
 
     def borrow_blobs(self, other: RunSource) -> None:
-        """Look for payloads in *other* where they are not here; equal digests mean equal payloads."""
+        """Read blobs that are missing here from *other*; equal digests mean equal blobs."""
 
     def blob(self, digest: object) -> bytes:
-        """The bytes of a payload; :class:`~reenact.errors.StoreError` where they are not here."""
+        """The bytes of a blob; :class:`~reenact.errors.StoreError` if they are missing."""
 
     def close(self) -> None:
         """Close the file."""
 
     def verify(self) -> None:
-        """Raise :class:`~reenact.errors.FormatError` where the artifact is not valid."""
+        """Raise :class:`~reenact.errors.FormatError` if the artifact is not valid."""

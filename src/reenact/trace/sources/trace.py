@@ -1,4 +1,4 @@
-"""Normalized traces, and bundles by way of their trace; these are one JSON value and read as a whole."""
+"""Reads traces, and bundles converted to traces; they are one JSON value and read as a whole."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _USAGE: Final = {
 
 
 class TraceSource(WithoutBlobs):
-    """A trace in memory; events are counted as the trace counts them."""
+    """A trace in memory; events have the numbers of the trace."""
 
     def __init__(self, file: Path, kind: RunKind) -> None:
         self.path = self.file = str(file)
@@ -78,22 +78,22 @@ class TraceSource(WithoutBlobs):
         return self._events[seq - 1]
 
     def close(self) -> None:
-        """It is in memory."""
+        """Does nothing: the trace is in memory."""
 
     def verify(self) -> None:
-        """It was read whole, and says nothing else about itself."""
+        """Does nothing: reading has validated the trace."""
 
 
 def _trace_of_bundle(data: bytes, file: str) -> Trace:
     bundle = read_bundle(data, file)
-    # Steps without a time get one counted from here.
+    # The times of steps without one are counted from here.
     first_ms = next((_milliseconds(step.ts) for step in bundle.script if isinstance(step.ts, str)), None)
     started_at = datetime.fromtimestamp((first_ms or 0) / 1000, UTC)
     return normalize(bundle, trace_id="", test_run_id="", started_at=started_at)
 
 
 def _events(trace: Trace) -> Iterator[RunEvent]:
-    """The events in common words; an error of a call is part of the call's outcome, wherever it stands."""
+    """The events as those of a capture; an error of a call is part of the call's outcome, wherever it is."""
     failures = {_call_id(event): event for event in trace.events if event.type == "error"}
     returned = {_call_id(event) for event in trace.events if event.type in ("tool_result", "llm_response")}
     ts_ms = 0.0
@@ -154,7 +154,7 @@ def _usage(data: dict[str, JsonValue]) -> dict[str, JsonValue] | None:
 
 
 def _call_id(event: TraceEvent) -> str | None:
-    """The event that made the call: attempts at one call may share their ``call_id``."""
+    """The event id of the call, because several attempts may share a ``call_id``."""
     return event.event_id if event.type in ASKING else event.parent_event_id
 
 

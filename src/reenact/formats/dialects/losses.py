@@ -1,4 +1,4 @@
-"""What turning an event into the other dialect is given: what the log said before, and where losses go."""
+"""The context of converting an event to the other dialect: the log so far, and the list of losses."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from reenact.formats.record import ABSENT, Absent, Record
 
 
 class Loss(NamedTuple):
-    """One thing that the target does not hold, or holds only as a value filled in."""
+    """Something that the target does not have, or has only as a filled-in value."""
 
     line: int | None
     event: str
     field: str | None
-    """``None`` when the whole event is lost."""
+    """``None`` if the whole event is lost."""
     reason: str
 
 
@@ -31,17 +31,17 @@ class Losses(list[Loss]):
         self._line = line
 
     def add(self, field: str | None, reason: str) -> None:
-        """Name *field*, or the event itself, as lost."""
+        """Report *field*, or the event itself, as lost."""
         self.append(Loss(self._line, self._name, field, reason))
 
     def add_present(self, *fields: str) -> None:
-        """Name those of *fields* as lost that the event has: the target has none of them."""
+        """Report those of *fields* that the event has as lost."""
         for field in fields:
             if getattr(self._event, field) is not ABSENT:
                 self.add(field, "the target dialect has no such field")
 
     def carry(self, fields: dict[str, JsonValue], *taken: str) -> dict[str, JsonValue]:
-        """Unknown *fields* as they are, but for names the target has *taken* itself: those are lost."""
+        """Unknown *fields* without the names that the target has *taken*, which are lost."""
         for field in sorted(fields.keys() & set(taken)):
             self.add(field, "the target dialect uses this name itself")
         return {field: value for field, value in fields.items() if field not in taken}
@@ -49,28 +49,28 @@ class Losses(list[Loss]):
     def carry_extra(
         self, event: Record, kind: type[Record], *, but: str | None = None
     ) -> dict[str, JsonValue]:
-        """The event's unknown fields for an event of *kind*, *but* the one that has found its place there."""
+        """The unknown fields of the event for an event of *kind*, without the field *but*."""
         left = {name: value for name, value in event.extra.items() if name != but}
         return self.carry(left, str(kind.__struct_config__.tag_field), *kind.__struct_encode_fields__)
 
 
 def name_filled_session(seen: Seen, losses: Losses) -> None:
-    """Name the session that an event is given; in the legacy dialect only SessionStart has it."""
+    """Report that the session id was filled in; in the legacy dialect only SessionStart has it."""
     if seen.session_id is not ABSENT:
         losses.add("session_id", "filled in from SessionStart")
 
 
 class Seen(NamedTuple):
-    """What the log said before the event at hand."""
+    """Facts from the events before the present one."""
 
     session_id: str | Absent = ABSENT
     time: str = "1970-01-01T00:00:00Z"
-    """That of the event before; the epoch where no event had one."""
+    """The time of the event before; the epoch if there was none."""
     tool_calls: int = 0
     latency_ms: Milliseconds = 0
 
-    def and_then(self, event: Event) -> Seen:
-        """What is seen after *event*."""
+    def after(self, event: Event) -> Seen:
+        """The facts after *event*."""
         seen = self
         for field in ("ts", "t", "created_at"):
             time = getattr(event, field, ABSENT)
@@ -86,4 +86,4 @@ class Seen(NamedTuple):
 
 
 EventConverter: TypeAlias = Callable[[Any, Seen, Losses], Iterator[Event]]
-"""One event into none, one or several of the other dialect."""
+"""Converts one event to none, one or several of the other dialect."""
