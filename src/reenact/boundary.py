@@ -25,8 +25,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Literal, Protocol, TypeAl
 
 import msgspec
 
-from reenact import lane_name
-from reenact.lane_name import ROOT, name_inside, name_loose, name_task
+from reenact.lane_name import INSIDE, LOOSE, ROOT, TASK
 from reenact.providers.asking import RequestChange, Undo
 
 CallKind: TypeAlias = Literal["tool", "llm", "network", "process"]
@@ -284,7 +283,7 @@ class Lane(msgspec.Struct, eq=False):
     def child(self) -> Lane:
         """The lane of the next task that this one starts."""
         ordinal, self.spawned = self.spawned, self.spawned + 1
-        return Lane(self.context, name_task(self.name, ordinal), parent=self, within=self.within)
+        return Lane(self.context, f"{self.name}{TASK}{ordinal}", parent=self, within=self.within)
 
     def next_call(self) -> int:
         """Count a call of this lane and return its ordinal."""
@@ -312,12 +311,12 @@ class Lane(msgspec.Struct, eq=False):
 
     def inside(self, call_id: str, ordinal: int) -> Lane:
         """The lane inside the call with this *ordinal*."""
-        return Lane(self.context, name_inside(self.name, ordinal), self, self.owner, call_id)
+        return Lane(self.context, f"{self.name}{INSIDE}{ordinal}", self, self.owner, call_id)
 
     def loose(self) -> Lane:
         """The lane of code that runs in the context of this one, in no defined order."""
         if self._loose is None:
-            self._loose = Lane(self.context, name_loose(self.name), parent=self, within=self.within)
+            self._loose = Lane(self.context, self.name + LOOSE, parent=self, within=self.within)
         return self._loose
 
     def name_under(self, root: str) -> str:
@@ -326,17 +325,17 @@ class Lane(msgspec.Struct, eq=False):
 
     @property
     def is_loose(self) -> bool:
-        return lane_name.is_loose(self.name)
+        return self.name.endswith(LOOSE)
 
     @property
     def has_order(self) -> bool:
         """Whether its calls have a defined order in a replay: not inside a call, and not if loose."""
-        return lane_name.has_order(self.name)
+        return INSIDE not in self.name and not self.name.endswith(LOOSE)
 
     @property
     def is_below_loose(self) -> bool:
         """Whether it or one of its parents is loose."""
-        return lane_name.is_below_loose(self.name)
+        return LOOSE in self.name
 
 
 UNCLAIMED: Final = -1

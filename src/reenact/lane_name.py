@@ -15,44 +15,23 @@ from typing import Final, Literal, TypeAlias
 LaneKind: TypeAlias = Literal["process", "task", "inside", "loose"]
 
 ROOT: Final = "0"
-_PROCESS: Final = ":"
-_TASK: Final = "."
-_INSIDE: Final = "/"
-_LOOSE: Final = "~"
-_MARKS: Final = (_TASK, _INSIDE, _LOOSE, _PROCESS)
+PROCESS: Final = ":"
+TASK: Final = "."
+INSIDE: Final = "/"
+LOOSE: Final = "~"
+_MARKS: Final = (TASK, INSIDE, LOOSE, PROCESS)
 _ROOT_MARKS: Final = ascii_letters + digits
-_KINDS: Final[dict[str, LaneKind]] = {_TASK: "task", _INSIDE: "inside", _LOOSE: "loose"}
+_KINDS: Final[dict[str, LaneKind]] = {TASK: "task", INSIDE: "inside", LOOSE: "loose"}
 
 
-def name_task(parent: str, ordinal: int) -> str:
-    """The name of the task with this *ordinal* that the lane *parent* starts."""
-    return f"{parent}{_TASK}{ordinal}"
-
-
-def name_inside(parent: str, ordinal: int) -> str:
-    """The name of the lane inside the call with this *ordinal* of *parent*."""
-    return f"{parent}{_INSIDE}{ordinal}"
-
-
-def name_loose(parent: str) -> str:
-    """The name of the loose lane of *parent*."""
-    return parent + _LOOSE
-
-
-# Functions of a plain text, because every call asks them.
 def is_loose(name: str) -> bool:
     """Whether the calls of the lane have no defined order."""
-    return name.endswith(_LOOSE)
-
-
-def has_order(name: str) -> bool:
-    """Whether the calls of the lane have a defined order in a replay: not inside a call, and not if loose."""
-    return _INSIDE not in name and not name.endswith(_LOOSE)
+    return name.endswith(LOOSE)
 
 
 def is_below_loose(name: str) -> bool:
     """Whether the lane or one of its parents is loose."""
-    return _LOOSE in name
+    return LOOSE in name
 
 
 class LaneName(str):
@@ -68,7 +47,7 @@ class LaneName(str):
     @property
     def parent(self) -> LaneName | None:
         """``0.1/3~`` → ``0.1/3`` → ``0.1`` → ``0``; the first lane of a process has none."""
-        if self.endswith(_LOOSE):
+        if self.endswith(LOOSE):
             return LaneName(self[:-1])
         cut = self._cut()
         return None if cut is None else LaneName(self[:cut])
@@ -76,20 +55,20 @@ class LaneName(str):
     @property
     def process(self) -> LaneName:
         """The first lane of its process: ``0.1:2`` for ``0.1:2.3/4~``."""
-        starter, mark, own = self.rpartition(_PROCESS)
+        starter, mark, own = self.rpartition(PROCESS)
         return LaneName(starter + mark + own[: len(own) - len(own.lstrip(_ROOT_MARKS))])
 
     @property
     def ordinal(self) -> int | None:
         """The ordinal of its task, or of the call that contains it; ``None`` for a loose one."""
-        last = self[max(self.rfind(_TASK), self.rfind(_INSIDE)) + 1 :]
+        last = self[max(self.rfind(TASK), self.rfind(INSIDE)) + 1 :]
         return int(last) if last.isdigit() else None
 
     @property
     def around(self) -> LaneName:
         """The innermost lane inside a call that contains it: ``0/3.1/2`` for ``0/3.1/2.0~``."""
-        before, _, behind = self.rpartition(_INSIDE)
-        return LaneName(f"{before}{_INSIDE}{behind[: len(behind) - len(behind.lstrip(digits))]}")
+        before, _, behind = self.rpartition(INSIDE)
+        return LaneName(f"{before}{INSIDE}{behind[: len(behind) - len(behind.lstrip(digits))]}")
 
     def is_within(self, other: str) -> bool:
         """Whether it is *other* or descends from it, by tasks, calls or processes."""
@@ -98,7 +77,7 @@ class LaneName(str):
     @property
     def is_of_stray(self) -> bool:
         """Whether its code ran in its process without having been started by the run."""
-        return self.startswith(self.process + _LOOSE)
+        return self.startswith(self.process + LOOSE)
 
     def moved(self, parent: str, other: str) -> str:
         """Its name if its parent were *other* instead of *parent*."""
@@ -106,19 +85,19 @@ class LaneName(str):
 
     def inside_of(self, caller: str) -> tuple[int, str] | None:
         """The ordinal of the call of *caller* that contains it, and the rest of the name, or ``None``."""
-        start = f"{caller}{_INSIDE}"
+        start = f"{caller}{INSIDE}"
         behind = self[len(start) :] if self.startswith(start) else ""
         rest = behind.lstrip(digits)
         return (int(behind[: len(behind) - len(rest)]), rest) if rest != behind else None
 
     def in_call(self, ordinal: int, rest: str = "") -> str:
         """The lane inside its call with this *ordinal*; *rest* is as :meth:`inside_of` returns it."""
-        return name_inside(self, ordinal) + rest
+        return f"{self}{INSIDE}{ordinal}{rest}"
 
     def started_process(self, ordinal: int) -> str:
         """The first lane of the process that it starts as its next task."""
-        return f"{self}{_PROCESS}{ordinal}"
+        return f"{self}{PROCESS}{ordinal}"
 
     def _cut(self) -> int | None:
-        cut = max(self.rfind(_TASK), self.rfind(_INSIDE))
-        return cut if cut > max(0, self.rfind(_PROCESS)) else None
+        cut = max(self.rfind(TASK), self.rfind(INSIDE))
+        return cut if cut > max(0, self.rfind(PROCESS)) else None

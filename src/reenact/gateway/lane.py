@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from reenact.lane_name import name_loose
+from reenact.lane_name import LOOSE
 
 LANE: Final = "g"
 LANE_BELOW: Final = "g/p"
@@ -26,4 +26,4 @@ def is_below(lane: str) -> bool:
 
 def is_of_gateway(lane: str) -> bool:
     """Whether the calls of *lane* come through the gateway in replay."""
-    return lane == name_loose(LANE)
+    return lane == LANE + LOOSE
