@@ -132,6 +132,7 @@ def test_public_names_are_pinned():
         "stats",
         "test",
         "tool",
+        "transcript",
         "update_command",
         "validate",
         "verify",

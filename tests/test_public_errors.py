@@ -48,6 +48,7 @@ TAKE_A_PATH: dict[str, Callable[[str], object]] = {
     "shadow_steps": lambda path: reenact.shadow_steps(path, change={"model": "other"}),
     "stats": reenact.stats,
     "test": reenact.test,
+    "transcript": reenact.transcript,
     "update_command": lambda path: reenact.update_command(path, ["true"]),
     "validate": reenact.validate,
     "verify": reenact.verify,

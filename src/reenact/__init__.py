@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from reenact.analysis.compare import DiffReport, diff
     from reenact.analysis.convert import ConvertReport, convert
     from reenact.analysis.fork_tree import fork_tree
-    from reenact.analysis.show import RunsReport, find_steps, play, show_runs
+    from reenact.analysis.show import RunsReport, find_steps, play, show_runs, transcript
     from reenact.catalog import CapsuleSummary, list_capsules, list_schemas, schema
     from reenact.check.actions.capsule import Capsule
     from reenact.check.actions.files import ValidateReport, validate
@@ -174,6 +174,7 @@ _HOMES = {
     "stats": "corpus.batches",
     "test": "rerun",
     "tool": "seams.tool",
+    "transcript": "analysis.show",
     "update_command": "commands.update",
     "validate": "check.actions.files",
     "verify": "check.artifact",
@@ -284,6 +285,7 @@ __all__ = [
     "stats",
     "test",
     "tool",
+    "transcript",
     "update_command",
     "validate",
     "verify",

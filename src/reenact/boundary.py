@@ -30,6 +30,8 @@ from reenact.providers.asking import RequestChange, Undo
 
 CallKind: TypeAlias = Literal["tool", "llm", "network", "process"]
 RunMode: TypeAlias = Literal["off", "capture", "replay"]
+NATIVE_CALL: Final = "reenact.native_call"
+"""Our own audit event for a call of a client in C: its name, and the server's address as it has it."""
 T = TypeVar("T")
 if TYPE_CHECKING:
     from typing_extensions import TypeVar as TypeVarWithDefault

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -482,3 +483,70 @@ def test_an_event_that_there_is_not_is_wrong_usage(seq, tmp_path, capsys):
         run.uuid4()
     assert main(["show", str(tmp_path / "run"), "--at", seq]) == 3
     assert f"there is no event {seq}; choose 1 to 4" in capsys.readouterr().err
+
+
+@reenact.tool
+def look_up(name):
+    return {"about": f"{name} " * 10_000}  # so long that it is kept in a blob
+
+
+def _record_names(path, *names):
+    with reenact.capture(path):
+        for name in names:
+            look_up(name)
+
+
+def test_git_diff_shows_what_was_said_and_done(tmp_path):
+    """Of the working tree as of a commit, with payloads in blobs."""
+
+    def git(*words):
+        ours = " ".join(command("show", "--transcript"))
+        options = ("-c", "user.name=Ada", "-c", "user.email=a@b.org", "-c", f"diff.reenact.textconv={ours}")
+        done = subprocess.run(
+            ["git", *options, *words],
+            cwd=tmp_path,
+            env=ENVIRONMENT | {"HOME": str(tmp_path)},
+            capture_output=True,
+        )
+        assert (done.returncode, done.stderr) == (0, b"")
+        return done.stdout.decode()
+
+    (tmp_path / ".gitattributes").write_text("*.jsonl diff=reenact\n")
+    git("init", "-q")
+    _record_names(tmp_path / "run", "Ada", "Grace")
+    git("add", ".")
+    git("commit", "-qm", "first")
+    shutil.rmtree(tmp_path / "run")
+    _record_names(tmp_path / "run", "Ada", "Edith")
+    changes = [
+        line for line in git("diff", "HEAD", "--", "run/events.jsonl").splitlines() if line[:1] in ("+", "-")
+    ]
+    assert [line for line in changes if "{" in line] == ['-    {"name": "Grace"}', '+    {"name": "Edith"}']
+    assert [line[:12] for line in changes if "sha256" in line] == ["-    sha256:", "+    sha256:"]
+    assert "Grace" in git("log", "-p", "--", "run/events.jsonl")
+
+
+@pytest.mark.parametrize("name", ["run", "run/events.jsonl"])
+def test_a_transcript_is_printed(tmp_path, name, capsys):
+    _record_names(tmp_path / "run", "Ada")
+    assert main(["show", "--transcript", str(tmp_path / name)]) == 0
+    assert capsys.readouterr().out.startswith("# Transcript\n")
+    assert reenact.transcript(tmp_path / "run") == (tmp_path / "run" / "transcript.md").read_text()
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "said"),
+    [
+        (["nowhere"], 2, "nowhere: No such file or directory"),
+        (["."], 2, ".: "),
+        (["notes.txt"], 3, "notes.txt: is not a capture or its events.jsonl"),
+        (["notes.txt", "--at", "2"], 3, "--transcript prints the whole run"),
+    ],
+)
+def test_a_transcript_of_something_else_is_one_line(tmp_path, words, status, said, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "notes.txt").write_text("hello")
+    assert main(["show", "--transcript", *words]) == status
+    captured = capsys.readouterr()
+    assert (captured.out, captured.err.count("\n")) == ("", 1)
+    assert said in captured.err

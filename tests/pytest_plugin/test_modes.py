@@ -372,10 +372,15 @@ def test_a_repository_is_told_once_how_to_keep_captures(suite: Suite) -> None:
     suite.write(test_it=ONE)
     assert ".gitattributes" not in str(suite.run("--reenact=record").stdout)
     (suite.path / ".git").mkdir()
-    told = ["captures/** -text", "captures/**/*.json* linguist-generated"]
+    told = [
+        "captures/** -text",
+        "captures/**/*.jsonl linguist-generated diff=reenact",
+        "captures/**/manifest.json linguist-generated",
+    ]
+    textconv = '  to read them in git diff: git config diff.reenact.textconv "reenact show --transcript"'
     lines = suite.run("--reenact=record").outlines
     start = lines.index("  to commit captures, add to .gitattributes:")
-    assert lines[start + 1 : start + 3] == [f"    {line}" for line in told]
+    assert lines[start + 1 : start + 5] == [*(f"    {line}" for line in told), textconv]
     assert ".gitattributes" not in str(suite.run().stdout)
     (suite.path / ".gitattributes").write_text("\n".join(told))
     assert ".gitattributes" not in str(suite.run("--reenact=record").stdout)

@@ -10,6 +10,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -144,6 +145,38 @@ def test_a_run_begins_and_ends_in_its_log(tmp_path: Path):
     assert (tag_of(end), end.data.status) == ("run_end", "ok")
     assert end.data.finalOutput == {"a": [2], "b": 1}
     assert end.data.finalOutputHash == digest_of_bytes(b'{"a":[2],"b":1}')
+
+
+@pytest.mark.parametrize(
+    ("word", "recorded"),
+    [
+        ("{cwd}/agent.py", "agent.py"),
+        ("{cwd}", "."),
+        ("--root={cwd}", "--root=."),
+        ("-I{cwd}/lib", "-Ilib"),
+        ("file://{cwd}/a.md", "file://a.md"),
+        ("{cwd}-other/agent.py", "{cwd}-other/agent.py"),
+        ("{home}/data.csv", "~/data.csv"),
+        ("{home}", "~"),
+        ("{python}/bin/agent", "{{python}}/bin/agent"),
+        ("{tmp}/in.json", "{{tmp}}/in.json"),
+        ("/mnt{tmp}/in.json", "/mnt{tmp}/in.json"),
+        ("/srv/data/in.json", "/srv/data/in.json"),
+        ("/fix the bug", "/fix the bug"),
+    ],
+)
+def test_a_command_is_recorded_without_the_folders_of_the_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, word: str, recorded: str
+) -> None:
+    """A path elsewhere stays: two processes may differ in nothing else."""
+    folders = {name: f"/of-ada/{name}" for name in ("home", "python", "tmp")} | {"cwd": str(tmp_path)}
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", folders["home"])
+    monkeypatch.setattr(sys, "prefix", folders["python"])
+    monkeypatch.setattr(tempfile, "tempdir", folders["tmp"])
+    words = ["/opt/bin/python3", word.format(**folders)]
+    assert without_places(words) == ["python3", recorded.format(**folders)]
+    assert without_places(without_places(words)) == without_places(words)
 
 
 @pytest.mark.parametrize("error", [ValueError("bad luck"), KeyboardInterrupt(), SystemExit(2)], ids=repr)

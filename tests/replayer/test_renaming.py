@@ -434,6 +434,30 @@ def test_of_long_texts_no_more_is_compared_than_differs_first(
     assert looked_at < 500
 
 
+@pytest.mark.parametrize("letters", ["a", string.ascii_letters + string.digits])
+@pytest.mark.parametrize("change", ["Zz", "!!"])
+def test_a_long_word_that_differs_is_no_name(tmp_path: Path, letters: str, change: str) -> None:
+    """A picture as base64 is one word of megabytes. A change in its middle is found at once."""
+    picture = "".join(random.Random(1).choices(letters, k=1_000_000))
+    captured(tmp_path / "run", lambda _: do(picture=picture))
+    began = time.process_time()
+    with pytest.raises(reenact.Diverged, match="differs"):
+        replayed(tmp_path / "run", lambda _: do(picture=picture[:700_000] + change + picture[700_002:]))
+    assert time.process_time() - began < 5
+
+
+def test_a_library_may_draw_many_bytes(tmp_path: Path) -> None:
+    """Long draws are no names, and looking for a name among them does not fail."""
+    captured(tmp_path / "run", lambda _: do(name="one-77a9a98b"))
+
+    def act(_: reenact.Run) -> None:
+        os.urandom(100_000)
+        do(name="one-88b0b09c")
+
+    with pytest.raises(reenact.Diverged, match="differs"):
+        replayed(tmp_path / "run", act)
+
+
 def test_the_address_of_an_object_may_be_another(tmp_path: Path) -> None:
     """In a ``repr`` and as a number; memory is used again, so addresses are not paired."""
     kept: list[object] = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -10,10 +11,13 @@ from typing import Any, Final, NamedTuple
 from reenact.analysis.artifact import Artifact, Playback, StepMoment, open_artifact, read_whole
 from reenact.analysis.index import Term, parse_terms, refuse_unknown_kinds
 from reenact.analysis.steps import RunStep
-from reenact.check.kinds import name_runs
-from reenact.errors import FormatError, StoreError
+from reenact.check.kinds import find_kind, name_runs
+from reenact.errors import FormatError, StoreError, UsageError
 from reenact.formats.workspace import WORKSPACE
 from reenact.progress import ProgressBar, no_progress_bar
+from reenact.store.reader import EventReader, LoneEventReader
+from reenact.store.rundir import RunDir
+from reenact.store.transcript import transcript_of
 from reenact.trace.sources.source import Header
 
 _POLL_SECONDS: Final = 0.1
@@ -39,6 +43,22 @@ def show_runs(folder: str | Path) -> RunsReport:
         except (FormatError, StoreError, OSError) as error:
             report.problems.append(error)
     return report
+
+
+def transcript(path: str | Path) -> str:
+    """What was said and done in a run, for review, without ids and times.
+
+    *path* is a capture, or an ``events.jsonl`` by itself. Of the latter the text is the same wherever the
+    file is, as git needs it to compare two versions: payloads in blobs are named by their digests.
+    """
+    file = Path(path)
+    if str(file) == os.devnull:  # how git names the side of a file that is new or gone
+        return ""
+    if file.is_dir():
+        return transcript_of(EventReader(RunDir(file), str(path))).decode()
+    if find_kind(file) != "events":
+        raise UsageError(f"{path}: is not a capture or its events.jsonl; only these have a transcript")
+    return transcript_of(LoneEventReader(file)).decode()
 
 
 def find_steps(

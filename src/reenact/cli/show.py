@@ -10,7 +10,7 @@ import msgspec
 
 from reenact.analysis.artifact import Artifact, open_artifact
 from reenact.analysis.fork_tree import fork_tree
-from reenact.analysis.show import event_with_files, find_problem, find_steps, show_runs
+from reenact.analysis.show import event_with_files, find_problem, find_steps, show_runs, transcript
 from reenact.analysis.show import play as play_steps
 from reenact.canonical import JsonValue
 from reenact.check.kinds import is_folder_of_runs
@@ -38,6 +38,12 @@ from reenact.suite.settings import project_prices
 @click.option(
     "--tree", is_flag=True, help="List the run with its parents and forks; in a folder, all trees below it."
 )
+@click.option(
+    "--transcript",
+    "as_transcript",
+    is_flag=True,
+    help="Print what was said and done, for review; of an events.jsonl as git's textconv.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object; with --follow one per line.")
 def command(
     path: str,
@@ -47,6 +53,7 @@ def command(
     play: bool,
     speed: float | None,
     tree: bool,
+    as_transcript: bool,
     as_json: bool,
 ) -> int:
     """List the steps of a run, or follow and play it.
@@ -60,6 +67,11 @@ def command(
     negates. "error" alone means state:error; any other word is searched in the recorded text.
     """
     _refuse_contradictions(seq=seq, filters=filters, follow=follow, play=play, speed=speed)
+    if as_transcript:
+        if seq is not None or filters or follow or play or tree or as_json:
+            raise UsageError("--transcript prints the whole run; leave out the other options")
+        click.echo(transcript(path), nl=False)
+        return 0
     if tree:
         return _show_tree(path, as_json=as_json)
     if is_folder_of_runs(path):

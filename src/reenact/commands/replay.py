@@ -158,7 +158,7 @@ def replay_command(
         found.answered,
         status,
         found.receipt,
-        _hermetic_claim(run_start, fence),
+        _hermetic_claim(run_start, fence, allowed),
         prints_as_recorded=difference is None,
     )
 
@@ -171,11 +171,14 @@ def _compare_files(replayed: Replayed, served: ServedReplay) -> Replayed:
     return replayed if divergence is None else _with_divergences(replayed, divergence)
 
 
-def _hermetic_claim(run_start: RunStartData, fence: Fence | None) -> str:
-    """A phrase that says how certain it is that nothing went live."""
+def _hermetic_claim(run_start: RunStartData, fence: Fence | None, allowed: Sequence[str]) -> str:
+    """A phrase that says how certain it is that nothing went live, except what the user *allowed*."""
+    except_for = f" but what --allow names: {', '.join(allowed)}" if allowed else ""
     if run_start.upstreams is ABSENT:
-        return "nothing went live"
-    return "nothing left this machine" if fence is not None and fence.stands else "nothing was passed on"
+        return f"nothing went live{except_for}"
+    if fence is not None and fence.stands:
+        return f"nothing left this machine{except_for}"
+    return "nothing was passed on"
 
 
 def _collect_replays(

@@ -28,8 +28,13 @@ _ORDER: Final = (
     *("not started", "ran live"),
 )
 _MOST_SHOWN: Final = 20
-_ATTRIBUTES: Final = ("captures/** -text", "captures/**/*.json* linguist-generated")
+_ATTRIBUTES: Final = (
+    "captures/** -text",
+    "captures/**/*.jsonl linguist-generated diff=reenact",
+    "captures/**/manifest.json linguist-generated",
+)
 """Git keeps the line ends, and hosting sites collapse the events in reviews, but not the transcripts."""
+_TEXTCONV: Final = 'git config diff.reenact.textconv "reenact show --transcript"'
 _ATTRIBUTE: Final = "reenact"
 _RESULT: Final = pytest.StashKey[TestRunResult]()
 
@@ -81,6 +86,7 @@ class Tally:
             terminalreporter.write_line("  to commit captures, add to .gitattributes:")
             for line in _ATTRIBUTES:
                 terminalreporter.write_line(f"    {line}")
+            terminalreporter.write_line(f"  to read them in git diff: {_TEXTCONV}")
 
 
 def _is_unprepared(folder: Path) -> bool:

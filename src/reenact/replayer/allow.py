@@ -112,13 +112,21 @@ def read_allow(given: AllowLike, where: str = "allow") -> Allow:
             f"{where} has {(strange or items)[0]!r}; give ports, HOST:PORT, socket paths or tuples of words"
         )
     texts = [one for one in items if isinstance(one, str)]
-    named = [found for one in texts if (found := _ADDRESS.fullmatch(one)) is not None]
+    named = [(one, found) for one in texts if (found := _read_address(one)) is not None]
     return Allow(
         loopback_ports=frozenset(one for one in items if isinstance(one, int)),
-        unix_sockets=frozenset(one for one in texts if _ADDRESS.fullmatch(one) is None),
+        unix_sockets=frozenset(texts) - {one for one, _ in named},
         commands=frozenset(one for one in items if isinstance(one, tuple)),
-        addresses=frozenset((one["host"], int(one["port"])) for one in named),
+        addresses=frozenset(address for _, address in named),
     )
+
+
+def _read_address(text: str) -> tuple[str, int] | None:
+    """Read ``HOST:PORT``; ``None`` if it is something else."""
+    found = _ADDRESS.fullmatch(text)
+    if found is None or int(found["port"]) not in _ALL_PORTS:
+        return None
+    return found["host"], int(found["port"])
 
 
 @cache

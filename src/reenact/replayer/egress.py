@@ -7,6 +7,7 @@ empty name asks no server, and a message on a connected socket names no destinat
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import socket
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -18,6 +19,8 @@ from pathlib import Path
 from socket import AF_INET, AF_INET6, AF_UNIX
 from sys import byteorder
 from typing import Any, ClassVar, Final, Literal, TypeAlias
+
+from reenact.boundary import NATIVE_CALL
 
 Kind: TypeAlias = Literal["connect", "dns", "spawn"]
 
@@ -147,6 +150,20 @@ def _fork_onto_terminal(_: tuple[object, ...]) -> Egress:
     return Spawn(("(os.forkpty)",))
 
 
+def _native_call(arguments: tuple[object, ...]) -> Egress:
+    """A target of gRPC: ``host:port``, or with a scheme such as ``dns:///`` or ``unix:`` before it."""
+    target = _text(arguments[1])
+    found = _TARGET.fullmatch(target)
+    if found is None:
+        return ConnectLocal(target.removeprefix("unix://").removeprefix("unix:"))
+    return Connect(found["host"].strip("[]"), int(found["port"] or _HTTPS_PORT))
+
+
+_TARGET: Final = re.compile(
+    r"(?:(?:dns|ipv4|ipv6):(?://[^/]*/)?)?(?P<host>\[[^]]+\]|[^:/%]+)(?::(?P<port>\d{1,5}))?"
+)
+_HTTPS_PORT: Final = 443
+
 READERS: Final[Mapping[str, Callable[[tuple[object, ...]], Egress | None]]] = {
     "socket.bind": _bind,
     "socket.connect": _connect,
@@ -164,6 +181,7 @@ READERS: Final[Mapping[str, Callable[[tuple[object, ...]], Egress | None]]] = {
     "pty.spawn": _spawn_on_terminal,
     "os.forkpty": _fork_onto_terminal,
     NEW_INTERPRETER: _new_interpreter,
+    NATIVE_CALL: _native_call,
 }
 """By audit event. ``os.fork`` is absent on purpose: a forked child is this program, with the same guard."""
 

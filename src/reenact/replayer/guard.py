@@ -26,7 +26,7 @@ from typing import Any, Final, Self
 
 import msgspec
 
-from reenact.boundary import hear_audit_events, outside
+from reenact.boundary import NATIVE_CALL, hear_audit_events, outside
 from reenact.errors import LiveCallBlocked
 from reenact.replayer.allow import Allow
 from reenact.replayer.egress import (
@@ -231,7 +231,8 @@ class Watch:
         self._unseen_ports: set[int] = set()
         """Those of the known ports to which code of the run connected without a seam."""
 
-    def look(self, egress: Egress) -> None:
+    def look(self, egress: Egress, client: str | None = None) -> None:
+        """Report *egress*; *client* is the name of a client in C, which a guard would not refuse."""
         if isinstance(egress, Connect):
             self._known_ports.add(egress.port)
         key = (egress.kind, egress.target)
@@ -243,7 +244,7 @@ class Watch:
             return
         if not self._allow.permits(egress):
             self._warned.add(key)
-            self._on_seen(BlockedCall.here(egress).warning())
+            self._on_seen(BlockedCall.here(egress).warning(client))
 
     def talks_with(self, pid: int) -> bool:
         """Whether this process has a connection with the program *pid* that no seam records."""
@@ -293,8 +294,11 @@ def _attach() -> None:
 def _listen(event: str, arguments: tuple[Any, ...]) -> None:
     if (_guards or _watches) and (egress := READERS[event](arguments)):
         # Our own events are raised for guards, also after their run; a recording does not need them.
+        client = str(arguments[0]) if event == NATIVE_CALL else None
         for watch in _watches if event not in _OURS else ():
-            watch.look(egress)
+            watch.look(egress, client)
+        if client is not None:
+            return
         try:
             for guard in _guards:
                 guard.judge(egress)
@@ -343,9 +347,14 @@ class BlockedCall:
         deed = _DEED[self.kind].format(self.target)
         return LiveCallBlocked(f"{place}: {deed} is refused in replay; {_REMEDY[self.kind]}", self)
 
-    def warning(self) -> str:
-        """The warning for a run that is recorded."""
+    def warning(self, client: str | None = None) -> str:
+        """The warning for a run that is recorded; *client* is the name of a client in C that connects."""
         place = self.frame or f"thread {self.thread}"
+        if client is not None:
+            return (
+                f"{place}: {client} asks {self.target} outside Python; this is not recorded, and a replay "
+                "will not answer it; do it inside a @reenact.tool"
+            )
         deed = _DEED[self.kind].format(self.target)
         return f"{place}: {deed} is not recorded, and a replay will refuse it; {_REMEDY[self.kind]}"
 

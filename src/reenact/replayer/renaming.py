@@ -182,6 +182,8 @@ _MEANINGFUL: Final = frozenset({"model", "role", "type"})
 _MIN_DRAWN: Final = 6
 _MIN_RANDOM: Final = 8
 _MIN_WHOLE: Final = 16
+_MAX_NAME: Final = 4096
+"""Longer words, such as pictures in base64, are content. Looking for a name in them takes minutes."""
 _LONG_CHARACTERS: Final = 100_000
 """In longer texts the words are not counted first; the first difference decides."""
 _MIN_NUMBER: Final = 10**6
@@ -439,6 +441,8 @@ class _Comparison:
         """Compare two words, which are names or contain names and a common part."""
         if self._are_bound(one, other, path):
             return
+        if max(len(one), len(other)) > _MAX_NAME:
+            raise Unlike(path, one, other)
         one, other = self._strip_times(one, other, path)
         before = self._snapshot()
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
@@ -54,10 +55,29 @@ SURROUNDINGS_VARIABLE: Final = "REENACT_SURROUNDINGS"
 
 
 def without_places(words: Sequence[str]) -> list[str]:
-    """A command line without the paths of this machine, unless the variable asks for them."""
-    here, home = f"{working_folder()}{os.sep}", f"{Path.home()}{os.sep}"
+    """A command line without the run's own folders.
+
+    Of the program only the name is kept. Other paths stay, because two processes may differ in nothing else.
+    """
+    places = sorted(own_places().items(), key=lambda item: len(item[1]), reverse=True)
     first = [os.path.basename(word) if os.path.isabs(word) else word for word in words[:1]]
-    return first + [word.replace(here, "").replace(home, f"~{os.sep}") for word in words[1:]]
+    return first + [_name_places(word, places) for word in words[1:]]
+
+
+def _name_places(word: str, places: Iterable[tuple[str, str]]) -> str:
+    for kind, place in places:
+        if kind in _PLACE_NAMES and place in word:
+            name = _PLACE_NAMES[kind]
+            path = rf"{_BEFORE_PATH}{re.escape(place)}"
+            if name == ".":
+                word = re.sub(rf"{path}{re.escape(os.sep)}(?=.)", "", word)
+            word = re.sub(rf"{path}(?![\w+@~.-])", name, word)
+    return word
+
+
+_PLACE_NAMES: Final = {"cwd": ".", "cwd/given": ".", "home": "~", "python": "{python}", "tmp": "{tmp}"}
+_BEFORE_PATH: Final = r"(?:(?<![\w.~/-])|(?<=-[A-Za-z])|(?<=file://))"
+"""Not in the middle of another path, but directly after an option of one letter."""
 
 
 class Identity(msgspec.Struct, frozen=True):

@@ -8,6 +8,7 @@ from typing import Final
 
 from reenact.seams import (
     deadlines,
+    grpc,
     http,
     mcp,
     pools,
@@ -24,6 +25,7 @@ from reenact.seams.patches import attach, detach
 from reenact.seams.stdlib import locks
 
 _LIBRARIES: Final[Libraries] = {
+    **grpc.LIBRARIES,
     **http.LIBRARIES,
     **locks.LIBRARIES,
     **mcp.LIBRARIES,

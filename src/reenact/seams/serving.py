@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from ipaddress import ip_address
 from typing import Any, Final
-from weakref import WeakSet
+from weakref import WeakKeyDictionary, WeakSet
 
 from reenact.boundary import current_lane
 from reenact.seams.patches import Patch
@@ -21,6 +21,8 @@ _sockets: Final[WeakSet[socket.socket]] = WeakSet()
 """The sockets on which code of a run listens."""
 _servers: Final[list[Any]] = []
 """Servers of event loops that do not use Python's sockets."""
+_native: Final[WeakKeyDictionary[Any, set[int]]] = WeakKeyDictionary()
+"""The ports of servers whose sockets Python does not know, until they stop."""
 
 
 def _listen(original: Callable[..., None]) -> Callable[..., None]:
@@ -42,9 +44,20 @@ def note_server(server: object) -> None:
         _servers.append(server)
 
 
+def note_port(server: object, port: int) -> None:
+    """Remember that *server* listens on *port*, if the calling code belongs to a run."""
+    if current_lane() is not None:
+        _native.setdefault(server, set()).add(port)
+
+
+def forget_ports(server: object) -> None:
+    """Forget the ports of *server*, which stops."""
+    _native.pop(server, None)
+
+
 def is_served_here(host: str | None, port: int | None) -> bool:
     """Whether a server of a run that is open in this process listens there."""
-    return bool(_sockets or _servers) and _is_loopback(host) and port in _ports()
+    return bool(_sockets or _servers or _native) and _is_loopback(host) and port in _ports()
 
 
 _ADDRESS: Final = re.compile(
@@ -54,7 +67,7 @@ _ADDRESS: Final = re.compile(
 
 def asks_server_of_run(words: Iterable[str]) -> bool:
     """Whether the arguments of a program hold the address of such a server."""
-    return bool(_sockets or _servers) and any(
+    return bool(_sockets or _servers or _native) and any(
         is_served_here(found["host"].strip("[]"), int(found["port"]))
         for word in words
         for found in _ADDRESS.finditer(word)
@@ -62,7 +75,7 @@ def asks_server_of_run(words: Iterable[str]) -> bool:
 
 
 def _ports() -> set[int]:
-    found = set()
+    found = {port for ports in list(_native.values()) for port in ports}
     for listening in [*_sockets, *(each for server in _servers for each in server.sockets)]:
         with suppress(OSError):  # the socket is closed
             if listening.family != socket.AF_UNIX:

@@ -211,8 +211,11 @@ class EventReader:
         self._blobs = run.blobs
         self.events_file = os.path.join(self.given, run.event_log().event_log_path)
         with run.open_events() as stream:
-            is_empty = stream.seek(0, 2) == 0
-            self._bytes = b"" if is_empty else mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
+            self._open(stream)
+
+    def _open(self, stream: BinaryIO) -> None:
+        is_empty = stream.seek(0, 2) == 0
+        self._bytes = b"" if is_empty else mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
         self._calls: dict[str, int] = {}
         self._indexed = 0
         self.resolve = References(self._find_call, self.blob, file=self.events_file).resolve
@@ -298,6 +301,19 @@ class EventReader:
             if asked is not None:
                 self._calls.setdefault(asked, self._indexed)
         return self._calls[call_id]
+
+
+class LoneEventReader(EventReader):
+    """An ``events.jsonl`` by itself, as git hands it over; the digest of a blob takes its place."""
+
+    def __init__(self, file: Path) -> None:
+        self.path = file
+        self.given = self.events_file = str(file)
+        with file.open("rb") as stream:
+            self._open(stream)
+
+    def blob(self, digest: object) -> bytes:
+        return msgspec.json.encode(str(digest))
 
 
 class CaptureReader(EventReader):

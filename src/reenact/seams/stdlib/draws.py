@@ -29,6 +29,8 @@ _MIN_NAME: Final = 6
 _MIN_AMONG_OTHERS: Final = 8
 """A name that was drawn letter by letter has no known start and end, so it must be longer."""
 _MIN_NUMBER: Final = 10**6
+_MAX_BITS: Final = 8 * 1024
+"""A larger draw is material for something else; as a number it has more digits than Python writes."""
 _PORTS: Final = range(1024, 2**16)
 _NANOID: Final = "_-0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _NANOID_OTHER: Final = "useandom-26T198340PX75pxJACKVERYMINDBUSHWOLF_GQZbfghjklqvwyzrict"
@@ -112,6 +114,15 @@ def watched_by(draws: Draws) -> Iterator[None]:
         detach(_PATCHES)
 
 
+def _is_too_large(drawn: object) -> bool:
+    """Whether nobody makes a name of what was drawn: bytes, a number, or a number of so many bits."""
+    if isinstance(drawn, bytes):
+        return len(drawn) * 8 > _MAX_BITS
+    if isinstance(drawn, tuple):
+        return bool(drawn[0] > _MAX_BITS)
+    return isinstance(drawn, int) and drawn.bit_length() > _MAX_BITS
+
+
 def _names_of_bytes(drawn: bytes) -> Iterator[str]:
     yield drawn.hex()
     yield base64.urlsafe_b64encode(drawn).decode().rstrip("=")
@@ -145,7 +156,7 @@ _shared: Final[random.Random] = random.random.__self__  # type: ignore[attr-defi
 
 
 def _see(drawn: object, generator: random.Random | None = None) -> None:
-    if id(generator) not in _seeded:
+    if id(generator) not in _seeded and not _is_too_large(drawn):
         for draws in _open:
             draws.unread.append(drawn)
 
