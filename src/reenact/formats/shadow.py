@@ -279,6 +279,8 @@ class AskedStep(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True,
     tokens: int = 0
     problem: str = ""
     """Why there is no answer."""
+    is_rebuilt: bool = False
+    """Whether the request is not as it was sent, but rebuilt of what a transcript tells."""
 
 
 class StepsReport(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
@@ -294,7 +296,7 @@ class StepsReport(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     failed: int
     """Requests that nobody answered; they count nowhere else."""
     left_out: int
-    """Recorded model calls that hold no request in a wire format, or no answer."""
+    """Recorded model calls without an answer, or whose request is in no wire format and cannot be rebuilt."""
     is_interrupted: bool = False
 
 

@@ -193,6 +193,35 @@ def conversations(reader: CaptureReader, options: RowOptions, lose: Callable[[Lo
     return found
 
 
+class ReportedQuestion(NamedTuple):
+    """What a model was told before an answer, as a transcript tells it."""
+
+    provider: str
+    model: str
+    messages: list[ChatMessage]
+
+
+def reported_questions(reader: CaptureReader) -> dict[str, ReportedQuestion]:
+    """By call id: the model calls of a run that was imported from a transcript.
+
+    Those whose conversation messages of chat templates cannot hold are left out; there are none where the
+    import does not say what each call was given.
+    """
+    imported = reader.manifest.imported
+    if imported is ABSENT or imported.fidelity != "tools":
+        return {}
+    reading = _Reading(reader, lambda _: None)
+    found: dict[str, ReportedQuestion] = {}
+    for event in reader.events():
+        reading.event(event)
+        if isinstance(event, LlmResponse):
+            messages = reading.reported(event.data.callId)
+            if messages and messages[-1]["role"] == "assistant":
+                data = event.data
+                found[data.callId] = ReportedQuestion(str(data.provider), str(data.model), messages[:-1])
+    return {call_id: question for call_id, question in found.items() if question.messages}
+
+
 def _without_reasoning(message: ChatMessage) -> ChatMessage:
     return {key: value for key, value in message.items() if key != "reasoning_content"}
 
@@ -252,6 +281,10 @@ class _Reading:
 
     def leaves(self) -> Iterator[Chat]:
         return (found for digest, found in self._by_digest.items() if digest not in self._continued)
+
+    def reported(self, call_id: str) -> list[ChatMessage]:
+        """What was said up to the answer of a reported call, which is the last message."""
+        return self._reported.get(call_id, [])
 
     def event(self, event: capture.CaptureEvent) -> None:
         if isinstance(event, LlmRequest):
