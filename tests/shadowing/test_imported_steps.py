@@ -62,9 +62,14 @@ def test_a_request_of_a_transcript_says_what_the_model_was_told(tmp_path: Path) 
     lines = [
         {"type": "user", "uuid": "a", "message": {"role": "user", "content": "List it."}},
         {
-            **{"type": "assistant", "uuid": "b", "parentUuid": "a"},
+            "type": "assistant",
+            "uuid": "b",
+            "parentUuid": "a",
             "message": {
-                **{"id": "m1", "role": "assistant", "model": "claude-x", "stop_reason": "tool_use"},
+                "id": "m1",
+                "role": "assistant",
+                "model": "claude-x",
+                "stop_reason": "tool_use",
                 "content": [
                     {"type": "text", "text": "I look."},
                     {"type": "tool_use", "id": "t1", "name": "Bash", "input": {"command": "ls", "n": 1}},
@@ -72,16 +77,23 @@ def test_a_request_of_a_transcript_says_what_the_model_was_told(tmp_path: Path) 
             },
         },
         {
-            **{"type": "user", "uuid": "c", "parentUuid": "b"},
+            "type": "user",
+            "uuid": "c",
+            "parentUuid": "b",
             "message": {
                 "role": "user",
                 "content": [{"type": "tool_result", "tool_use_id": "t1", "content": "a.txt"}],
             },
         },
         {
-            **{"type": "assistant", "uuid": "d", "parentUuid": "c"},
+            "type": "assistant",
+            "uuid": "d",
+            "parentUuid": "c",
             "message": {
-                **{"id": "m2", "role": "assistant", "model": "claude-x", "stop_reason": "end_turn"},
+                "id": "m2",
+                "role": "assistant",
+                "model": "claude-x",
+                "stop_reason": "end_turn",
                 "content": [{"type": "text", "text": "One file."}],
             },
         },

@@ -28,7 +28,9 @@ from reenact.corpus.index import IndexReport, index
 )
 @ON
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def command(runs: tuple[Path, ...], out: Path, full: bool, jobs: int | None, on: str | None, as_json: bool) -> int:
+def command(
+    runs: tuple[Path, ...], out: Path, full: bool, jobs: int | None, on: str | None, as_json: bool
+) -> int:
     """Make tables of many runs, and keep them up to date.
 
     The tables are the index that query, stats and view use. PATH is a run or a folder of runs; without

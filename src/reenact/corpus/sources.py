@@ -161,7 +161,7 @@ class _Walk:
         except OSError:
             return None
         # In one go, because an update does little else.
-        stamp = "%x.%x.%x,,,%x.%x.%x,,,\t%x.%x" % (
+        stamp = "%x.%x.%x,,,%x.%x.%x,,,\t%x.%x" % (  # noqa: UP031 — faster
             *(manifest.st_size, manifest.st_mtime_ns, manifest.st_ctime_ns),
             *(events.st_size, events.st_mtime_ns, events.st_ctime_ns),
             *(folder.st_mtime_ns, folder.st_ctime_ns),

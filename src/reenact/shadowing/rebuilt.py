@@ -121,7 +121,9 @@ def _blocks_of(message: ChatMessage) -> list[dict[str, Any]]:
     if message["role"] == "tool":
         result = {"type": "tool_result", "tool_use_id": str(message.get("tool_call_id", ""))}
         return [result | {"content": message["content"]}]
-    blocks: list[dict[str, Any]] = [{"type": "text", "text": message["content"]}] if message["content"] else []
+    blocks: list[dict[str, Any]] = (
+        [{"type": "text", "text": message["content"]}] if message["content"] else []
+    )
     for call in message.get("tool_calls", ()):
         function = call["function"]
         used = {"type": "tool_use", "id": call["id"], "name": function["name"]}

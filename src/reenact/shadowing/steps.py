@@ -1,8 +1,8 @@
 """Step by step: send each recorded model request again with a change, on the recorded history.
 
 No agent and no tool runs: the new answer of the model is compared with the recorded one, request by request.
-Captures of any language have the requests as they were sent, and so have some imported runs. Those of imported
-transcripts are rebuilt of what was said, and the report says so.
+Captures of any language have the requests as they were sent, and so have some imported runs. Those of
+imported transcripts are rebuilt of what was said, and the report says so.
 """
 
 from __future__ import annotations
@@ -286,7 +286,7 @@ def step_lines(report: StepsReport, *, every: bool = False) -> Iterator[str]:
     failed = f", {report.failed} without an answer" if report.failed else ""
     yield f"{plural(asked, 'request')} asked again{failed}{left}"
     if rebuilt := sum(step.is_rebuilt for step in report.steps):
-        yield f"  {rebuilt} rebuilt of a transcript: without its instructions, and with tools as they were called"
+        yield f"  {rebuilt} rebuilt of a transcript: no instructions, and tools as they were called"
     yield f"  same tools      {report.tools}"
     yield f"  same arguments  {report.arguments}"
     yield f"  same words      {report.words}"
