@@ -279,6 +279,8 @@ class AskedStep(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True,
     tokens: int = 0
     problem: str = ""
     """Why there is no answer."""
+    is_rebuilt: bool = False
+    """Whether the request is not as it was sent, but rebuilt of what a transcript tells."""
 
 
 class StepsReport(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
@@ -294,7 +296,7 @@ class StepsReport(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     failed: int
     """Requests without an answer; they do not count elsewhere."""
     left_out: int
-    """Recorded model calls without a request in a known wire format, or without an answer."""
+    """Recorded model calls without an answer, or with a request in no wire format that cannot be rebuilt."""
     is_interrupted: bool = False
 
 

@@ -526,6 +526,8 @@ _CODED: Final = {
 
 
 def _why_unrecognised(path: Path) -> str:
+    if not path.is_file():
+        return "is no file; write what it gives to one first"
     if path.stat().st_size == 0:
         return "is empty"
     with path.open("rb") as stream:

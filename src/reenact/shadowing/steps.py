@@ -1,7 +1,8 @@
 """Step by step: send each recorded model request again with a change, on the recorded history.
 
 No agent and no tool runs: the new answer of the model is compared with the recorded one, request by request.
-This needs the requests as they were sent: captures of any language have them, and some imported runs.
+Captures of any language have the requests as they were sent, and so have some imported runs. Those of
+imported transcripts are rebuilt of what was said, and the report says so.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from reenact.formats.shadow import AskedStep, Rate, StepsReport
 from reenact.gateway.upstreams import upstreams_of
 from reenact.progress import ProgressBar, no_progress_bar
 from reenact.providers import ModelResponse, RequestChange, ToolCallPart, ask_otherwise, read_response
+from reenact.shadowing.rebuilt import RebuiltRequest, rebuild_requests
 from reenact.store.reader import CaptureReader
 from reenact.store.remote import local_run
 from reenact.suite.verdict import shorten
@@ -65,6 +67,7 @@ class _Question(NamedTuple):
     headers: dict[str, str]
     body: dict[str, Any]
     recorded: ModelResponse
+    is_rebuilt: bool
 
 
 def shadow_steps(
@@ -95,7 +98,7 @@ def shadow_steps(
                 else:
                     questions.append(question)
     if not questions:
-        raise UsageError(f"{paths[0]}: holds no model request as it was sent; nothing can be asked again")
+        raise UsageError(f"{paths[0]}: holds no model request that can be asked again")
     steps: dict[int, AskedStep] = {}
     is_interrupted = False
     with (
@@ -132,6 +135,7 @@ def _questions_in(
 ) -> Iterator[_Question | None]:
     """The changed requests of a run; ``None`` for each that cannot be sent again."""
     asked: dict[str, tuple[int, dict[str, Any]]] = {}
+    rebuilt = rebuild_requests(reader)
     for number, line in enumerate(reader.lines(), 1):
         if b'"type":"llm_re' not in line:
             continue
@@ -140,7 +144,8 @@ def _questions_in(
         if event["type"] == "llm_request":
             asked[data["callId"]] = number, data
         elif data["callId"] in asked:
-            yield _question(path, reader, *asked.pop(data["callId"]), data, change, upstreams)
+            seq, request = asked.pop(data["callId"])
+            yield _question(path, reader, seq, request, data, change, upstreams, rebuilt.get(data["callId"]))
     yield from (None for _ in asked)
 
 
@@ -152,19 +157,23 @@ def _question(
     outcome: dict[str, Any],
     change: RequestChange,
     upstreams: Mapping[str, str],
+    rebuilt: RebuiltRequest | None,
 ) -> _Question | None:
-    request = reader.resolve(data.get("request"))
-    is_wire = isinstance(request, dict) and isinstance(request.get("url"), str)
     provider = data["provider"]
-    if not is_wire or provider not in _KEYS or not isinstance(request.get("body"), dict):
-        return None
     pieces = reader.resolve(outcome["pieces"]) if "pieces" in outcome else ABSENT
     recorded = model_response(provider, reader.resolve(outcome.get("response")), pieces)
     if recorded is None or recorded.error is not None:
         return None
-    other = ask_otherwise(provider, request["url"], request["body"], change)
-    recorded_headers = data.get("headers")
-    headers = {name.lower(): str(value) for name, value in dict(recorded_headers or {}).items()}
+    if rebuilt is not None:
+        provider, asked_url, headers, body = rebuilt
+    else:
+        request = reader.resolve(data.get("request"))
+        is_wire = isinstance(request, dict) and isinstance(request.get("url"), str)
+        if not is_wire or provider not in _KEYS or not isinstance(request.get("body"), dict):
+            return None
+        asked_url, body = request["url"], request["body"]
+        headers = {name.lower(): str(value) for name, value in dict(data.get("headers") or {}).items()}
+    other = ask_otherwise(provider, asked_url, body, change)
     url, key_headers = _with_key(f"{path}: event {seq}", provider, other.url, headers)
     kept = {name: value for name, value in headers.items() if name in _KEPT_HEADERS}
     kept |= {"content-type": "application/json"} | key_headers
@@ -173,7 +182,8 @@ def _question(
     name = _UPSTREAMS.get(provider, provider)
     if name in upstreams:
         url = _redirect(url, upstreams_of({})[name], upstreams[name])
-    return _Question(path, reader.manifest.captureId, seq, provider, url, kept, other.body, recorded)
+    capture_id, is_rebuilt = reader.manifest.captureId, rebuilt is not None
+    return _Question(path, capture_id, seq, provider, url, kept, other.body, recorded, is_rebuilt)
 
 
 def _with_key(place: str, provider: str, url: str, headers: Mapping[str, str]) -> tuple[str, dict[str, str]]:
@@ -209,6 +219,7 @@ def _ask(client: httpx2.Client, question: _Question) -> AskedStep:
         seq=question.seq,
         recorded=recorded,
         recorded_tokens=_tokens(question.recorded),
+        is_rebuilt=question.is_rebuilt,
     )
     try:
         answer = _send(client, question)
@@ -274,6 +285,8 @@ def step_lines(report: StepsReport, *, every: bool = False) -> Iterator[str]:
     asked = len(report.steps) - report.failed
     failed = f", {report.failed} without an answer" if report.failed else ""
     yield f"{plural(asked, 'request')} asked again{failed}{left}"
+    if rebuilt := sum(step.is_rebuilt for step in report.steps):
+        yield f"  {rebuilt} rebuilt of a transcript: no instructions, and tools as they were called"
     yield f"  same tools      {report.tools}"
     yield f"  same arguments  {report.arguments}"
     yield f"  same words      {report.words}"

@@ -60,6 +60,35 @@ def conversations(reader: CaptureReader, options: RowOptions, lose: Callable[[Lo
     return found
 
 
+class ReportedQuestion(NamedTuple):
+    """A model call of a transcript: the conversation before the answer."""
+
+    provider: str
+    model: str
+    messages: list[ChatMessage]
+
+
+def reported_questions(reader: CaptureReader) -> dict[str, ReportedQuestion]:
+    """The model calls of a run that was imported from a transcript, by call id.
+
+    Conversations that chat messages cannot represent are left out; so are all calls if the import does not
+    say what each call was given.
+    """
+    imported = reader.manifest.imported
+    if imported is ABSENT or imported.fidelity != "tools":
+        return {}
+    reading = _Reading(reader, lambda _: None)
+    found: dict[str, ReportedQuestion] = {}
+    for event in reader.events():
+        reading.event(event)
+        if isinstance(event, LlmResponse):
+            messages = reading.reported(event.data.callId)
+            if messages and messages[-1]["role"] == "assistant":
+                data = event.data
+                found[data.callId] = ReportedQuestion(str(data.provider), str(data.model), messages[:-1])
+    return {call_id: question for call_id, question in found.items() if question.messages}
+
+
 def _without_reasoning(message: ChatMessage) -> ChatMessage:
     return {key: value for key, value in message.items() if key != "reasoning_content"}
 
@@ -119,6 +148,10 @@ class _Reading:
 
     def leaves(self) -> Iterator[Chat]:
         return (found for digest, found in self._by_digest.items() if digest not in self._continued)
+
+    def reported(self, call_id: str) -> list[ChatMessage]:
+        """The conversation up to the answer of a reported call, which is the last message."""
+        return self._reported.get(call_id, [])
 
     def event(self, event: capture.CaptureEvent) -> None:
         if isinstance(event, LlmRequest):
