@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 import reenact
 from reenact.analysis.artifact import open_artifact
 from reenact.analysis.compare import Comparison
-from reenact.viewer.api import LIST_ITEMS, TEXT_CHARACTERS, Api, Bounded, StepSearch, StepFilter
+from reenact.viewer.api import LIST_ITEMS, TEXT_CHARACTERS, Api, Bounded, StepFilter, StepSearch
 from reenact.viewer.conversation import read_turns
 from reenact.viewer.shelf import Shelf
 from reenact.viewer.static import static_files

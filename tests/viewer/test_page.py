@@ -6,7 +6,7 @@ import pytest
 
 from reenact.analysis.artifact import open_artifact
 from reenact.errors import UsageError
-from reenact.viewer.api import StepSearch, StepFilter
+from reenact.viewer.api import StepFilter, StepSearch
 from reenact.viewer.page import make_page
 from reenact.viewer.static import modules_mark, page_program
 from tests.viewer import recordings
