@@ -76,7 +76,7 @@ class Side:
             watch(1)
 
     def content(self, place: int) -> Content:
-        """The content of the step at *place*; for another format, in the form that its digests cover."""
+        """The content of the step, without marks of secrets unless digests of the other format cover them."""
         content = self.artifact.content(place)
         if self._is_coarse:
             return content

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from reenact.canonical import JsonValue, read_json
 from reenact.errors import FormatError, StoreError
@@ -102,16 +102,18 @@ def kind_of(path: Path, *, takes_events: bool = False) -> ArtifactKind:
     return _kind(value, has_lines=has_lines, file=str(path), takes_events=takes_events)
 
 
-def _find_value(text: bytes) -> Any:
+def _find_value(text: bytes) -> JsonValue:
     try:
-        return read_json(text, "jcs")
+        value: JsonValue = read_json(text, "jcs")
+        return value
     except FormatError:
         return None
 
 
-def _read_value(text: bytes, file: str) -> object:
+def _read_value(text: bytes, file: str) -> JsonValue:
     try:
-        return read_json(text, "jcs")
+        value: JsonValue = read_json(text, "jcs")
+        return value
     except FormatError as error:
         raise error.at(file=file) from None
 
@@ -149,7 +151,7 @@ def _provenance(value: dict[str, JsonValue]) -> dict[str, JsonValue]:
     return provenance if isinstance(provenance, dict) else {}
 
 
-_SIGNS: Final[Mapping[ArtifactKind, Callable[[dict[str, Any]], bool]]] = {
+_SIGNS: Final[Mapping[ArtifactKind, Callable[[dict[str, JsonValue]], bool]]] = {
     "dataset": lambda value: _schema(_provenance(value)).startswith("reenact.dataset."),
     "receipt": lambda value: (
         _schema(value).startswith("openagents.receipt.") or {"session_id", "final_confidence"} <= value.keys()

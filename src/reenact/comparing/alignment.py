@@ -289,7 +289,7 @@ def align(left: Sequence[Item], right: Sequence[Item], similarity: Similarity | 
 
 
 def words_in_common(left: Set[Hashable], right: Set[Hashable]) -> float:
-    """The similarity of two calls by their words; always enough to match if nothing else does."""
+    """The similarity of two calls by their words; never below the least similarity of a match."""
     union = len(left | right)
     return _LIKE + (1 - _LIKE) * (len(left & right) / union if union else 1)
 

@@ -121,7 +121,7 @@ class GroupSync:
                     self._turn.wait(_LOOK_AGAIN_S)
 
     def settle(self, end_bytes: int) -> None:
-        """Note that a sync made elsewhere covers *end_bytes*, after the last use of the file."""
+        """Wait for a running sync, and note that another sync, made elsewhere, covers *end_bytes*."""
         with self._turn:
             while not self._is_free():
                 self._turn.wait(_LOOK_AGAIN_S)

@@ -21,7 +21,7 @@ _RENAME_EXCHANGE: Final = 2
 def staging_folder(place: Path) -> Path:
     """The folder in which this process builds the capture for *place*; each process has its own.
 
-    Remains of a killed process with the same id are removed.
+    The folders of killed processes are removed.
     """
     for left in _staged_folders(place):
         if _is_dead(left):
@@ -30,7 +30,7 @@ def staging_folder(place: Path) -> Path:
 
 
 def discard_staged(place: Path) -> None:
-    """Remove *place*, and the folders in which processes that have ended were building it."""
+    """Remove *place* and all folders in which it was being built; their processes must have ended."""
     for left in (*_staged_folders(place), place):
         discard(left)
 

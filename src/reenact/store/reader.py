@@ -342,20 +342,26 @@ class CaptureReader(EventReader):
 
 def verify_events(stream: BinaryIO, manifest: CaptureManifest, *, file: str) -> None:
     """Raise unless the events in *stream* are those that the *manifest* describes."""
-    digest, with_plain_ends, count = sha256(), sha256(), 0
+    digest, count = sha256(), 0
     while block := stream.read(_MAPPED_BYTES):
         digest.update(block)
         count += block.count(b"\n")
     found, expected = f"sha256:{digest.hexdigest()}", manifest.integrity.eventsHash
     if found != expected:
         stream.seek(0)
-        for line in stream:
-            with_plain_ends.update(line[:-2] + b"\n" if line.endswith(b"\r\n") else line)
-        has_plain_ends = f"sha256:{with_plain_ends.hexdigest()}" == expected
+        has_other_ends = digest_with_plain_ends(stream) == expected
         reason = f"the events are not those that were recorded: expected {expected}, found {found}"
-        raise DigestMismatch(CHANGED_LINE_ENDS if has_plain_ends else reason, file=file)
+        raise DigestMismatch(CHANGED_LINE_ENDS if has_other_ends else reason, file=file)
     if count != manifest.eventCount:
         raise FormatError(f"the manifest counts {manifest.eventCount} events, the log has {count}", file=file)
+
+
+def digest_with_plain_ends(stream: BinaryIO) -> str:
+    """The digest of *stream* with every CRLF replaced by LF."""
+    digest = sha256()
+    for line in stream:
+        digest.update(line[:-2] + b"\n" if line.endswith(b"\r\n") else line)
+    return f"sha256:{digest.hexdigest()}"
 
 
 def _line_starts(text: bytes | mmap.mmap) -> array[int]:

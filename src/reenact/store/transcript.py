@@ -133,33 +133,32 @@ class _Writer(msgspec.Struct):
 
     def sections(self) -> Iterator[_Section]:
         for line in self.log.lines():
+            self.has_references = b"$" in line
+            self.has_marks = b"$py" in line or b"$blob" in line or self.has_marks
             try:
-                self.has_references = b"$" in line
-                self.has_marks = b"$py" in line or b"$blob" in line or self.has_marks
                 event = _decode(line)
-                yield from self._event_sections(event["type"], event["data"])
+                data: dict[str, Any] = event["data"]
+                match event["type"]:
+                    case "llm_request":
+                        yield from self._request_sections(data)
+                    case "llm_response":
+                        yield self._outcome("answer", self._answer(data))
+                    case "tool_call":
+                        self.names[data["callId"]] = data["tool"]
+                        yield _section(f"tool {data['tool']}", _json(self._value(data["args"])))
+                    case "tool_result":
+                        name = self.names.get(data["callId"], "a tool")
+                        yield self._outcome(f"result of {name}", self._outcome_text(data, "result"))
+                    case "nondeterministic" if data["source"] in _OUTSIDE:
+                        yield from self._outside(data)
+                    case "state_mutation":
+                        shown = ("path", "content", "details", "value")
+                        known = {key: data[key] for key in shown if key in data}
+                        yield _section(str(data["type"]), _json(self._value(known)))
+                    case "run_end" if "finalOutput" in data or "error" in data:
+                        yield _section("end", self._outcome_text(data, "finalOutput"))
             except _UNREADABLE:
                 yield _section("unreadable", UNREADABLE_EVENT)
-
-    def _event_sections(self, kind: str, data: dict[str, Any]) -> Iterator[_Section]:
-        match kind:
-            case "llm_request":
-                yield from self._request_sections(data)
-            case "llm_response":
-                yield self._outcome("answer", self._answer(data))
-            case "tool_call":
-                self.names[data["callId"]] = data["tool"]
-                yield _section(f"tool {data['tool']}", _json(self._value(data["args"])))
-            case "tool_result":
-                name = self.names.get(data["callId"], "a tool")
-                yield self._outcome(f"result of {name}", self._outcome_text(data, "result"))
-            case "nondeterministic" if data["source"] in _OUTSIDE:
-                yield from self._outside(data)
-            case "state_mutation":
-                known = {key: data[key] for key in ("path", "content", "details", "value") if key in data}
-                yield _section(str(data["type"]), _json(self._value(known)))
-            case "run_end" if "finalOutput" in data or "error" in data:
-                yield _section("end", self._outcome_text(data, "finalOutput"))
 
     def _outcome(self, title: str, text: str) -> _Section:
         section = _section(title, text)
@@ -203,11 +202,18 @@ class _Writer(msgspec.Struct):
 
     def _request_sections(self, data: dict[str, JsonValue]) -> Iterator[_Section]:
         """The new messages of a request; chat histories repeat the earlier ones, answers and results."""
+        request: Any = self._value(data["request"])
+        conversation = read_conversation(request)
+        if conversation is None:
+            texts = [*_items(request.get("body", request) if isinstance(request, dict) else request)]
+        else:
+            texts = [("system", conversation.system)] if conversation.system else []
+            for message in conversation.messages:
+                texts.append((message.role, "\n".join(filter(None, map(_part, message.parts)))))
         messages: list[_Section] = []
         known: dict[tuple[str, str], _Section] = {}
-        for title, text in _messages(self._value(data["request"])):
-            key = title, text
-            known[key] = known.get(key) or self.known.get(key) or _section(title, text)
+        for key in texts:
+            known[key] = known.get(key) or self.known.get(key) or _section(*key)
             messages.append(known[key])
         self.known = known
         before, self.messages = self.messages, Counter(messages)
@@ -239,18 +245,6 @@ class _Writer(msgspec.Struct):
             elif isinstance(part, ToolCallPart):
                 calls.append(_part(part))
         return "\n".join([text, *calls] if text else calls) or str(data.get("stopReason"))
-
-
-def _messages(request: Any) -> Iterator[tuple[str, str]]:
-    """The title and text of each message in a request."""
-    asked = read_conversation(request)
-    if asked is None:
-        yield from _items(request.get("body", request) if isinstance(request, dict) else request)
-        return
-    if asked.system:
-        yield "system", asked.system
-    for message in asked.messages:
-        yield message.role, "\n".join(filter(None, map(_part, message.parts)))
 
 
 def _items(body: Any) -> Iterator[tuple[str, str]]:

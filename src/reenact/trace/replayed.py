@@ -38,7 +38,7 @@ def as_replayed(trace: Trace, receipt: ReplayReceipt) -> Trace:
 
 
 def _replace_event(events: list[TraceEvent], seq: int | None, instead: list[TraceEvent]) -> list[TraceEvent]:
-    """*events* with *instead* in place of event *seq*, whose outcome the replayed call got."""
+    """*events* with *instead* in place of event *seq*, whose outcome the call got, or at the end."""
     recorded = f"evt-{seq}"
     if not instead or all(event.event_id != recorded for event in events):
         return [*events, *instead]

@@ -1,4 +1,4 @@
-// made of static/*.js by make viewer: sha256:445df15677efd3ddb6b08d4039405a28c547e97d30be91e24c8e7469488def10
+// made of static/*.js by make viewer: sha256:56d99bbba3c4b479117af8b769be249702681c2c6b5e280b5be7f6d75d087cab
 
 // src/reenact/viewer/static/text.js
 var UNSEEN = /(?![\n\t]|(?<=\P{ASCII})[\u200c\u200d])[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu;
@@ -206,7 +206,7 @@ var Waterfall = class {
     this.fromMs = NaN;
     this.spanMs = NaN;
   }
-  /** Let the bars show the time between two moments. */
+  /** Set the start and the end of the scale. */
   span(fromMs, toMs) {
     const spanMs = Math.max(toMs - fromMs, 1);
     if (this.fromMs === fromMs && this.spanMs === spanMs) return;
@@ -345,11 +345,11 @@ var Pages = class {
     this.onArrival = onArrival;
     this.pages = /* @__PURE__ */ new Map();
   }
-  /** The answer to the first question: how many rows there are, and whether that is all. */
+  /** The first answer: the number of rows, and whether that is final. */
   begin() {
     return this.fetch(0);
   }
-  /** How many rows there are by now; a page that was not full is asked for again. */
+  /** Update the number of rows; a page that was not full is fetched again. */
   async more() {
     const answer = await this.load(0, 0);
     for (const [page2, rows] of this.pages) {
@@ -358,16 +358,16 @@ var Pages = class {
     }
     return answer;
   }
-  /** Row *index*, or `undefined` while it is not there. */
+  /** Row *index*, or `undefined` if it was not fetched yet. */
   get(index) {
     return this.pages.get(Math.floor(index / PAGE_ROWS))?.[index % PAGE_ROWS];
   }
-  /** Row *index*, fetched where it is not there. */
+  /** Row *index*, fetched if needed. */
   async reach(index) {
     await this.fetch(Math.floor(index / PAGE_ROWS));
     return this.get(index);
   }
-  /** Fetch what is missing of the rows *first* to *last*, once scrolling has come to rest there. */
+  /** Fetch the missing rows from *first* to *last* when scrolling has stopped. */
   want(first, last) {
     clearTimeout(this.timer);
     const missing = [];
@@ -426,14 +426,14 @@ var VirtualList = class _VirtualList {
     this.space.style.height = `${count2 * this.options.rowHeight}px`;
     this.refresh();
   }
-  /** There are more rows than before; those that are there stay. */
+  /** Add rows at the end; the present ones stay. */
   grow(count2) {
     this.count = count2;
     this.element.setAttribute("aria-rowcount", String(count2));
     this.space.style.height = `${count2 * this.options.rowHeight}px`;
     this.schedule();
   }
-  /** Draw the rows in sight again: what they show has changed. */
+  /** Draw the visible rows again after their content changed. */
   refresh() {
     this.space.replaceChildren();
     this.rows.clear();
@@ -445,7 +445,7 @@ var VirtualList = class _VirtualList {
       this.draw();
     });
   }
-  /** @returns {[number, number]} the first row in sight and the one behind the last */
+  /** @returns {[number, number]} the first visible row, and the one after the last */
   inSight() {
     const { scrollTop, clientHeight } = this.element;
     const first = Math.floor(scrollTop / this.options.rowHeight);
@@ -483,7 +483,7 @@ var VirtualList = class _VirtualList {
     this.rows.set(index, row2);
     this.space.append(row2);
   }
-  /** Select a row, bring it into sight, tell whoever listens. */
+  /** Select a row, scroll to it, and call `onSelect`. */
   select(index, { quietly = false } = {}) {
     if (!this.count) return;
     const bounded = Math.min(Math.max(index, 0), this.count - 1);
@@ -1198,7 +1198,7 @@ var RunsView = class {
       this.list.element
     );
   }
-  /** The runs that have been found so far, of *total*. */
+  /** The runs found so far, of *total*. */
   take(runs, total, reports) {
     this.runs = runs;
     fill(this.reports, ...reports.map(reportLine));
@@ -1622,7 +1622,7 @@ var Timeline = class {
     this.drawFields();
     await this.load();
   }
-  /** Fetch the wanted steps from the beginning. */
+  /** Fetch the matching steps from the beginning. */
   async load() {
     const wanted = this.wanted();
     const load = (from, number) => this.source.steps(this.id, { from, count: number, ...wanted });
@@ -1635,7 +1635,7 @@ var Timeline = class {
     this.tell(answer);
     this.follow(pages, answer.isComplete);
   }
-  /** Go on asking until all steps are known, and for ever while the run is being recorded. */
+  /** Continue until all steps are known, or while the run is being recorded. */
   async follow(pages, isComplete) {
     const isGrowing = this.run.header.state === "open";
     if (isComplete && !isGrowing) return;
@@ -1713,7 +1713,7 @@ var Timeline = class {
     this.element.style.setProperty("--tracks", `${10 * trackCount(this.run.counts.columns)}px`);
     this.scale(known);
   }
-  /** Stretch time over the steps in sight, or over the whole run. */
+  /** Scale the time axis to the visible steps, or to the whole run. */
   scale(known) {
     if (!this.isFitted) {
       const startMs = this.startMs ?? 0;
@@ -1759,7 +1759,7 @@ var Timeline = class {
     else return false;
     return true;
   }
-  /** Out of the field or the call first, then out of the chosen step; the run itself is left by the page. */
+  /** Leave the field or the call first, then the selected step; the page leaves the run. */
   leave() {
     const isElsewhere = document.activeElement?.closest(".fields, .inspector");
     if (isElsewhere) this.list.element.focus();
@@ -1827,7 +1827,7 @@ var RunPage = class {
     this.element = h("article.run", { "aria-label": "Run" }, this.head, this.tabs, this.body);
     this.drawHead();
   }
-  /** A large run is counted while it is looked at, and one that is being recorded goes on. */
+  /** Update the counts while a large run is read, or a run is being recorded. */
   async watch() {
     while (!this.run.counts.isComplete || this.run.header.state === "open") {
       await new Promise((resolve) => setTimeout(resolve, this.run.counts.isComplete ? FOLLOW_MS2 : POLL_MS4));
@@ -1864,7 +1864,7 @@ var RunPage = class {
     });
     fill(this.tabs, ...tabs);
   }
-  /** Only captures have forks, and a run has files only where these were recorded. */
+  /** Only captures have forks, and only runs with recorded files have files. */
   shownTabs() {
     const shown = { forks: this.run.canFork, files: this.run.hasFiles };
     return TABS.filter((tab) => shown[tab] ?? true);
@@ -2166,7 +2166,7 @@ var PageSource = class {
       return (!kind || step.kind === kind) && (!state || step.state === state) && fits(step, this.text(step));
     });
   }
-  /** All that was recorded of a step, in lower case. */
+  /** All recorded texts of a step, in lower case. */
   text(step) {
     return JSON.stringify([step.name, this.carried.details[step.seq].events]).toLowerCase();
   }
@@ -2201,7 +2201,7 @@ var ServerSource = class {
   run(run) {
     return ask("run", { run });
   }
-  /** The same, after some more of it was read. */
+  /** The same, after reading on. */
   runFurther(run) {
     return ask("run", { run, more: 1 });
   }
@@ -2209,11 +2209,11 @@ var ServerSource = class {
   steps(run, wanted) {
     return ask("steps", { run, ...wanted });
   }
-  /** At which row of the wanted steps an event stands, or null. */
+  /** The row of an event among the matching steps, or null. */
   async place(run, seq, wanted) {
     return (await ask("place", { run, seq, ...wanted })).row;
   }
-  /** The event of the nearest step that failed, or null. */
+  /** The event of the nearest failed step, or null. */
   async failure(run, seq, isBack, wanted) {
     return (await ask("failure", { run, seq, back: isBack ? 1 : null, ...wanted })).seq;
   }
@@ -2234,18 +2234,18 @@ var ServerSource = class {
   shadow(name) {
     return ask("shadow", { name });
   }
-  /** The moments at which the files are known. */
+  /** The moments with known files. */
   files(run) {
     return ask("files", { run });
   }
-  /** The files at one of these, and what changed since the one before. */
+  /** The files at one moment, and the changes since the one before. */
   filesAt(run, number) {
     return ask("files-at", { run, number });
   }
   check(run) {
     return ask("check", { run });
   }
-  /** The summary of a comparison, or the share of it that is done. */
+  /** The summary of a comparison, or its progress. */
   diff(a, b) {
     return ask("diff", { a, b });
   }

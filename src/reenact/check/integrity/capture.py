@@ -51,7 +51,7 @@ from reenact.store.blobs import PRUNED, BlobStore
 from reenact.store.durable import TEMP_PREFIX
 from reenact.store.paths import inside, open_inside
 from reenact.store.pruning import pruned_blobs
-from reenact.store.reader import CHANGED_LINE_ENDS, EventReader, blobs_in
+from reenact.store.reader import CHANGED_LINE_ENDS, EventReader, blobs_in, digest_with_plain_ends
 from reenact.store.rundir import BLOBS, MANIFEST, PARTS, RECOVERED, RunDir, RunState
 from reenact.store.transcript import EARLIER_MAX_CHARACTERS, TRANSCRIPT, transcript_of
 from reenact.workspace.history import blobs_below, tree_in_event
@@ -337,8 +337,9 @@ class _CaptureCheck(msgspec.Struct):
         if manifest.integrity.eventsHash != self.digest:
             reason = f"are not those that were recorded: expected {manifest.integrity.eventsHash}"
             changed = f"the events {reason}, found {self.digest}"
-            ends = self._digest_with_plain_ends() == manifest.integrity.eventsHash
-            self.add("events_changed", CHANGED_LINE_ENDS if ends else changed, self.file)
+            with self.run.open_events() as stream:
+                has_other_ends = digest_with_plain_ends(stream) == manifest.integrity.eventsHash
+            self.add("events_changed", CHANGED_LINE_ENDS if has_other_ends else changed, self.file)
         if manifest.eventCount != self.count:
             reason = f"the manifest counts {manifest.eventCount}, found {self.count}"
             self.add("event_count", reason, self.file)
@@ -385,13 +386,6 @@ class _CaptureCheck(msgspec.Struct):
         elif known.logHash not in (ABSENT, f"sha256:{whole.hexdigest()}"):
             reason = f"{changed}, behind event {known.events}; the fork does not use that part"
             self.add("parent_differs", reason, MANIFEST, severity="warning")
-
-    def _digest_with_plain_ends(self) -> str:
-        digest = sha256()
-        with self.run.open_events() as stream:
-            for line in stream:
-                digest.update(line[:-2] + b"\n" if line.endswith(b"\r\n") else line)
-        return f"sha256:{digest.hexdigest()}"
 
     def check_transcript(self) -> None:
         """Compare ``transcript.md`` with a transcript made from the events, if the events are intact."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import cached_property
 from itertools import count
 from pathlib import Path
-from typing import Any, BinaryIO, Final, NamedTuple
+from typing import Any, BinaryIO, Final, NamedTuple, TypeVar
 
 import msgspec
 
@@ -35,6 +35,7 @@ _SHOWN_FILES: Final = 8
 _SHOWN_LINES: Final = 400
 _CHUNK_BYTES: Final = 1 << 20
 _UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+T = TypeVar("T")
 
 
 class _Ends(NamedTuple):
@@ -108,7 +109,7 @@ class _EventSource(LineFile, ABC):
         """The event of a workspace tree with the changes since the tree before, if its blobs exist."""
         return event
 
-    def _decode_line(self, decode: Any, text: bytes, number: int) -> Any:
+    def _decode_line(self, decode: Callable[[bytes], T], text: bytes, number: int) -> T:
         try:
             return decode(text)
         except _UNREADABLE as error:

@@ -1,4 +1,4 @@
-// What a screen reader is told when something changes out of its sight.
+// Announces changes to screen readers.
 
 import { byId } from "./dom.js";
 

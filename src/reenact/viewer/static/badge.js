@@ -1,4 +1,4 @@
-// Whether a run is what it says it is: checked when asked for, in the background.
+// The badge that shows whether a run is valid; verified in the background on request.
 
 import { announce } from "./announce.js";
 import { fill, h, recorded } from "./dom.js";

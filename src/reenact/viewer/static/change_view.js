@@ -1,4 +1,4 @@
-// What is different about a step that two runs have, or that only one has.
+// The differences of one step between two runs, or a step that only one run has.
 
 import { h, link, recorded } from "./dom.js";
 import { jsonTree } from "./json_tree.js";
@@ -55,7 +55,7 @@ export function diffLine(line) {
   return recorded(`span.line${mark}`, `${line}\n`);
 }
 
-/** The left and the right value of one place. */
+/** The left and the right value at one path. */
 export function pair(one) {
   return h("div.sides", {}, side(one, "left", "expected"), side(one, "right", "observed"));
 }

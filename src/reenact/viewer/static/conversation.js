@@ -1,4 +1,4 @@
-// The run read as a conversation: who said what, one turn below the other.
+// The run as a conversation, one turn below the other.
 
 import { fill, h, link, recorded } from "./dom.js";
 import { partView } from "./parts.js";
@@ -14,7 +14,7 @@ export async function conversationView(source, run) {
   let next = 0;
 
   async function load() {
-    // A long stretch of a run in which nobody speaks takes more than one question.
+    // A long part of a run without messages needs several requests.
     const rows = [];
     do {
       const page = await source.conversation(run.line.id, next, PAGE_TURNS);
@@ -32,7 +32,7 @@ export async function conversationView(source, run) {
   return { element };
 }
 
-/** What the run came to, where nobody has said it yet. */
+/** The final output of the run, if it is not in a message. */
 function finalOutput({ header: { finalOutput: output } }, lastTurn) {
   const isSaid = lastTurn?.parts.some((part) => part.text === output);
   if (output === undefined || output === null || isSaid) return [];

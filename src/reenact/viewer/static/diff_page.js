@@ -1,4 +1,4 @@
-// Two runs side by side: every step beside its counterpart, and what is different about it.
+// Two runs side by side: every step with its counterpart, and their differences.
 
 import { changeView, pair } from "./change_view.js";
 import { fill, h, link, recorded } from "./dom.js";

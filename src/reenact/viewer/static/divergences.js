@@ -1,4 +1,4 @@
-// Where replays were not the recorded run: expected and observed side by side, the differing path marked.
+// The divergences of replays: expected and observed side by side, with the differing path marked.
 
 import { diffLine } from "./change_view.js";
 import { h, link, recorded } from "./dom.js";
@@ -101,7 +101,7 @@ function side(name, difference) {
     : h(`td.${name}.nothing`, {}, "nothing");
 }
 
-/** The two events, opened down to where they part. */
+/** The two events, opened down to their difference. */
 function sides({ expected, observed, jsonPath, differences = [] }) {
   const marked = new Set(markedPaths(jsonPath, differences));
   return h(
@@ -112,7 +112,7 @@ function sides({ expected, observed, jsonPath, differences = [] }) {
   );
 }
 
-/** The differences are told from what was asked, *jsonPath*, the first of them, from the event. */
+/** Paths of differences are relative to the request; *jsonPath*, the first of them, to the event. */
 function markedPaths(jsonPath, differences) {
   if (!jsonPath) return [];
   const [first] = differences;

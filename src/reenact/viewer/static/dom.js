@@ -1,8 +1,8 @@
-// Elements, made without ever parsing text as HTML.
+// Creates elements without parsing text as HTML.
 
 import { visible } from "./text.js";
 
-/** Attributes that can hold an address or a program are set by nobody. */
+/** Attributes that may contain a URL or a script are never set. */
 const REFUSED = new Set(["href", "src", "srcdoc", "style", "action", "formaction"]);
 
 /**
@@ -35,7 +35,7 @@ export function h(selector, attributes = {}, ...children) {
 }
 
 /**
- * The element of the page's own text with that id.
+ * The element of index.html with that id.
  * @param {string} id
  */
 export function byId(id) {
@@ -63,7 +63,7 @@ export function fill(element, ...children) {
   element.replaceChildren(...children.filter((child) => child !== null).map(asNode));
 }
 
-/** A recorded text: what cannot be seen, or would turn the line around, stands as a mark. */
+/** A recorded text; invisible and reordering characters are replaced by visible marks. */
 export function recorded(selector, text, attributes = {}) {
   return h(selector, attributes, visible(text));
 }

@@ -1,4 +1,4 @@
-// Names and values in a row.
+// A row of names and values.
 
 import { h, recorded } from "./dom.js";
 

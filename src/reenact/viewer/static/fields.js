@@ -1,4 +1,4 @@
-// The fields by which lists are narrowed.
+// The filter fields of lists.
 
 import { h } from "./dom.js";
 import { visible } from "./text.js";
@@ -23,7 +23,7 @@ export function searchField(label, value, onChange) {
   return { element: h("div.search", {}, input), input };
 }
 
-/** One of *options*, or all. */
+/** A selection of one of *options*, or all. */
 export function choice(name, options, value, onChange) {
   const select = h("select", { "aria-label": `Filter by ${name}`, onchange: () => onChange(select.value) });
   select.append(new Option(`Any ${name}`, ""));

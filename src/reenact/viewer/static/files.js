@@ -1,4 +1,4 @@
-// The files of the run: at each moment a tree, and what changed since the moment before.
+// The files of the run: a tree for each moment, and the changes since the moment before.
 
 import { diffLine } from "./change_view.js";
 import { fill, h, link, recorded } from "./dom.js";
@@ -38,7 +38,7 @@ function momentLabel({ seq, isEnd, changes }, number) {
   return [h("span.seq", {}, name), h("span.muted", {}, number === 0 ? "" : plural(changes, "change"))];
 }
 
-/** Folders open and close; what is gone is shown where it was. */
+/** Folders open and close; a removed file is shown at its old place. */
 function treeView({ files, changes }) {
   const how = new Map(changes.map((change) => [change.path, change.how]));
   const gone = changes.filter((change) => change.how === "removed");

@@ -1,4 +1,4 @@
-// What if: the tree of forks that a run belongs to, and what to type to fork at a step.
+// The tree of forks that a run belongs to, and the commands that fork at a step.
 
 import { announce } from "./announce.js";
 import { h, link, recorded } from "./dom.js";
@@ -26,7 +26,7 @@ function nothing() {
   );
 }
 
-/** Nested lists, because that is what a tree is to whoever does not see it. */
+/** Nested lists, because screen readers read them as a tree. */
 function treeView(run, nodes) {
   const root = h("ul.tree");
   const lists = [root];
@@ -58,7 +58,7 @@ function nodeView(run, node) {
   );
 }
 
-/** How to fork at a step; nothing where that cannot be. */
+/** The commands that fork at a step; nothing if that is impossible. */
 export function forkSection(run, { choices = [], why = "", seq = null } = {}) {
   if (!choices.length && !why) return null;
   const around = seq ? link("a", toRun(run, { seq }), {}, `event ${seq}`) : null;
@@ -84,7 +84,7 @@ function choiceView({ label, text }) {
   );
 }
 
-/** Where a page may not write to the clipboard, the text is chosen, and a key copies it. */
+/** If the page may not write to the clipboard, the text is selected, and the user copies it. */
 async function copy(text, code, button) {
   try {
     await navigator.clipboard.writeText(text);

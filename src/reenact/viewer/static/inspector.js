@@ -1,4 +1,4 @@
-// One step in full: what was asked, what came, and the events as they stand in the file.
+// One step in full: the request, the outcome, and the events as in the file.
 
 import { fill, h, link, recorded } from "./dom.js";
 import { factList } from "./facts.js";
@@ -88,7 +88,7 @@ function notices({ problem, problems = [], isShort }) {
   return told.filter(Boolean).map((text) => recorded("p.notice", text, { role: "alert" }));
 }
 
-/** What the step means, each part under its own heading. */
+/** The content of the step, each part under its own heading. */
 function sections(step, payloads) {
   if (payloads.conversation) return conversationSections(payloads);
   return [
@@ -130,7 +130,7 @@ function messageView({ role, parts }) {
   return h("div.message", {}, recorded("h4", speaker({ role, parts })), ...parts.map(partView));
 }
 
-/** Results are sent in the user's name by some providers; they are the tools' all the same. */
+/** Some providers send tool results with the role of the user. */
 function speaker({ role, parts }) {
   return parts.length && parts.every((part) => part.kind === "tool_result") ? "tool" : role;
 }
@@ -139,7 +139,7 @@ function section(title, ...shown) {
   return h("section.part", {}, recorded("h3", title), ...shown);
 }
 
-/** Closed until somebody wants it, and not built before. */
+/** Closed at first; the content is built when it is opened. */
 function folded(title, build) {
   const details = h("details.folded", {}, recorded("summary", title));
   details.addEventListener("toggle", () => details.children.length > 1 || details.append(build()));

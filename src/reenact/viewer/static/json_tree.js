@@ -1,4 +1,4 @@
-// A JSON value that opens level by level; nothing is built before it is looked at.
+// A JSON value that opens level by level; each level is built when it is opened.
 
 import { h, recorded } from "./dom.js";
 import { count, visible } from "./text.js";
@@ -10,7 +10,7 @@ const SUMMARY_CHARACTERS = 80;
 /**
  * @param {any} value
  * @param {{open?: number, marked?: Set<string>, path?: string}} [options]
- *   *open*: how many levels stand open; *marked*: paths to point out, opened as far as they go
+ *   *open*: the number of open levels; *marked*: paths to mark, which are opened
  */
 export function jsonTree(value, { open = 1, marked = new Set(), path = "$" } = {}) {
   const context = { open: open - 1, marked, path };
@@ -70,7 +70,7 @@ function scalar(value) {
   return value ? clipped("span.string", value) : h("span.string", {}, '""');
 }
 
-/** A text that is shown whole only on request. */
+/** A long text, shown in full on request. */
 export function clipped(selector, text, limit = SHOWN_CHARACTERS) {
   if (text.length <= limit) return recorded(selector, text);
   const element = recorded(selector, text.slice(0, limit));
@@ -91,7 +91,7 @@ function gist(value) {
   return `{ ${keys.length > SUMMARY_CHARACTERS ? `${keys.slice(0, SUMMARY_CHARACTERS)}…` : keys} }`;
 }
 
-/** The path of a member, as the divergences write it. */
+/** The path of a member, as in divergences. */
 export function childPath(path, key) {
   if (typeof key === "number") return `${path}[${key}]`;
   return /^[\p{ID_Start}_]\p{ID_Continue}*$/u.test(key)

@@ -16,7 +16,7 @@ export const KEYS = [
   ["?", "this help"],
 ];
 
-/** @param {(key: string) => boolean} onKey whether the page in sight took the key */
+/** @param {(key: string) => boolean} onKey whether the current page handled the key */
 export function listen(onKey) {
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;

@@ -1,4 +1,4 @@
-// Kinds of steps; those that are sources of chance share one colour.
+// Kinds of steps; all nondeterministic sources have one colour.
 
 const COLOURED = ["model", "tool", "state", "network", "process", "message"];
 

@@ -16,7 +16,7 @@ import { applyTheme, themeButton, toggleTheme } from "./theme.js";
  * @property {HTMLElement} element
  * @property {string} title
  * @property {(route: import("./route.js").Route) => void} go to another place of the same page
- * @property {(key: string) => boolean} onKey whether the page took the key
+ * @property {(key: string) => boolean} onKey whether the page handled the key
  * @property {() => void} [onShown]
  */
 
@@ -80,7 +80,7 @@ function topBar() {
   return [brand, h("span.spring"), themeButton(), help];
 }
 
-/** Whatever was asked in vain: the page stays, but says that it is old. */
+/** After a failed request the page stays, and shows that it may be outdated. */
 function onUnanswered(event) {
   if (!(event.reason instanceof Ended)) return;
   event.preventDefault();

@@ -1,17 +1,17 @@
-// A run that the page carries with it.
+// The run that a self-contained page has in it.
 
 import { termsOf } from "./terms.js";
 
 /**
- * Answers as the server does, from *carried*.
- * @typedef {{run: any, steps: any[], details: Object<string, any>, turns: any[]}} Told
- * @typedef {Told & {receipts: any[], report: any, forks: any[], files: any, filesAt: any[]}} Carried
+ * Answers like the server, from the data in *carried*.
+ * @typedef {{run: any, steps: any[], details: Object<string, any>, turns: any[]}} RunData
+ * @typedef {RunData & {receipts: any[], report: any, forks: any[], files: any, filesAt: any[]}} Carried
  */
 export class PageSource {
   /** @param {Carried} carried */
   constructor(carried) {
     this.carried = carried;
-    /** The only run there is. */
+    /** The only run. */
     this.home = carried.run.line.id;
   }
 
@@ -81,7 +81,7 @@ export class PageSource {
     });
   }
 
-  /** All that was recorded of a step, in lower case. */
+  /** All recorded texts of a step, in lower case. */
   text(step) {
     return JSON.stringify([step.name, this.carried.details[step.seq].events]).toLowerCase();
   }

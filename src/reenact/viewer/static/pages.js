@@ -1,4 +1,4 @@
-// Rows of a long list, fetched page by page as they come into sight.
+// Rows of a long list, fetched page by page as they become visible.
 
 const PAGE_ROWS = 200;
 const KEPT_PAGES = 50;
@@ -16,12 +16,12 @@ export class Pages {
     this.pages = new Map();
   }
 
-  /** The answer to the first question: how many rows there are, and whether that is all. */
+  /** The first answer: the number of rows, and whether that is final. */
   begin() {
     return this.fetch(0);
   }
 
-  /** How many rows there are by now; a page that was not full is asked for again. */
+  /** Update the number of rows; a page that was not full is fetched again. */
   async more() {
     const answer = await this.load(0, 0);
     for (const [page, rows] of this.pages) {
@@ -31,18 +31,18 @@ export class Pages {
     return answer;
   }
 
-  /** Row *index*, or `undefined` while it is not there. */
+  /** Row *index*, or `undefined` if it was not fetched yet. */
   get(index) {
     return this.pages.get(Math.floor(index / PAGE_ROWS))?.[index % PAGE_ROWS];
   }
 
-  /** Row *index*, fetched where it is not there. */
+  /** Row *index*, fetched if needed. */
   async reach(index) {
     await this.fetch(Math.floor(index / PAGE_ROWS));
     return this.get(index);
   }
 
-  /** Fetch what is missing of the rows *first* to *last*, once scrolling has come to rest there. */
+  /** Fetch the missing rows from *first* to *last* when scrolling has stopped. */
   want(first, last) {
     clearTimeout(this.timer);
     const missing = [];

@@ -1,4 +1,4 @@
-// The parts of a message: text, thinking, tool calls and results, and what else was said.
+// The parts of a message: text, thinking, tool calls and results, and others.
 
 import { h, recorded } from "./dom.js";
 import { clipped, jsonTree } from "./json_tree.js";

@@ -1,4 +1,4 @@
-// What people and models wrote: paragraphs, fenced code, inline code and emphasis; links stay text.
+// Texts of people and models: paragraphs, fenced code, inline code and emphasis; links stay text.
 
 import { h, recorded } from "./dom.js";
 

@@ -1,4 +1,4 @@
-// Where in the viewer one is, as the part of the address behind `#`.
+// The current place in the viewer, as the part of the address after `#`.
 //
 // #/                          the runs          #/?q=…&status=…
 // #/run/ID                    its timeline      #/run/ID?kind=tool&q=…
@@ -52,7 +52,7 @@ export function toRun(run, { tab = "timeline", seq = null, filter = {} } = {}) {
   return `#/run/${encodeURIComponent(run)}${place}${asQuery(filter)}`;
 }
 
-/** Change the address without leaving a step in the history. */
+/** Change the address without a new entry in the history. */
 export function replaceRoute(hash) {
   history.replaceState(null, "", hash);
 }

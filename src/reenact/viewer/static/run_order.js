@@ -1,10 +1,10 @@
-// Which runs are shown, and in which order.
+// Filters and sorts the list of runs.
 
 const LATEST_FIRST = "-startedMs";
 
 export const CHOICES = ["status", "model", "kind"];
 
-/** The runs that have the chosen fields and all the words. */
+/** The runs that match the chosen fields and all the words. */
 export function matchingRuns(runs, filter) {
   const words = (filter.q ?? "").toLowerCase().split(/\s+/).filter(Boolean);
   return runs.filter((run) => {

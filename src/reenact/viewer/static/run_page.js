@@ -1,4 +1,4 @@
-// One run: what it is, and its timeline, conversation, state, divergences, forks and files.
+// One run: its header, timeline, conversation, state, divergences, forks and files.
 
 import { verifyButton } from "./badge.js";
 import { conversationView } from "./conversation.js";
@@ -61,7 +61,7 @@ class RunPage {
     this.drawHead();
   }
 
-  /** A large run is counted while it is looked at, and one that is being recorded goes on. */
+  /** Update the counts while a large run is read, or a run is being recorded. */
   async watch() {
     while (!this.run.counts.isComplete || this.run.header.state === "open") {
       await new Promise((resolve) => setTimeout(resolve, this.run.counts.isComplete ? FOLLOW_MS : POLL_MS));
@@ -105,7 +105,7 @@ class RunPage {
     fill(this.tabs, ...tabs);
   }
 
-  /** Only captures have forks, and a run has files only where these were recorded. */
+  /** Only captures have forks, and only runs with recorded files have files. */
   shownTabs() {
     const shown = { forks: this.run.canFork, files: this.run.hasFiles };
     return TABS.filter((tab) => shown[tab] ?? true);

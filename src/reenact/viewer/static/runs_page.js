@@ -1,4 +1,4 @@
-// All runs: search, filters, order, and two to compare.
+// All runs: search, filters, order, and the choice of two to compare.
 
 import { announce } from "./announce.js";
 import { fill, h, link, recorded } from "./dom.js";
@@ -66,7 +66,7 @@ class RunsView {
     );
   }
 
-  /** The runs that have been found so far, of *total*. */
+  /** The runs found so far, of *total*. */
   take(runs, total, reports) {
     this.runs = runs;
     fill(this.reports, ...reports.map(reportLine));
@@ -176,7 +176,7 @@ class RunsView {
   }
 }
 
-/** A shadow report, and what it came to. */
+/** A shadow report and its verdict. */
 function reportLine({ name, verdict }) {
   return h(
     "p.report",
@@ -187,7 +187,7 @@ function reportLine({ name, verdict }) {
   );
 }
 
-/** A dot for the eye and the word for everybody. */
+/** A coloured dot, with the word for all readers. */
 export function statusMark(status) {
   return h(`span.status-mark.is-${status.replace(/\W/g, "")}`, {}, status);
 }

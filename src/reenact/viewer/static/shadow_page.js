@@ -1,4 +1,4 @@
-// A shadow report: recorded runs beside what a changed agent, prompt or model made of them.
+// A shadow report: recorded runs beside those with a changed agent, prompt or model.
 
 import { h, link, recorded } from "./dom.js";
 import { factList } from "./facts.js";
@@ -79,7 +79,7 @@ function interrupted({ isInterrupted }) {
   return isInterrupted ? h("p.notice", {}, "It was interrupted: this covers what was finished by then.") : null;
 }
 
-/** The counts for the eye; the words beside it say the same. */
+/** The counts as a bar; the text beside it has the same numbers. */
 function bar(counts) {
   const known = Object.entries(WORDS).filter(([name]) => counts[name]);
   const total = known.reduce((sum, [name]) => sum + counts[name], 0) || 1;

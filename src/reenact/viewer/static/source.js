@@ -1,4 +1,4 @@
-// Where the runs come from: the local server, or the page itself where it carries its run.
+// The source of the runs: the local server, or the data in a self-contained page.
 
 import { PageSource } from "./page_source.js";
 
@@ -10,10 +10,10 @@ export function openSource() {
   return carried ? new PageSource(JSON.parse(carried.textContent ?? "")) : new ServerSource();
 }
 
-/** The server is gone. */
+/** The server does not answer. */
 export class Ended extends Error {}
 
-/** Asks the server; every answer is JSON, every refusal an `Error` with its reason. */
+/** Sends requests to the server; answers are JSON, refusals an `Error` with the reason. */
 class ServerSource {
   /** @type {string|null} which run is the only one; the server may have many */
   home = null;
@@ -38,7 +38,7 @@ class ServerSource {
     return ask("run", { run });
   }
 
-  /** The same, after some more of it was read. */
+  /** The same, after reading on. */
   runFurther(run) {
     return ask("run", { run, more: 1 });
   }
@@ -48,12 +48,12 @@ class ServerSource {
     return ask("steps", { run, ...wanted });
   }
 
-  /** At which row of the wanted steps an event stands, or null. */
+  /** The row of an event among the matching steps, or null. */
   async place(run, seq, wanted) {
     return (await ask("place", { run, seq, ...wanted })).row;
   }
 
-  /** The event of the nearest step that failed, or null. */
+  /** The event of the nearest failed step, or null. */
   async failure(run, seq, isBack, wanted) {
     return (await ask("failure", { run, seq, back: isBack ? 1 : null, ...wanted })).seq;
   }
@@ -80,12 +80,12 @@ class ServerSource {
     return ask("shadow", { name });
   }
 
-  /** The moments at which the files are known. */
+  /** The moments with known files. */
   files(run) {
     return ask("files", { run });
   }
 
-  /** The files at one of these, and what changed since the one before. */
+  /** The files at one moment, and the changes since the one before. */
   filesAt(run, number) {
     return ask("files-at", { run, number });
   }
@@ -94,7 +94,7 @@ class ServerSource {
     return ask("check", { run });
   }
 
-  /** The summary of a comparison, or the share of it that is done. */
+  /** The summary of a comparison, or its progress. */
   diff(a, b) {
     return ask("diff", { a, b });
   }

@@ -1,4 +1,4 @@
-// What the run kept: every read and change of files, environment and memory, in order.
+// The state of the run: all reads and changes of files, environment and memory, in order.
 
 import { fill, h, link, recorded } from "./dom.js";
 import { jsonTree } from "./json_tree.js";

@@ -20,7 +20,7 @@ export function stepCells(step, columns, isDiverged) {
   ];
 }
 
-/** What was called, what was asked and what came. */
+/** The name, the request and the outcome. */
 export function stepWords(step, isDiverged = false) {
   const told = step.state === "ok" ? (step.came ?? "") : [step.state, step.came].filter(Boolean).join(": ");
   return [

@@ -1,6 +1,6 @@
-// What is looked for in a page that carries its run: the terms of `reenact show --filter`.
+// The search of a self-contained page: the terms of `reenact show --filter`.
 
-/** A task, with those below it. */
+/** Whether a lane is the given one or below it. */
 const isInTask = (step, fits, value) =>
   fits(step.lane) || [".", "/", "~", ":"].some((mark) => step.lane.startsWith(`${value}${mark}`));
 const KEYS = {
@@ -14,9 +14,9 @@ const KEYS = {
 const STATES = ["ok", "error", "cancelled", "open"];
 
 /**
- * Whether a step has all that *words* ask for.
+ * A function that tests whether a step matches all *words*.
  * @param {string} words
- * @returns {(step: any, text: string) => boolean} *text* is all that was recorded of the step, in lower case
+ * @returns {(step: any, text: string) => boolean} *text* has all recorded texts of the step, in lower case
  */
 export function termsOf(words) {
   const terms = (words.match(/"[^"]*"|\S+/g) ?? []).map((word) => term(word.replaceAll('"', "")));

@@ -1,9 +1,9 @@
 // Recorded values as short texts for people.
 
-/** Controls, and marks that hide or reorder; line ends, tabs and joiners behind letters that need them stay. */
+/** Control characters, and invisible or reordering ones, except line ends, tabs and needed joiners. */
 const UNSEEN = /(?![\n\t]|(?<=\P{ASCII})[\u200c\u200d])[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu;
 
-/** The text with everything unseen written out: U+202E as `⟨U+202E⟩`, escape as `␛`. */
+/** The text with invisible characters written out: U+202E as `⟨U+202E⟩`, escape as `␛`. */
 export function visible(text) {
   return String(text).replace(UNSEEN, (mark) => {
     const code = mark.codePointAt(0) ?? 0;

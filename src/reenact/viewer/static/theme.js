@@ -1,4 +1,4 @@
-// Light or dark: as the system says, until the reader says otherwise.
+// The light or dark theme: that of the system, until the reader chooses one.
 
 import { h } from "./dom.js";
 
@@ -15,7 +15,7 @@ export function toggleTheme() {
   try {
     localStorage.setItem(KEY, next);
   } catch {
-    // A page opened from a file may have no storage; the choice then lasts as long as the page.
+    // A page opened from a file may have no storage; the choice is then lost with the page.
   }
 }
 

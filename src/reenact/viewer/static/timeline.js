@@ -1,4 +1,4 @@
-// The steps of a run in the order in which they began, each with its bar in time; the chosen one beside them.
+// The steps of a run by start time, each with a time bar; the selected step is shown beside them.
 
 import { fill, h } from "./dom.js";
 import { choice, searchField } from "./fields.js";
@@ -78,7 +78,7 @@ class Timeline {
     await this.load();
   }
 
-  /** Fetch the wanted steps from the beginning. */
+  /** Fetch the matching steps from the beginning. */
   async load() {
     const wanted = this.wanted();
     const load = (from, number) => this.source.steps(this.id, { from, count: number, ...wanted });
@@ -86,14 +86,14 @@ class Timeline {
     this.pages = pages;
     const answer = await pages.begin();
     if (pages !== this.pages) return;
-    // What comes before the first step is the start of the program: seconds of nothing.
+    // Before the first step there is only the start of the program, often seconds.
     this.startMs ??= answer.rows[0]?.atMs ?? 0;
     this.list.reset(answer.total);
     this.tell(answer);
     this.follow(pages, answer.isComplete);
   }
 
-  /** Go on asking until all steps are known, and for ever while the run is being recorded. */
+  /** Continue until all steps are known, or while the run is being recorded. */
   async follow(pages, isComplete) {
     const isGrowing = this.run.header.state === "open";
     if (isComplete && !isGrowing) return;
@@ -177,7 +177,7 @@ class Timeline {
     this.scale(known);
   }
 
-  /** Stretch time over the steps in sight, or over the whole run. */
+  /** Scale the time axis to the visible steps, or to the whole run. */
   scale(known) {
     if (!this.isFitted) {
       const startMs = this.startMs ?? 0;
@@ -229,7 +229,7 @@ class Timeline {
     return true;
   }
 
-  /** Out of the field or the call first, then out of the chosen step; the run itself is left by the page. */
+  /** Leave the field or the call first, then the selected step; the page leaves the run. */
   leave() {
     const isElsewhere = document.activeElement?.closest(".fields, .inspector");
     if (isElsewhere) this.list.element.focus();

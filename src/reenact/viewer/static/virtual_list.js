@@ -1,4 +1,4 @@
-// A list of any length that keeps only the rows in sight in the document.
+// A list of any length with only the visible rows in the document.
 
 import { h } from "./dom.js";
 
@@ -6,10 +6,10 @@ const MARGIN_ROWS = 12;
 
 /**
  * @typedef {Object} ListOptions
- * @property {string} label what a screen reader calls the list
+ * @property {string} label the name of the list for screen readers
  * @property {number} rowHeight in pixels, the same for every row
- * @property {(index: number) => HTMLElement[]} cells what row *index* shows
- * @property {(first: number, last: number) => void} [onSight] told which rows are in sight
+ * @property {(index: number) => HTMLElement[]} cells the cells of row *index*
+ * @property {(first: number, last: number) => void} [onSight] called with the visible rows
  * @property {(index: number) => void} [onSelect]
  * @property {(index: number) => void} [onOpen] Enter or a second click on the selected row
  * @property {(index: number) => string} [rowClass]
@@ -48,7 +48,7 @@ export class VirtualList {
     this.refresh();
   }
 
-  /** There are more rows than before; those that are there stay. */
+  /** Add rows at the end; the present ones stay. */
   grow(count) {
     this.count = count;
     this.element.setAttribute("aria-rowcount", String(count));
@@ -56,7 +56,7 @@ export class VirtualList {
     this.schedule();
   }
 
-  /** Draw the rows in sight again: what they show has changed. */
+  /** Draw the visible rows again after their content changed. */
   refresh() {
     this.space.replaceChildren();
     this.rows.clear();
@@ -70,7 +70,7 @@ export class VirtualList {
     });
   }
 
-  /** @returns {[number, number]} the first row in sight and the one behind the last */
+  /** @returns {[number, number]} the first visible row, and the one after the last */
   inSight() {
     const { scrollTop, clientHeight } = this.element;
     const first = Math.floor(scrollTop / this.options.rowHeight);
@@ -111,7 +111,7 @@ export class VirtualList {
     this.space.append(row);
   }
 
-  /** Select a row, bring it into sight, tell whoever listens. */
+  /** Select a row, scroll to it, and call `onSelect`. */
   select(index, { quietly = false } = {}) {
     if (!this.count) return;
     const bounded = Math.min(Math.max(index, 0), this.count - 1);

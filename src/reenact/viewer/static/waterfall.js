@@ -1,4 +1,4 @@
-// Bars in time: when a call was made and how long it took; what ran in parallel has tracks of its own.
+// Time bars: the start and the duration of each call; parallel calls have their own tracks.
 
 import { h } from "./dom.js";
 import { kindClass } from "./kinds.js";
@@ -7,7 +7,7 @@ import { duration } from "./text.js";
 const TICKS = 4;
 const SHOWN_TRACKS = 8;
 
-/** The scale of the bars; a bar knows its own times, the scale is set once for all of them. */
+/** The time scale, which all bars share. */
 export class Waterfall {
   /** @param {HTMLElement} element around all bars */
   constructor(element) {
@@ -17,7 +17,7 @@ export class Waterfall {
     this.spanMs = NaN;
   }
 
-  /** Let the bars show the time between two moments. */
+  /** Set the start and the end of the scale. */
   span(fromMs, toMs) {
     const spanMs = Math.max(toMs - fromMs, 1);
     if (this.fromMs === fromMs && this.spanMs === spanMs) return;
@@ -30,7 +30,7 @@ export class Waterfall {
 
   tick(tick) {
     const sinceMs = (this.spanMs * tick) / TICKS;
-    // A short stretch late in a run: its ends would read the same.
+    // For a short time late in a run, both ends would have the same label.
     const isFar = tick > 0 && this.fromMs > this.spanMs;
     const label = h("span.tick", {}, isFar ? `+${duration(sinceMs)}` : duration(this.fromMs + sinceMs));
     label.style.left = `${(100 * tick) / TICKS}%`;
@@ -46,7 +46,7 @@ export function bar(step) {
   return element;
 }
 
-/** One line per call that was open when the step began, and a knot for the step itself. */
+/** One line for each call that was open when the step began, and a dot for the step itself. */
 export function tracks(step, columns) {
   const beside = new Set(step.beside ?? []);
   const own = Math.min(step.column ?? 0, SHOWN_TRACKS - 1);
