@@ -95,7 +95,7 @@ class MemoryWrite(ScriptStep, frozen=True, kw_only=True, tag="memory_write"):
 
 
 class Failure(ScriptStep, frozen=True, kw_only=True, tag="error"):
-    """An error the agent or one of its tools met; tied to a call when it has a ``call_id``."""
+    """An error of the agent or of one of its tools; ``call_id`` names the call, if any."""
 
     scope: StepText = ABSENT
     tool: StepText = ABSENT

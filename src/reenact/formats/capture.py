@@ -78,7 +78,7 @@ assertions; enough to view it. Each includes the following ones."""
 
 
 class Model(Record, frozen=True):
-    """The model of the run's first model call; both are ``"none"`` when there was none."""
+    """The model of the run's first model call; both are ``"none"`` without a model call."""
 
     provider: str
     model: str
@@ -88,7 +88,7 @@ NO_MODEL: Final = Model(provider="none", model="none")
 
 
 class Redaction(Record, frozen=True):
-    """What was hidden before anything was written."""
+    """The redaction of secrets before anything was written."""
 
     enabled: bool
     profile: RedactionProfile
@@ -111,7 +111,7 @@ class Integrity(Record, frozen=True):
 
 
 class StandIns(Record, frozen=True):
-    """Which sources of chance were recorded for which modules."""
+    """Which sources of nondeterminism were recorded for which modules."""
 
     sources: list[str]
     modules: list[str]
@@ -125,7 +125,7 @@ class StandIns(Record, frozen=True):
 
 
 class PrintedLines(Record, frozen=True):
-    """What a recorded command printed on its standard output, as digests salted with the redaction's salt."""
+    """The standard output of a recorded command, as digests with the salt of the redaction."""
 
     bytes: Count
     digest: str
@@ -135,7 +135,7 @@ class PrintedLines(Record, frozen=True):
 
 
 class ImportedSource(Record, frozen=True):
-    """The file, or the folder, that a capture was imported from."""
+    """The file or folder that a capture was imported from."""
 
     name: str
     """As given, or relative to the imported folder; never an absolute path."""
@@ -170,7 +170,7 @@ class Imported(Record, frozen=True):
 
 
 class ForkParent(Record, frozen=True):
-    """The capture that a fork begins like."""
+    """The capture that a fork was made from."""
 
     captureId: str  # noqa: N815
     path: str
@@ -186,7 +186,7 @@ class ForkParent(Record, frozen=True):
 
 
 class ForkShares(Record, frozen=True):
-    """How the calls of a fork were answered."""
+    """The number of calls of a fork by how they were answered."""
 
     prefix: Count
     """From the recording, before the change."""
@@ -206,7 +206,7 @@ class ForkPause(Record, frozen=True):
 
 
 class Fork(Record, frozen=True):
-    """What a capture says of itself that is the fork of another."""
+    """The facts about a fork in its manifest."""
 
     parent: ForkParent
     at: Count
@@ -231,7 +231,7 @@ class Fork(Record, frozen=True):
 
 
 class CaptureManifest(Record, frozen=True):
-    """What a finished capture says of itself."""
+    """The manifest of a finished capture."""
 
     version: Literal[1]
     captureId: str  # noqa: N815
@@ -285,7 +285,7 @@ class CaptureSeed(Record, frozen=True):
 
 
 class ProcessData(Record, frozen=True):
-    """One of the processes whose calls are in the capture, beside the one that began it."""
+    """A recorded process other than the first one."""
 
     ended: bool
     """Whether it ended normally, without being killed."""
@@ -293,7 +293,7 @@ class ProcessData(Record, frozen=True):
 
 
 class RepoData(Record, frozen=True):
-    """The repository in which the run was made, as it was when the run began."""
+    """The state of the git repository of the run at its start."""
 
     remote: str | Absent = ABSENT
     branch: str | Absent = ABSENT
@@ -303,7 +303,7 @@ class RepoData(Record, frozen=True):
 
 
 class WorkspaceData(Record, frozen=True):
-    """The files among which the run worked, as it began."""
+    """The files of the workspace at the start of the run."""
 
     tree: str
     """The digest of their tree; see :mod:`reenact.formats.workspace`."""
@@ -320,7 +320,7 @@ class WorkspaceData(Record, frozen=True):
 
 
 class RunStartData(Record, frozen=True):
-    """Where and how the run began."""
+    """The environment of the run at its start."""
 
     argv: list[str] | Absent = ABSENT
     cwd: str | Absent = ABSENT
@@ -358,7 +358,7 @@ class RunEndData(Record, frozen=True):
 
 
 class LlmRequestData(Record, frozen=True):
-    """A model call as it left the agent."""
+    """A model request as the agent sent it."""
 
     callId: str  # noqa: N815
     provider: str
@@ -407,7 +407,7 @@ class _OutcomeData(Record, frozen=True):
 
 
 class LlmResponseData(_OutcomeData, frozen=True, kw_only=True):
-    """What came back for a model call; *response* holds the payload or the chunks."""
+    """The answer to a model call; *response* has the payload or the chunks."""
 
     callId: str  # noqa: N815
     provider: str
@@ -428,7 +428,7 @@ class LlmResponseData(_OutcomeData, frozen=True, kw_only=True):
 
 
 class ToolCallData(Record, frozen=True):
-    """A tool called with its arguments."""
+    """A tool call with its arguments."""
 
     callId: str  # noqa: N815
     tool: str
@@ -442,7 +442,7 @@ class ToolCallData(Record, frozen=True):
 
 
 class ToolResultData(_OutcomeData, frozen=True, kw_only=True):
-    """A tool's outcome: *result* when ok, *error* when not."""
+    """The outcome of a tool call: *result* if ok, else *error*."""
 
     callId: str  # noqa: N815
     ok: bool
@@ -452,7 +452,7 @@ class ToolResultData(_OutcomeData, frozen=True, kw_only=True):
 
 
 class NondeterministicData(_OutcomeData, frozen=True, kw_only=True):
-    """A value of chance or of the outside world."""
+    """A nondeterministic value, or a call of the outside world."""
 
     source: str
     """``clock``, ``rng``, ``network``, ``process`` or a name that the agent chose."""

@@ -26,7 +26,7 @@ Limit: TypeAlias = Annotated[int, msgspec.Meta(ge=0)]
 
 
 class Condition(Record, frozen=True, kw_only=True):
-    """What must hold of an argument; all that is given, and something must be."""
+    """Conditions on an argument, all of which must hold; at least one is required."""
 
     equals: Scalar | Absent = ABSENT
     one_of: Annotated[list[Scalar], msgspec.Meta(min_length=1)] | Absent = ABSENT
@@ -58,7 +58,7 @@ class Models(Record, frozen=True, kw_only=True):
 
 
 class Budgets(Record, frozen=True, kw_only=True):
-    """The most that one action may use."""
+    """The limits of one action."""
 
     tool_calls: Limit | Absent = ABSENT
     input_tokens: Limit | Absent = ABSENT
@@ -68,7 +68,7 @@ class Budgets(Record, frozen=True, kw_only=True):
 
 
 class PolicyFile(Record, frozen=True, kw_only=True):
-    """A policy as it is written."""
+    """A policy file."""
 
     schema_version: Literal[1]
     rules: list[Rule]

@@ -35,7 +35,7 @@ class VerificationReceipt(Record, frozen=True, kw_only=True):
 
 
 class Receipt(Record, frozen=True, kw_only=True):
-    """The shape ``openagents.receipt.v1``."""
+    """The form ``openagents.receipt.v1``."""
 
     created_at: Time | Absent = ABSENT
     payments: list[dict[str, Any]] | Absent = ABSENT
@@ -66,7 +66,7 @@ class LegacyVerification(Record, frozen=True, kw_only=True):
 
 
 class LegacyReceipt(Record, frozen=True, kw_only=True):
-    """The older shape, which has no ``schema``."""
+    """The older form, which has no ``schema``."""
 
     completed_at: Time | Absent | None = ABSENT
     final_confidence: Confidence

@@ -13,7 +13,7 @@ SCHEMA: Final = "reenact.replay-receipt.v1"
 
 
 class ReplayedCapture(Record, frozen=True):
-    """Which recording was replayed."""
+    """The recording that was replayed."""
 
     captureId: str  # noqa: N815 — the wire's own names, as all below
     eventsHash: str  # noqa: N815
@@ -21,7 +21,7 @@ class ReplayedCapture(Record, frozen=True):
 
 
 class Fingerprint(Record, frozen=True):
-    """What ran: digests over the agent's own loaded source files and over the installed packages."""
+    """The code that ran: digests over the agent's loaded source files and the installed packages."""
 
     code: str
     packages: str
@@ -31,7 +31,7 @@ class Fingerprint(Record, frozen=True):
 
 
 class Matching(Record, frozen=True):
-    """The rules under which live and recorded calls were taken for equal."""
+    """The rules by which calls were matched with recorded ones."""
 
     policy: Literal["strict", "lenient"]
     redaction: str
@@ -43,7 +43,7 @@ class Matching(Record, frozen=True):
 
 
 class RenamedValue(Record, frozen=True):
-    """A generated name of the recorded run, and what it was called in the replay."""
+    """A generated name in the recorded run, and in the replay."""
 
     recorded: str
     live: str
@@ -53,7 +53,7 @@ class RenamedValue(Record, frozen=True):
 
 
 class AcceptedTime(Record, frozen=True):
-    """A time that was now in the recorded run, and the one that was now in the replay."""
+    """A current time in the recorded run, and the one in the replay."""
 
     recorded: Any
     live: Any
@@ -62,7 +62,7 @@ class AcceptedTime(Record, frozen=True):
 
 
 class RefusedCall(Record, frozen=True):
-    """Something that tried to go live."""
+    """A live call that was refused."""
 
     kind: str
     target: str
@@ -70,14 +70,14 @@ class RefusedCall(Record, frozen=True):
 
 
 class LiveCall(Record, frozen=True):
-    """A call that really happened, since no recorded one was alike and the replay was told to make it."""
+    """A call that was made live, because no recorded one is similar and the replay allows that."""
 
     kind: str
     target: str
 
 
 class TaskMatch(Record, frozen=True):
-    """Calls of one task that were recorded in another one."""
+    """Calls of one task that were recorded in another task."""
 
     live: str
     """The lane in which they were made."""
@@ -89,7 +89,7 @@ class TaskMatch(Record, frozen=True):
 
 
 class AcrossTasks(Record, frozen=True):
-    """Calls that were matched with those of a task in another place."""
+    """Calls that were matched with calls of another task."""
 
     calls: Count
     matches: list[TaskMatch]
@@ -97,7 +97,7 @@ class AcrossTasks(Record, frozen=True):
 
 
 class BesideTraffic(Record, frozen=True):
-    """Requests that a library made by itself: answered from the recording or not at all, and not compared."""
+    """Requests that a library made on its own; they are answered from the recording or not at all."""
 
     request: str
     """Method and address."""

@@ -36,7 +36,7 @@ class AssertionResult(Record, frozen=True, kw_only=True):
 
 
 class TestError(Record, frozen=True, kw_only=True):
-    """Why a test could not be run, and where the culprit stands."""
+    """Why a test could not be run, with the place of the error."""
 
     __test__ = False  # its name makes pytest take it for a class of tests
 
@@ -47,7 +47,7 @@ class TestError(Record, frozen=True, kw_only=True):
 
 
 class TestWarning(Record, frozen=True, kw_only=True):
-    """What a test was read in spite of: a key or a parameter that nobody knows."""
+    """An unknown key or parameter, which does not prevent running the test."""
 
     __test__ = False  # its name makes pytest take it for a class of tests
 

@@ -236,7 +236,7 @@ DISCLOSURE_VERSION: Final = 1
 
 
 class Disclosure(Record, frozen=True):
-    """What leads from one event to the root that was signed."""
+    """The proof that one event belongs to a sealed run, with chosen fields."""
 
     disclosure: Literal[1]
     """The version of this format."""

@@ -28,7 +28,7 @@ DIFFERENCES: Final[tuple[Difference, ...]] = ("same", "words", "tools", "failed"
 
 
 class Rate(msgspec.Struct, frozen=True, rename="camel"):
-    """So many of so many, and between which rates the true one lies, with 95 % certainty (Wilson)."""
+    """A count of a total, with the 95 % confidence interval of the rate (Wilson)."""
 
     count: int
     total: int
@@ -55,7 +55,7 @@ class Rate(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class PairedComparison(msgspec.Struct, frozen=True, rename="camel"):
-    """Before and after, run by run."""
+    """The comparison of recorded and repeated runs, paired by run."""
 
     runs: int
     recorded: Rate
@@ -108,7 +108,7 @@ class CalledTool(msgspec.Struct, frozen=True):
 
 
 class RunOutcome(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, kw_only=True):
-    """One run, told in a line."""
+    """The outcome of one run."""
 
     path: str
     capture_id: str = ""
@@ -133,7 +133,7 @@ class RunOutcome(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True
 
 
 class FirstDifference(msgspec.Struct, frozen=True):
-    """Where two runs part."""
+    """The first difference of two runs."""
 
     recorded: str
     candidate: str
@@ -208,7 +208,7 @@ def pass_power_k(pairs: Sequence[RunPair]) -> dict[int, float]:
 
 
 class ShadowRun(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, kw_only=True):
-    """One recorded run, and what became of it."""
+    """One recorded run and its samples."""
 
     path: str
     recorded: RunOutcome
@@ -228,7 +228,7 @@ class ShadowRun(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True,
 
 
 class ShadowReport(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
-    """What `shadow` found."""
+    """The result of `shadow`."""
 
     schema: Literal["reenact.shadow.v1"] = "reenact.shadow.v1"
     runs: list[ShadowRun]
@@ -260,7 +260,7 @@ class ShadowReport(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
 
 
 class AskedStep(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, kw_only=True):
-    """One request, then and now."""
+    """One request with its recorded and its new answer."""
 
     path: str
     capture_id: str = ""
@@ -284,7 +284,7 @@ class AskedStep(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True,
 
 
 class StepsReport(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
-    """What `shadow` found, step by step."""
+    """The result of `shadow` for single steps."""
 
     schema: Literal["reenact.shadow-steps.v1"] = "reenact.shadow-steps.v1"
     steps: list[AskedStep]

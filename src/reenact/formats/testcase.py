@@ -38,7 +38,7 @@ Severity: TypeAlias = Literal["critical", "warning"]
 
 
 class CaseScenario(Scenario, frozen=True, kw_only=True):
-    """The run the author has in mind; it fills in what the bundle's own scenario leaves out."""
+    """The expected scenario, which completes that of the bundle."""
 
     input_messages: list[Message] | Absent | None = ABSENT
     prior_messages: list[Message] | Absent | None = ABSENT
@@ -53,7 +53,7 @@ class Tools(Record, frozen=True, kw_only=True):
 
 
 class AdapterInput(Record, frozen=True, kw_only=True):
-    """Where the run comes from: one of four sources, paths relative to the test file."""
+    """The run: one of four sources, with paths relative to the test file."""
 
     replay_file: str | Absent = ABSENT
     capture: str | Absent = ABSENT
@@ -76,7 +76,7 @@ class Assertion(Record, frozen=True, kw_only=True):
 
 
 class Expected(Record, frozen=True, kw_only=True):
-    """For readers of the test; nothing is judged by it."""
+    """Information for readers of the test, which is not checked."""
 
     outcome: StepText = ABSENT
     failure_categories: list[str] | Absent | None = ABSENT

@@ -35,7 +35,7 @@ _ANY_TEXTS: Final = ("x", "7", "Hello, world!", '{"a": [1]}', "first\nsecond lin
 
 
 class VolatileRule(Record, frozen=True):
-    """One rule; that its path and its mask can be read is checked where it comes from outside."""
+    """One rule; its path and mask are checked when it is read from a file or an option."""
 
     path: str
     """A path in the request, as in divergences."""
