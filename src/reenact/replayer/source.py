@@ -212,7 +212,9 @@ class ReplaySource:
         self.prints: list[tuple[str, int]] = []
         """The lanes that took turns in printing, and how many pieces each printed in a row."""
         self.ends: list[tuple[str, str]] = []
-        """The lanes of tasks that ended, and how."""
+        """The lanes of tasks of the agent's own functions that ended, and how."""
+        self.functions: dict[str, str] = {}
+        """By lane: the function that its task ran, if known."""
         stand_ins = self.reader.manifest.standIns
         self.has_deadlines = stand_ins is not ABSENT and stand_ins.deadlines is True
         """Whether the capture records which deadlines passed."""
@@ -340,9 +342,15 @@ class ReplaySource:
         lane, mark, how = told.partition(ENDED)
         if mark:
             how = how.removeprefix(JOINED).strip()  # older captures have the mark here too
-            function, _, outcome = how.rpartition(" ")
+            if how.startswith("("):
+                function, mark_behind, outcome = how.rpartition(")")
+                function += mark_behind
+            else:
+                function, _, outcome = how.rpartition(" ")
             if function and self.is_ours(lane):
-                self.ends.append((lane, how))
+                self.functions[lane] = function
+                if not function.startswith("("):
+                    self.ends.append((lane, how))
         elif PRINTED in told:
             lane, _, count = told.partition(PRINTED)
             if self.is_ours(lane):
