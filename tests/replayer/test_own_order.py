@@ -328,8 +328,6 @@ def test_a_library_may_start_other_tasks_of_its_own(helpers: tuple[int, int], tm
     """As those that wait for the next part of a stream: how many there are depends on time alone."""
 
     def agent(pace: Pace, helpers: int) -> list[int]:
-        found: list[int] = []
-
         def work(worker: int) -> int:
             pace.work(worker)
             return worker
@@ -337,8 +335,7 @@ def test_a_library_may_start_other_tasks_of_its_own(helpers: tuple[int, int], tm
         with ThreadPoolExecutor(8) as pool:
             waits = [pool.submit(threading.Event().wait, 0.001) for _ in range(helpers)]
             jobs = [pool.submit(work, worker) for worker in range(4)]
-            for job in as_completed(jobs):
-                found.append(job.result())
+            found = [job.result() for job in as_completed(jobs)]
             wait(waits)
         return found
 

@@ -341,16 +341,8 @@ class ReplaySource:
         outcome = ""
         lane, mark, how = told.partition(ENDED)
         if mark:
-            how = how.removeprefix(JOINED).strip()  # older captures have the mark here too
-            if how.startswith("("):
-                function, mark_behind, outcome = how.rpartition(")")
-                function += mark_behind
-            else:
-                function, _, outcome = how.rpartition(" ")
-            if function and self.is_ours(lane):
-                self.functions[lane] = function
-                if not function.startswith("("):
-                    self.ends.append((lane, how))
+            # Older captures have the mark of arrivals here, too.
+            outcome = self._read_end(lane, how.removeprefix(JOINED).strip())
         elif PRINTED in told:
             lane, _, count = told.partition(PRINTED)
             if self.is_ours(lane):
@@ -378,6 +370,19 @@ class ReplaySource:
         if not self.is_ours(lane):
             return None
         return Act(seq, lane + ENDED, 1, is_cancelled=is_cancelled)
+
+    def _read_end(self, lane: str, how: str) -> str:
+        """Keep what is told of the end of a task; returns its outcome."""
+        if how.startswith("("):
+            function, bracket, outcome = how.rpartition(")")
+            function += bracket
+        else:
+            function, _, outcome = how.rpartition(" ")
+        if function and self.is_ours(lane):
+            self.functions[lane] = function
+            if not function.startswith("("):
+                self.ends.append((lane, how))
+        return outcome
 
     def _head(self, number: int, line: bytes) -> EventHead:
         try:

@@ -163,8 +163,7 @@ def _submit(original: Callable[..., Any]) -> Callable[..., object]:
         if lane is None:
             future: Future[object] = original(self, fn, *args, **kwargs)
             return future
-        is_wrapped = isinstance(getattr(fn, "__self__", None), Context)  # context.run(function, …)
-        function = name_function(partial(fn, *args) if is_wrapped else fn)
+        function = name_function(partial(fn, *args) if _runs_in_context(fn) else fn)
         ending = _JobEnding(lane.child(function))
 
         def job() -> object:
@@ -380,7 +379,8 @@ def run_job(lane: Lane, run: Callable[[], object], function: str) -> object:
 def name_function(work: object) -> str:
     """The name of the function that *work* runs, in parentheses if it is a library's."""
     while isinstance(work, partial):
-        work = next(filter(callable, work.args), work.func)
+        given = (each for each in work.args if callable(each) and not _runs_in_context(each))
+        work = next(given, work.func)
     for attribute in ("cr_code", "gi_code", "ag_code", "__code__"):
         code = getattr(work, attribute, None)
         if isinstance(code, CodeType):
@@ -392,8 +392,13 @@ def name_function(work: object) -> str:
     return f"({getattr(work, '__qualname__', type(work).__name__)})"
 
 
+def _runs_in_context(work: object) -> bool:
+    """Whether it is ``context.run``, which runs the function that it is given."""
+    return isinstance(getattr(work, "__self__", None), Context)
+
+
 def describe_end(function: str, answer: object, error: BaseException | None) -> str:
-    """How a task of *function* ended, as a short text for the recorded order; a library's without a result."""
+    """How a task of *function* ended, as a short text for the recorded order; for a library's no result."""
     if function.startswith("("):
         return function + CANCELLED * is_cancellation(error)
     if is_cancellation(error):
