@@ -65,6 +65,11 @@ class Act:
         """How many times it is still to happen."""
 
     @property
+    def is_end(self) -> bool:
+        """Whether its task, thread or job ended."""
+        return self.what.endswith(ENDED)
+
+    @property
     def lane(self) -> str:
         return self.what.partition(FIRED)[0] if FIRED in self.what else self.what[:-1]
 

@@ -404,7 +404,9 @@ class Turns:
     def _act_to_await(self, what: str, *, on_loop: bool = False) -> Act | None:
         """The act that the caller is about to do, if it must wait for its turn."""
         act = self._timeline.next_act_of(what)
-        if act is None or (on_loop and self._timeline.due_act() is act) or self._may_act(act):
+        if act is None or (on_loop and self._timeline.due_act() is act):
+            return None
+        if self._may_act(act, on_loop=on_loop):
             return None
         return act
 
@@ -737,16 +739,18 @@ class Turns:
         quiet_s = self._clock.now_s - max(self._stirred_s, self._timeline.late_at_s())
         return quiet_s > _IDLE_S and (quiet_s > self._stall_s or not self._others_run())
 
-    def _may_act(self, act: Act) -> bool:
+    def _may_act(self, act: Act, *, on_loop: bool) -> bool:
         if self._timeline.next > act.seq or act.left <= 0:
             return True
         is_due = self._timeline.next == act.seq and self._timeline.due_act() is act
+        if is_due and act.is_end and not on_loop:
+            return self._is_quiet()  # let those that the last end has woken come to rest
         # First let what a timer has woken come to rest, so that it sees the state as when recorded.
         return is_due and (not self._is_settling or self._at_rest())
 
     def _release_acting(self) -> None:
         for waiter in list(self._acting):
-            if self._may_act(waiter.act):
+            if self._may_act(waiter.act, on_loop=waiter.is_on_loop):
                 self._acting.remove(waiter)
                 waiter.release()
 
@@ -933,6 +937,7 @@ class Turns:
                 self._pass_over_late_event()
                 self._release_stalled()
                 self._release_early()
+                self._release_acting()
                 self._deliver()
                 if self._timers:
                     self._fire_idle_timer()

@@ -494,6 +494,9 @@ def _result(original: Callable[..., object]) -> Callable[..., object]:
                 return RAN_OUT
 
         if timeout is None or _now.is_waiting:
+            # Jobs end in turn, one after the other, so that they wake one thread at a time.
+            if self in lane_of_job:
+                return original(self, timeout)
             return _wake_in_turn(lambda: original(self, timeout), is_there=self.done())
         found = wait_with_deadline("f", timeout, attempt)
         if found is RAN_OUT:
