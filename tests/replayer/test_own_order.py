@@ -9,7 +9,7 @@ import json
 import queue
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed, wait
 from multiprocessing.pool import ThreadPool
 from pathlib import Path
@@ -321,6 +321,36 @@ def test_what_finished_first_finishes_first_again(agent: Callable[[Pace], list[A
         ask(replayed)
     assert replayed == recorded
     assert not run.divergences
+
+
+@reenact.tool
+async def stream(name: str, pauses_ms: list[int]) -> AsyncIterator[str]:
+    for number, pause_ms in enumerate(pauses_ms):
+        await asyncio.sleep(pause_ms / 1000)
+        yield f"{name}{number}"
+
+
+def test_pieces_of_several_streams_are_read_in_the_recorded_order(tmp_path: Path) -> None:
+    """Not one of each in turn, nor one stream after the other."""
+
+    async def agent() -> list[str]:
+        found: list[str] = []
+
+        async def read(name: str, *pauses_ms: int) -> None:
+            async for piece in stream(name, list(pauses_ms)):
+                found.append(piece)  # noqa: PERF401 — both tasks append to it
+
+        await asyncio.gather(read("a", 0, 20, 140, 20), read("b", 60, 20, 20, 160))
+        return found
+
+    with reenact.capture(tmp_path / "run", sources=()):
+        recorded = asyncio.run(agent())
+        ask(recorded)
+    assert recorded == ["a0", "a1", "b0", "b1", "b2", "a2", "a3", "b3"]
+    with reenact.replay(tmp_path / "run") as run:
+        assert asyncio.run(agent()) == recorded
+        ask(recorded)
+    assert not run.notes
 
 
 @pytest.mark.parametrize("helpers", [(3, 1), (1, 3)])

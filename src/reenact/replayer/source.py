@@ -25,6 +25,7 @@ from reenact.formats.capture import (
     JOINED,
     PRINTED,
     PUT,
+    READ,
     STILL_RUNNING,
     TOOK,
     VERSION,
@@ -48,7 +49,7 @@ _NOT_MATCHED: Final = ("callId", "error", "lane", "parent", "value", "valueHash"
 class Act:
     """What a task did between two events: it ended, put items into a queue, took a lock, or a timer fired."""
 
-    __slots__ = ("is_cancelled", "joined", "left", "seq", "what")
+    __slots__ = ("_count", "is_cancelled", "joined", "left", "seq", "what")
 
     def __init__(
         self, seq: int, what: str, count: int, *, joined: int | None = None, is_cancelled: bool = False
@@ -61,13 +62,18 @@ class Act:
         """The number of the event before which it happened."""
         self.what = what
         """The lane's name and what it did, as recorded."""
-        self.left = count
+        self._count = self.left = count
         """How many times it is still to happen."""
 
     @property
     def is_end(self) -> bool:
         """Whether its task, thread or job ended."""
         return self.what.endswith(ENDED)
+
+    @property
+    def is_first_read(self) -> bool:
+        """Whether a piece of a stream was read, after something else had happened."""
+        return self.left == self._count and self.what.endswith(READ)
 
     @property
     def lane(self) -> str:
@@ -367,7 +373,7 @@ class ReplaySource:
                 joined=int(rounds[:9] or 0) if mark and rounds.isdecimal() else 0 if mark else None,
             )
         else:
-            lane, mark, count = told.partition(TOOK if TOOK in told else PUT)
+            lane, mark, count = told.partition(next((each for each in (TOOK, READ) if each in told), PUT))
             if not mark or not self.is_ours(lane):
                 return None
             return Act(seq, lane + mark, _number(count, 1))

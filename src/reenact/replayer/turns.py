@@ -372,10 +372,12 @@ class Turns:
             came.set()
 
         with self._lock:
+            moving = self._moving.pop(lane, None)
             act = self._act_to_await(what)
             if act is None:
+                if moving is not None:
+                    self._moving[lane] = moving
                 return
-            self._moving.pop(lane, None)
             self._acting.append(ActWaiter(act, release))
             self._start_ticker()
         self._block(came)
@@ -404,7 +406,7 @@ class Turns:
     def _act_to_await(self, what: str, *, on_loop: bool = False) -> Act | None:
         """The act that the caller is about to do, if it must wait for its turn."""
         act = self._timeline.next_act_of(what)
-        if act is None or (on_loop and self._timeline.due_act() is act):
+        if act is None or (on_loop and not act.is_first_read and self._timeline.due_act() is act):
             return None
         if self._may_act(act, on_loop=on_loop):
             return None
@@ -746,7 +748,7 @@ class Turns:
         if is_due and act.is_end and not on_loop:
             return self._is_quiet()  # let those that the last end has woken come to rest
         # First let what a timer has woken come to rest, so that it sees the state as when recorded.
-        return is_due and (not self._is_settling or self._at_rest())
+        return is_due and (not (self._is_settling or act.is_first_read) or self._at_rest())
 
     def _release_acting(self) -> None:
         for waiter in list(self._acting):
