@@ -77,8 +77,9 @@ def without_acts(line: bytes, acts: Sequence[str]) -> bytes:
 def _repeat(entry: str) -> list[str]:
     """Expand an *entry* that stands for several acts."""
     name = _name_of(entry)
-    count = entry.removeprefix(name)
-    return [name] * int(count) if name.endswith((PUT, READ, TOOK)) and count else [entry]
+    busy = JOINED if entry.startswith(JOINED, len(name)) else ""
+    count = entry.removeprefix(name + busy)
+    return [name + busy] * int(count) if name.endswith((PUT, READ, TOOK)) and count else [entry]
 
 
 def _name_of(entry: str) -> str:

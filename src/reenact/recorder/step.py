@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import msgspec
 
 from reenact.boundary import Call, Lane, is_cancellation
-from reenact.formats.capture import READ
+from reenact.formats.capture import JOINED, READ
 from reenact.recorder.payloads import frozen_piece
 
 
@@ -81,7 +81,9 @@ class CaptureStep(msgspec.Struct, eq=False):
         try:
             self.recorded_pieces.append(frozen_piece(value))  # type: ignore[union-attr]  # it has begun
             if self.call.kind in ("llm", "tool"):
-                self.recorder.has_acted(self.lane, READ)
+                # A loop that does not show what is ready, such as uvloop's, counts as at rest.
+                is_busy = bool(getattr(_get_running_loop(), "_ready", None))
+                self.recorder.has_acted(self.lane, READ + JOINED * is_busy)
         except Exception as error:
             self.give_up(error)
 

@@ -49,10 +49,17 @@ _NOT_MATCHED: Final = ("callId", "error", "lane", "parent", "value", "valueHash"
 class Act:
     """What a task did between two events: it ended, put items into a queue, took a lock, or a timer fired."""
 
-    __slots__ = ("_count", "is_cancelled", "joined", "left", "seq", "what")
+    __slots__ = ("_count", "_is_busy", "is_cancelled", "joined", "left", "seq", "what")
 
     def __init__(
-        self, seq: int, what: str, count: int, *, joined: int | None = None, is_cancelled: bool = False
+        self,
+        seq: int,
+        what: str,
+        count: int,
+        *,
+        joined: int | None = None,
+        is_cancelled: bool = False,
+        is_busy: bool = False,
     ) -> None:
         self.is_cancelled = is_cancelled
         """Whether it is the end of a cancelled task."""
@@ -62,6 +69,8 @@ class Act:
         """The number of the event before which it happened."""
         self.what = what
         """The lane's name and what it did, as recorded."""
+        self._is_busy = is_busy
+        """Whether it happened on an event loop that had more to do."""
         self._count = self.left = count
         """How many times it is still to happen."""
 
@@ -72,8 +81,8 @@ class Act:
 
     @property
     def is_first_read(self) -> bool:
-        """Whether a piece of a stream was read, after something else had happened."""
-        return self.left == self._count and self.what.endswith(READ)
+        """Whether a piece of a stream was read when all was at rest."""
+        return not self._is_busy and self.left == self._count and self.what.endswith(READ)
 
     @property
     def lane(self) -> str:
@@ -376,7 +385,8 @@ class ReplaySource:
             lane, mark, count = told.partition(next((each for each in (TOOK, READ) if each in told), PUT))
             if not mark or not self.is_ours(lane):
                 return None
-            return Act(seq, lane + mark, _number(count, 1))
+            is_busy = count.startswith(JOINED)
+            return Act(seq, lane + mark, _number(count.removeprefix(JOINED), 1), is_busy=is_busy)
         is_cancelled = bool(mark) and outcome == CANCELLED
         if not self.is_ours(lane):
             return None
