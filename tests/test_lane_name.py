@@ -62,3 +62,4 @@ def test_inside_which_call():
     assert LaneName("0.1").in_call(7, ".0~") == "0.1/7.0~"
     assert LaneName("0/3.1/2.0~").around == "0/3.1/2"
     assert LaneName("0.1").started_process(2) == "0.1:2"
+    assert LaneName("0.1").started_task(2) == "0.1.2"

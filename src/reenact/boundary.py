@@ -274,6 +274,12 @@ class Lane(msgspec.Struct, eq=False):
     """The number of timers and of waits with a deadline, by kind."""
     slept_after: int = 0
     """Its progress at its last sleep; sleeps are counted from there."""
+    function: str = ""
+    """The function that its task, thread or job runs, if known; a library's in parentheses."""
+    nth: int = 0
+    """How many tasks that run the same function its parent had started before."""
+    started: dict[str, int] | None = None
+    """The number of tasks it has started, by function."""
     latest_tool: str | None = None
     """The id of the latest tool call in this lane."""
     recorded: Any = None
@@ -282,10 +288,16 @@ class Lane(msgspec.Struct, eq=False):
     """The recorded lane to try first, if not the one of the same name; owned by the replay engine."""
     _loose: Lane | None = None
 
-    def child(self) -> Lane:
-        """The lane of the next task that this one starts."""
+    def child(self, function: str = "") -> Lane:
+        """The lane of the next task that this one starts, which runs *function*."""
         ordinal, self.spawned = self.spawned, self.spawned + 1
-        return Lane(self.context, f"{self.name}{TASK}{ordinal}", parent=self, within=self.within)
+        child = Lane(self.context, f"{self.name}{TASK}{ordinal}", parent=self, within=self.within)
+        if function:
+            if self.started is None:
+                self.started = {}
+            child.function, child.nth = function, self.started.get(function, 0)
+            self.started[function] = child.nth + 1
+        return child
 
     def next_call(self) -> int:
         """Count a call of this lane and return its ordinal."""

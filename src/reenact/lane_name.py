@@ -94,6 +94,10 @@ class LaneName(str):
         """The lane inside its call with this *ordinal*; *rest* is as :meth:`inside_of` returns it."""
         return f"{self}{INSIDE}{ordinal}{rest}"
 
+    def started_task(self, ordinal: int) -> str:
+        """The lane of its task with this *ordinal*."""
+        return f"{self}{TASK}{ordinal}"
+
     def started_process(self, ordinal: int) -> str:
         """The first lane of the process that it starts as its next task."""
         return f"{self}{PROCESS}{ordinal}"

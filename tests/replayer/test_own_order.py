@@ -9,8 +9,8 @@ import json
 import queue
 import threading
 import time
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor, as_completed, wait
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed, wait
 from multiprocessing.pool import ThreadPool
 from pathlib import Path
 from typing import Any
@@ -269,7 +269,30 @@ def threads_into_a_simple_queue(pace: Pace) -> list[int]:
     return [done.get() for _ in threads]
 
 
+def threads_woken_by_futures(pace: Pace) -> list[int]:
+    """As threads that wait for tasks of an event loop in another thread."""
+    found: list[int] = []
+    futures: list[Future[int]] = [Future() for _ in pace.delays_ms]
+
+    def work(worker: int) -> None:
+        found.append(futures[worker].result())
+
+    ask("first")
+    threads = [threading.Thread(target=work, args=(worker,)) for worker in range(4)]
+    for thread in threads:
+        thread.start()
+    for worker in sorted(range(4), key=pace.delays_ms.__getitem__):
+        unseen = _thread.allocate_lock()  # waiting for it is no part of the recording
+        unseen.acquire()
+        unseen.acquire(timeout=0.02)
+        futures[worker].set_result(worker)
+    for thread in threads:
+        thread.join()
+    return found
+
+
 AGENTS = [
+    threads_woken_by_futures,
     jobs_of_a_thread_pool_as_they_come,
     jobs_of_a_thread_pool_call_back,
     threads_into_a_simple_queue,
@@ -298,6 +321,62 @@ def test_what_finished_first_finishes_first_again(agent: Callable[[Pace], list[A
         ask(replayed)
     assert replayed == recorded
     assert not run.divergences
+
+
+@reenact.tool
+async def stream(name: str, pauses_ms: list[int]) -> AsyncIterator[str]:
+    for number, pause_ms in enumerate(pauses_ms):
+        await asyncio.sleep(pause_ms / 1000)
+        yield f"{name}{number}"
+
+
+def test_pieces_of_several_streams_are_read_in_the_recorded_order(tmp_path: Path) -> None:
+    """Not one of each in turn, nor one stream after the other."""
+
+    async def agent() -> list[str]:
+        found: list[str] = []
+
+        async def read(name: str, *pauses_ms: int) -> None:
+            async for piece in stream(name, list(pauses_ms)):
+                found.append(piece)  # noqa: PERF401 — both tasks append to it
+
+        await asyncio.gather(read("a", 0, 20, 140, 20), read("b", 60, 20, 20, 160))
+        return found
+
+    with reenact.capture(tmp_path / "run", sources=()):
+        recorded = asyncio.run(agent())
+        ask(recorded)
+    assert recorded == ["a0", "a1", "b0", "b1", "b2", "a2", "a3", "b3"]
+    with reenact.replay(tmp_path / "run") as run:
+        assert asyncio.run(agent()) == recorded
+        ask(recorded)
+    assert not run.notes
+
+
+@pytest.mark.parametrize("helpers", [(3, 1), (1, 3)])
+def test_a_library_may_start_other_tasks_of_its_own(helpers: tuple[int, int], tmp_path: Path) -> None:
+    """As those that wait for the next part of a stream: how many there are depends on time alone."""
+
+    def agent(pace: Pace, helpers: int) -> list[int]:
+        def work(worker: int) -> int:
+            pace.work(worker)
+            return worker
+
+        with ThreadPoolExecutor(8) as pool:
+            waits = [pool.submit(threading.Event().wait, 0.001) for _ in range(helpers)]
+            jobs = [pool.submit(work, worker) for worker in range(4)]
+            found = [job.result() for job in as_completed(jobs)]
+            wait(waits)
+        return found
+
+    with reenact.capture(tmp_path / "run", sources=()):
+        ask("first")
+        recorded = agent(SLOWING, helpers[0])
+        ask(recorded)
+    with reenact.replay(tmp_path / "run"):
+        ask("first")
+        assert agent(HASTENING, helpers[1]) == recorded
+        ask(recorded)
 
 
 def test_threads_that_no_seam_saw_start_are_known_apart(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ import msgspec
 
 from reenact.canonical import encode_clean
 from reenact.forks.recorder import Happening
-from reenact.formats.capture import ENDED, FIRED, JOINED, PUT, TOOK
+from reenact.formats.capture import ENDED, FIRED, JOINED, PUT, READ, TOOK
 from reenact.lane_name import is_below_loose
 from reenact.recorder.eventlog import count_acts
 from reenact.replayer.source import Act
@@ -77,8 +77,9 @@ def without_acts(line: bytes, acts: Sequence[str]) -> bytes:
 def _repeat(entry: str) -> list[str]:
     """Expand an *entry* that stands for several acts."""
     name = _name_of(entry)
-    count = entry.removeprefix(name)
-    return [name] * int(count) if name.endswith((PUT, TOOK)) and count else [entry]
+    busy = JOINED if entry.startswith(JOINED, len(name)) else ""
+    count = entry.removeprefix(name + busy)
+    return [name + busy] * int(count) if name.endswith((PUT, READ, TOOK)) and count else [entry]
 
 
 def _name_of(entry: str) -> str:
@@ -87,5 +88,5 @@ def _name_of(entry: str) -> str:
     if not mark and FIRED in entry:
         return entry.partition(JOINED)[0]
     if not mark:
-        lane, mark, _ = entry.partition(TOOK if TOOK in entry else PUT)
+        lane, mark, _ = entry.partition(next((each for each in (TOOK, READ) if each in entry), PUT))
     return lane + mark

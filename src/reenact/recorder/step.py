@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import msgspec
 
 from reenact.boundary import Call, Lane, is_cancellation
+from reenact.formats.capture import JOINED, READ
 from reenact.recorder.payloads import frozen_piece
 
 
@@ -23,6 +24,9 @@ class Recorder(Protocol):
 
     def record_outcome(self, step: CaptureStep, error: BaseException | None) -> None:
         """Write the outcome of *step*'s call."""
+
+    def has_acted(self, lane: Lane, act: str) -> None:
+        """Note that *lane* did *act* before the next event."""
 
     def give_up(self, error: Exception) -> None:
         """Stop recording because of *error*; the agent continues."""
@@ -76,6 +80,10 @@ class CaptureStep(msgspec.Struct, eq=False):
             self.begin(lambda: self.close(GeneratorExit()))
         try:
             self.recorded_pieces.append(frozen_piece(value))  # type: ignore[union-attr]  # it has begun
+            if self.call.kind in ("llm", "tool"):
+                # A loop that does not show what is ready, such as uvloop's, counts as at rest.
+                is_busy = bool(getattr(_get_running_loop(), "_ready", None))
+                self.recorder.has_acted(self.lane, READ + JOINED * is_busy)
         except Exception as error:
             self.give_up(error)
 

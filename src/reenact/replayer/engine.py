@@ -139,7 +139,7 @@ class ReplayEngine:
         self._early_acts: list[tuple[str, Lane]] = []
         """Acts that happened before it was known which recorded process this is."""
         self._running: set[Lane] = set()
-        """Tasks, threads and jobs that have not ended."""
+        """Tasks, threads and jobs that were started and have not ended."""
         self._old_sleeps: dict[Lane, dict[str, str]] = {}
         """By lane: the names of its sleeps in older captures, see :attr:`Turns.has_old_sleeps`."""
         self._threads: set[Lane] = set()
@@ -163,7 +163,7 @@ class ReplayEngine:
         self.source = source
         self._is_imported = source.manifest().imported is not ABSENT
         self._volatile = VolatileKeys(source, self._rules)
-        self._lanes = Lanes(source.calls, self._key_of, source.root)
+        self._lanes = Lanes(source.calls, self._key_of, source.root, source.functions)
         self._nearest = Nearest(source, self._lanes, self._volatile.differences)
         self._nested = _nested_calls(source.calls)
         self._passed = 0
@@ -343,6 +343,7 @@ class ReplayEngine:
         self.turns.loop_seen(loop)
 
     def lane_starting(self, lane: Lane) -> None:
+        self._running.add(lane)  # it will end, even if the machine is too busy to begin it soon
         self.turns.lane_starting(lane)
 
     def lane_began(self, lane: Lane) -> None:
@@ -394,7 +395,7 @@ class ReplayEngine:
         return self._is_over
 
     def _note_end(self, lane: Lane, how: str) -> None:
-        if how and lane.has_order and not self._is_over:
+        if how and not how.startswith("(") and lane.has_order and not self._is_over:
             self._ends.append((self._lanes.name_of(lane), how))
 
     def hold_timer(self, lane: Lane, name: str, timer: HeldTimer) -> bool:

@@ -80,6 +80,11 @@ class MovingThread:
             return state.ran_s - self._first.ran_s > _COMPUTING_S
         return self._clock.now_s - self._still_since_s > sys.getswitchinterval() + _MARGIN_S
 
+    @property
+    def is_restless(self) -> bool:
+        """Whether it counts as at rest although it still runs."""
+        return self._last is None or not self._last.sleeps or self._clock.now_s - self._started_s > _LONGEST_S
+
 
 class StartingJob:
     """A submitted job that no thread of the executor has started, or a thread that has not begun to run."""
@@ -93,6 +98,48 @@ class StartingJob:
     def is_at_rest(self) -> bool:
         """Whether it will not start soon, because all threads of the executor are busy."""
         return self._clock.now_s - self._given_s > _STARTING_S
+
+
+class Bystanders:
+    """The threads of this process that nobody woke as far as the replay knows.
+
+    They may run all the same, because another thread has set an event, ended, or written to a socket. A
+    thread that never comes to rest, as in a tight polling loop, is left out from then on.
+    """
+
+    def __init__(self, clock: PatientClock) -> None:
+        self._clock = clock
+        self._at_rest: dict[int, _LoopState] = {}
+        """By the identity of a thread: its state when it was at rest."""
+        self._awake: dict[int, MovingThread] = {}
+        self._restless: set[int] = set()
+
+    @property
+    def any_awake(self) -> bool:
+        """Whether one of them ran when it was last looked at."""
+        return bool(self._awake)
+
+    def are_at_rest(self, besides: Collection[int | None]) -> bool:
+        """Look at all threads except the caller and those in *besides*."""
+        left_out = {threading.get_ident(), *besides, *self._restless}
+        threads = {thread.ident: thread for thread in threading.enumerate() if thread.ident not in left_out}
+        for gone in self._awake.keys() - threads.keys():
+            del self._awake[gone]
+        for identity, thread in threads.items():
+            if identity is not None:
+                self._look(identity, _ask_kernel(thread.native_id) if thread.is_alive() else None)
+        return not self._awake
+
+    def _look(self, identity: int, state: _LoopState | None) -> None:
+        if state is None or (state.sleeps and state == self._at_rest.get(identity)):
+            self._awake.pop(identity, None)
+            return
+        awake = self._awake.setdefault(identity, MovingThread(identity, self._clock, self._clock.now_s))
+        if awake.is_at_rest():
+            del self._awake[identity]
+            self._at_rest[identity] = state
+            if awake.is_restless:
+                self._restless.add(identity)
 
 
 def others_run(besides: Collection[int] = ()) -> bool:

@@ -1,6 +1,6 @@
 """Matches live calls with recorded ones: by lane first, then by content.
 
-A live lane is *bound* to a recorded one at its first call: to the one of the same name under its parent's if
+A live lane is *bound* to a recorded one at its first call: to the one of the same place under its parent's if
 its first request is equal, else to an unbound sibling whose first request is equal. A bound lane makes its
 calls in recorded order.
 
@@ -15,11 +15,12 @@ The time of a lookup does not depend on how many calls there are, nor on how man
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left, bisect_right, insort
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from heapq import heappop, heappush
+from types import MappingProxyType
 from typing import Final, TypeAlias
 
 import msgspec
@@ -32,6 +33,8 @@ from reenact.replayer.source import RecordedCall
 
 _LOOKED_AT: Final = 64
 """How many earlier siblings to search for the one that started the wanted task."""
+_BEYOND: Final = "000000"
+"""Behind the name of a task that the recorded run did not start: no recorded task has such an ordinal."""
 _LISTED: Final = 100
 """How many matches across lanes to list one by one."""
 
@@ -97,8 +100,15 @@ class RecordedLane:
 class Lanes:
     """All recorded lanes, and the live lanes that are bound to them."""
 
-    def __init__(self, calls: Iterable[RecordedCall], key_of: KeyOf, root: str = ROOT) -> None:
-        """*root* is the recorded name of this process's first lane."""
+    def __init__(
+        self,
+        calls: Iterable[RecordedCall],
+        key_of: KeyOf,
+        root: str = ROOT,
+        functions: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        """*root* is the recorded name of this process's first lane; *functions* says what lanes ran."""
+        self._functions = functions
         self._key_of = key_of
         self._root = root
         self._lanes: dict[str, RecordedLane] = {}
@@ -208,7 +218,31 @@ class Lanes:
     def _own_name(self, lane: Lane) -> str:
         if lane.parent is None:
             return lane.name_under(self._root)
-        return self.name_of(lane.parent) + lane.name[len(lane.parent.name) :]
+        return self._name_below(self.name_of(lane.parent), lane)
+
+    def _name_below(self, parent: str, lane: Lane) -> str:
+        """The name of *lane* by its position among the tasks of the recorded lane *parent*.
+
+        Tasks of the same function are counted: a library may start one more of its own, or one less.
+        """
+        assert lane.parent is not None
+        if lane.function and self._functions:
+            same = self._ordinals.get((parent, lane.function), [])
+            if lane.nth < len(same):
+                return LaneName(parent).started_task(same[lane.nth])
+        name = LaneName(lane.name).moved(lane.parent.name, parent)
+        is_taken = self._functions.get(name, lane.function) != lane.function and bool(lane.function)
+        return f"{name}{_BEYOND}" if is_taken else name
+
+    @cached_property
+    def _ordinals(self) -> dict[tuple[str, str], list[int]]:
+        """By parent and function: the ordinals of the recorded tasks."""
+        found: dict[tuple[str, str], list[int]] = {}
+        for name, function in self._functions.items():
+            parent, ordinal = LaneName(name).parent, LaneName(name).ordinal
+            if parent is not None and ordinal is not None:
+                insort(found.setdefault((str(parent), function), []), ordinal)
+        return found
 
     def _bind(self, lane: Lane, key: Key) -> RecordedLane | None:
         by_place = self._find_by_place(lane)
@@ -238,12 +272,11 @@ class Lanes:
         parent = self._parent_of(lane)
         if parent is None:
             return None
-        own = LaneName(lane.name)
-        if own.kind == "inside":
+        if LaneName(lane.name).kind == "inside":
             # Ordinals of calls shift if calls differ or have no known order; the id of the call does not.
             name = self._inside.get(lane.within or "", "")
         else:
-            name = own.moved(lane.parent.name, parent.name)
+            name = self._name_below(parent.name, lane)
         found = self._lanes.get(name)
         return None if found is not None and found.is_bound and not found.is_loose else found
 
@@ -421,7 +454,7 @@ class Lanes:
             ordinal += LaneName(around.name).ordinal or 0
             last += LaneName(around.name).ordinal or 0
             above = self._parent_of(around)
-            place = self._lanes.get(f"{above.name}.{ordinal}") if above is not None else None
+            place = self._lanes.get(LaneName(above.name).started_task(ordinal)) if above is not None else None
             if above is not None and place is not None and f"{above.name}.{last}" in self._lanes:
                 yield place
             around = around.parent

@@ -50,6 +50,11 @@ class Loop:
         """Whether the calling code runs on this loop."""
         return asyncio._get_running_loop() is self.loop  # noqa: SLF001 — in asyncio's __all__
 
+    @property
+    def thread(self) -> int:
+        """The identity of the thread in which it was last seen running; 0 if never."""
+        return self._thread_id
+
     def notice(self) -> None:
         """Remember the loop's thread, if it can be known here."""
         thread_id = threading.get_ident() if self.is_here else getattr(self.loop, "_thread_id", None)

@@ -25,6 +25,7 @@ from reenact.formats.capture import (
     JOINED,
     PRINTED,
     PUT,
+    READ,
     STILL_RUNNING,
     TOOK,
     VERSION,
@@ -48,10 +49,17 @@ _NOT_MATCHED: Final = ("callId", "error", "lane", "parent", "value", "valueHash"
 class Act:
     """What a task did between two events: it ended, put items into a queue, took a lock, or a timer fired."""
 
-    __slots__ = ("is_cancelled", "joined", "left", "seq", "what")
+    __slots__ = ("_count", "_is_busy", "is_cancelled", "joined", "left", "seq", "what")
 
     def __init__(
-        self, seq: int, what: str, count: int, *, joined: int | None = None, is_cancelled: bool = False
+        self,
+        seq: int,
+        what: str,
+        count: int,
+        *,
+        joined: int | None = None,
+        is_cancelled: bool = False,
+        is_busy: bool = False,
     ) -> None:
         self.is_cancelled = is_cancelled
         """Whether it is the end of a cancelled task."""
@@ -61,8 +69,20 @@ class Act:
         """The number of the event before which it happened."""
         self.what = what
         """The lane's name and what it did, as recorded."""
-        self.left = count
+        self._is_busy = is_busy
+        """Whether it happened on an event loop that had more to do."""
+        self._count = self.left = count
         """How many times it is still to happen."""
+
+    @property
+    def is_end(self) -> bool:
+        """Whether its task, thread or job ended."""
+        return self.what.endswith(ENDED)
+
+    @property
+    def is_first_read(self) -> bool:
+        """Whether a piece of a stream was read when all was at rest."""
+        return not self._is_busy and self.left == self._count and self.what.endswith(READ)
 
     @property
     def lane(self) -> str:
@@ -212,7 +232,9 @@ class ReplaySource:
         self.prints: list[tuple[str, int]] = []
         """The lanes that took turns in printing, and how many pieces each printed in a row."""
         self.ends: list[tuple[str, str]] = []
-        """The lanes of tasks that ended, and how."""
+        """The lanes of tasks of the agent's own functions that ended, and how."""
+        self.functions: dict[str, str] = {}
+        """By lane: the function that its task ran, if known."""
         stand_ins = self.reader.manifest.standIns
         self.has_deadlines = stand_ins is not ABSENT and stand_ins.deadlines is True
         """Whether the capture records which deadlines passed."""
@@ -339,10 +361,8 @@ class ReplaySource:
         outcome = ""
         lane, mark, how = told.partition(ENDED)
         if mark:
-            how = how.removeprefix(JOINED).strip()  # older captures have the mark here too
-            function, _, outcome = how.rpartition(" ")
-            if function and self.is_ours(lane):
-                self.ends.append((lane, how))
+            # Older captures have the mark of arrivals here, too.
+            outcome = self._read_end(lane, how.removeprefix(JOINED).strip())
         elif PRINTED in told:
             lane, _, count = told.partition(PRINTED)
             if self.is_ours(lane):
@@ -362,14 +382,28 @@ class ReplaySource:
                 joined=int(rounds[:9] or 0) if mark and rounds.isdecimal() else 0 if mark else None,
             )
         else:
-            lane, mark, count = told.partition(TOOK if TOOK in told else PUT)
+            lane, mark, count = told.partition(next((each for each in (TOOK, READ) if each in told), PUT))
             if not mark or not self.is_ours(lane):
                 return None
-            return Act(seq, lane + mark, _number(count, 1))
+            is_busy = count.startswith(JOINED)
+            return Act(seq, lane + mark, _number(count.removeprefix(JOINED), 1), is_busy=is_busy)
         is_cancelled = bool(mark) and outcome == CANCELLED
         if not self.is_ours(lane):
             return None
         return Act(seq, lane + ENDED, 1, is_cancelled=is_cancelled)
+
+    def _read_end(self, lane: str, how: str) -> str:
+        """Keep what is told of the end of a task; returns its outcome."""
+        if how.startswith("("):
+            function, bracket, outcome = how.rpartition(")")
+            function += bracket
+        else:
+            function, _, outcome = how.rpartition(" ")
+        if function and self.is_ours(lane):
+            self.functions[lane] = function
+            if not function.startswith("("):
+                self.ends.append((lane, how))
+        return outcome
 
     def _head(self, number: int, line: bytes) -> EventHead:
         try:

@@ -9,6 +9,7 @@ import msgspec
 
 from reenact.boundary import Call, Lane
 from reenact.errors import Diverged
+from reenact.formats.capture import READ
 from reenact.formats.divergence import ReplayDivergence
 from reenact.replayer import report
 from reenact.replayer.lanes import Key
@@ -33,6 +34,15 @@ class Replayer(Protocol):
     likeness: RunLikeness
     files: WorkspaceReplay | None
     on_unmatched: OnUnmatched
+
+    def wait_to_act(self, lane: Lane, act: str) -> None:
+        """Block until it is the turn of *lane* to do *act*."""
+
+    async def turn_to_act(self, lane: Lane, act: str) -> None:
+        """The same on an event loop."""
+
+    def has_acted(self, lane: Lane, act: str) -> None:
+        """Note that *lane* did *act*."""
 
     def keys(self, key: Key, request_text: bytes) -> list[Key]:
         """*key* and, if a rule applies to such calls, the key without volatile parts."""
@@ -196,13 +206,24 @@ class ReplayStep:
 
     def pieces(self) -> Iterator[object]:
         for piece in self._recorded_pieces():
+            if self._has_turns:
+                self._engine.wait_to_act(self._lane, READ)
+                self._engine.has_acted(self._lane, READ)
             yield self._rename_piece(piece)
         self._end_of_pieces()
+
+    @property
+    def _has_turns(self) -> bool:
+        """Whether the order in which its pieces were read, among those of other streams, was recorded."""
+        return self._recorded.type in ("llm_request", "tool_call") and not self._recorded.inline
 
     async def async_pieces(self) -> AsyncIterator[object]:
         for piece in self._recorded_pieces():
             if not self._recorded.inline:
                 await give_way()
+            if self._has_turns:
+                await self._engine.turn_to_act(self._lane, READ)
+                self._engine.has_acted(self._lane, READ)
             yield self._rename_piece(piece)
         if self._data.get("cancelled") and not self._data.get("closed"):
             await self._engine.turns.stay(self._recorded, self._lane)

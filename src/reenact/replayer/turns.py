@@ -30,6 +30,7 @@ from reenact.boundary import HeldTimer, Lane, WaitFor, is_cancellation, is_on_lo
 from reenact.formats.capture import FIRED
 from reenact.lane_name import LaneName
 from reenact.replayer.idle import (
+    Bystanders,
     MovingThread,
     PatientClock,
     StartingJob,
@@ -49,7 +50,8 @@ _WORKING_S: Final = 0.5
 _EARLY_S: Final = 0.25
 """How long a call that came too early waits while nothing else happens."""
 _MOST_MISSED_ACTS: Final = 8
-"""After this many acts that did not come, none is awaited: the agent's tasks are not the recorded ones."""
+_MOST_MISSED_SHARE: Final = 0.25
+"""After this many acts that did not come, and this share of all, none is awaited: the tasks are others."""
 _CLIENT_S: Final = 0.02
 """How long another program gets, at most, to process one answer before the next one."""
 _OVERTAKING: Final = 512
@@ -117,7 +119,7 @@ class Turns:
         """Whether what a timer has woken may still run."""
         self._time_passes = False
         """Whether timers fire by real time, because the run differs from the recorded one."""
-        self._missed_acts = 0
+        self._missed_acts = self._done_acts = 0
         self._early: list[EarlyCall] = []
         self._stirred_s = 0.0
         """When something happened last."""
@@ -126,6 +128,9 @@ class Turns:
 
         By lane; by identity if threads share a loose lane, as those do whose start no seam saw.
         """
+        self._bystanders = Bystanders(self._clock)
+        self._blocked: set[int] = set()
+        """The identities of threads that wait for their turn."""
         self._loops: dict[object, Loop] = {}
         self._latest: RecordedCall | None = None
         """The call that was answered last; only if *is_causal*."""
@@ -214,14 +219,21 @@ class Turns:
         with self._lock:
             self._moving.pop(runner, None)
             self._timeline.overdue.discard(call.lane)
-            if not self._queue and not call.never_ends and self._is_due(call) and self._at_rest():
+            if not self._queue and not call.never_ends and self._is_due(call) and self._is_quiet():
                 self._note_delivery(call)
                 self._set_moving(runner)
                 return True
             waiter = ThreadWaiter(call, lane, runner, self._stalls_at_s(call))
+            self._blocked.add(threading.get_ident())
             self._enqueue(waiter)
-        waiter.came.wait()
+        self._block(waiter.came)
         return not waiter.stalled
+
+    def _block(self, came: threading.Event) -> None:
+        me = threading.get_ident()
+        self._blocked.add(me)
+        came.wait()
+        self._blocked.discard(me)
 
     async def turn(self, call: RecordedCall, lane: Lane) -> bool:
         """The same on an event loop, without creating a task."""
@@ -267,7 +279,7 @@ class Turns:
                 return
             self._moving.pop(runner, None)
             self._wait_early(EarlyCall(try_again, release, self._clock.now_s))
-        came.wait()
+        self._block(came)
 
     async def turn_to_match(self, lane: Lane, try_again: Callable[[], bool]) -> None:
         """The same on an event loop."""
@@ -361,13 +373,15 @@ class Turns:
             came.set()
 
         with self._lock:
+            moving = self._moving.pop(lane, None)
             act = self._act_to_await(what)
             if act is None:
+                if moving is not None:
+                    self._moving[lane] = moving
                 return
-            self._moving.pop(lane, None)
             self._acting.append(ActWaiter(act, release))
             self._start_ticker()
-        came.wait()
+        self._block(came)
 
     async def turn_to_act(self, what: str) -> None:
         """The same on an event loop."""
@@ -393,7 +407,9 @@ class Turns:
     def _act_to_await(self, what: str, *, on_loop: bool = False) -> Act | None:
         """The act that the caller is about to do, if it must wait for its turn."""
         act = self._timeline.next_act_of(what)
-        if act is None or (on_loop and self._timeline.due_act() is act) or self._may_act(act):
+        if act is None or (on_loop and not act.is_first_read and self._timeline.due_act() is act):
+            return None
+        if self._may_act(act, on_loop=on_loop):
             return None
         return act
 
@@ -404,6 +420,7 @@ class Turns:
             if act is None:
                 return
             act.left -= 1
+            self._done_acts += 1
             self._stirred_s = self._clock.now_s
             if self._timeline.next == act.seq:
                 self._timeline.next_since_s = self._clock.now_s
@@ -725,16 +742,18 @@ class Turns:
         quiet_s = self._clock.now_s - max(self._stirred_s, self._timeline.late_at_s())
         return quiet_s > _IDLE_S and (quiet_s > self._stall_s or not self._others_run())
 
-    def _may_act(self, act: Act) -> bool:
+    def _may_act(self, act: Act, *, on_loop: bool) -> bool:
         if self._timeline.next > act.seq or act.left <= 0:
             return True
         is_due = self._timeline.next == act.seq and self._timeline.due_act() is act
+        if is_due and act.is_end and not on_loop:
+            return self._is_quiet()  # let those that the last end has woken come to rest
         # First let what a timer has woken come to rest, so that it sees the state as when recorded.
-        return is_due and (not self._is_settling or self._at_rest())
+        return is_due and (not (self._is_settling or act.is_first_read) or self._at_rest())
 
     def _release_acting(self) -> None:
         for waiter in list(self._acting):
-            if self._may_act(waiter.act):
+            if self._may_act(waiter.act, on_loop=waiter.is_on_loop):
                 self._acting.remove(waiter)
                 waiter.release()
 
@@ -750,7 +769,8 @@ class Turns:
         if is_sleep(act.what):
             self._timeline.pass_over_sleeps(act.what)
         self._missed_acts += 1
-        if self._missed_acts >= _MOST_MISSED_ACTS:
+        seen = self._missed_acts + self._done_acts
+        if self._missed_acts >= max(_MOST_MISSED_ACTS, seen * _MOST_MISSED_SHARE):
             self._timeline.forget_acts()
             self._time_passes = True
         self._timeline.next_since_s = self._clock.now_s
@@ -779,7 +799,7 @@ class Turns:
             waiter = self._queue[0][-1]
             if not waiter.is_done:
                 loop = waiter.loop if isinstance(waiter, LoopWaiter) else None
-                if not self._is_due(waiter.call) or not self._at_rest() or self._comes_too_soon(waiter):
+                if not self._is_due(waiter.call) or not self._is_quiet() or self._comes_too_soon(waiter):
                     return
                 if loop is not None and not self._begin_on(loop, waiter.call):
                     return
@@ -878,6 +898,14 @@ class Turns:
                 return False
         return True
 
+    def _is_quiet(self) -> bool:
+        """Whether all is at rest, also the threads of which it is not known whether anything woke them."""
+        if not self._at_rest():
+            return False
+        loops = (loop.thread for loop in self._loops.values())
+        ticker = self._ticker.ident if self._ticker is not None else None
+        return self._bystanders.are_at_rest({*self._blocked, ticker, *loops})
+
     def _advance(self) -> None:
         """Move to the first event that has not happened and is still awaited."""
         if self._timeline.move_on():
@@ -912,6 +940,7 @@ class Turns:
                 self._pass_over_late_event()
                 self._release_stalled()
                 self._release_early()
+                self._release_acting()
                 self._deliver()
                 if self._timers:
                     self._fire_idle_timer()
@@ -919,7 +948,8 @@ class Turns:
                 is_idle = not (self._queue or self._endless or self._early or self._acting or self._timers)
                 is_idle = is_idle and not self._asked_rounds and self._on_stuck is None
                 self._asked_rounds = max(0, self._asked_rounds - 1)
-                pause_s = _ROUND_S if self._at_rest() else _LOOK_S
+                is_moving = not self._at_rest() or self._bystanders.any_awake
+                pause_s = _LOOK_S if is_moving else _ROUND_S
             if is_idle:
                 self._wake.wait()
             else:

@@ -35,6 +35,8 @@ from reenact.seams.patches import Patch
 _LOOK_S: Final = 0.05
 """How often a thread that waits beyond its deadline checks whether to give up."""
 _RUN_ONCE: Final = asyncio.base_events.BaseEventLoop._run_once.__code__  # type: ignore[attr-defined]  # noqa: SLF001
+_WOKEN: Final = "k"
+"""The kind of a wait without a deadline, which ends when the thread is woken."""
 _KINDS: Final = {
     "asyncio.futures": "s",
     "asyncio.timeouts": "t",
@@ -311,6 +313,28 @@ def wait_with_deadline(
         _now.is_waiting = False
 
 
+def _wake_in_turn(wait: Callable[[], object], *, is_there: bool) -> object:
+    """Wait without a deadline; in replay the thread goes on when it is its turn in the recorded order.
+
+    Several threads may be woken at the same time, as by the tasks of an event loop in another thread. A
+    thread that need not wait, because what it waits for *is_there*, has no turn.
+    """
+    lane = current_lane()
+    if lane is None or not lane.has_order or lane.is_below_loose or _now.is_waiting:
+        return wait()
+    name = lane.next_timer(_WOKEN)
+    try:
+        return wait()
+    finally:
+        if lane.context.time_passes(lane):
+            if not is_there:
+                lane.context.timer_fired(lane, name)
+        elif lane.context.deadline(lane, name) == "nothing":
+            woken = threading.Event()
+            lane.context.hold_deadline(lane, name, 0.0, woken.set)
+            woken.wait()
+
+
 def is_in_wait() -> bool:
     """Whether this thread is inside a wait with a deadline: locks that it takes meanwhile belong to it."""
     return _now.is_waiting
@@ -470,7 +494,10 @@ def _result(original: Callable[..., object]) -> Callable[..., object]:
                 return RAN_OUT
 
         if timeout is None or _now.is_waiting:
-            return original(self, timeout)
+            # Jobs end in turn, one after the other, so that they wake one thread at a time.
+            if self in lane_of_job:
+                return original(self, timeout)
+            return _wake_in_turn(lambda: original(self, timeout), is_there=self.done())
         found = wait_with_deadline("f", timeout, attempt)
         if found is RAN_OUT:
             raise TimeoutError

@@ -19,7 +19,7 @@ import threading
 import weakref
 from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextvars import copy_context
+from contextvars import Context, copy_context
 from functools import partial
 from hashlib import sha256
 from itertools import islice
@@ -88,8 +88,8 @@ def bound_to_lanes(original: Callable[..., Any]) -> Callable[..., object]:
             share(id(task), lane)
             weakref.finalize(task, disown, id(task))
             return task
-        child = lane.child()
-        function = own_function(coro)
+        function = name_function(coro)
+        child = lane.child(function)
         coro = lane.context.task_body(child, coro, partial(describe_end, function))
         if context is not None:
             # The caller may share this context between tasks, so its variables do not say which one runs.
@@ -140,9 +140,9 @@ def _start(original: Callable[..., object]) -> Callable[..., object]:
         if lane is None or _is_pool_worker(self):
             original(self)
             return
-        child = lane.child()
         run = self.run
-        function = own_function(getattr(self, "_target", None) or run)
+        function = name_function(getattr(self, "_target", None) or run)
+        child = lane.child(function)
         self.run = lambda: run_in_thread(child, run, function)  # type: ignore[method-assign]
         child.context.lane_starting(child)
         original(self)
@@ -163,8 +163,8 @@ def _submit(original: Callable[..., Any]) -> Callable[..., object]:
         if lane is None:
             future: Future[object] = original(self, fn, *args, **kwargs)
             return future
-        ending = _JobEnding(lane.child())
-        function = own_function(fn)
+        function = name_function(partial(fn, *args) if _runs_in_context(fn) else fn)
+        ending = _JobEnding(lane.child(function))
 
         def job() -> object:
             try:
@@ -281,7 +281,8 @@ def _run_as_job(original: Callable[..., Any]) -> Callable[..., object]:
         lane = current_lane()
         if lane is None:
             return await original(func, args, *rest, **options)
-        child, function = lane.child(), own_function(func)
+        function = name_function(func)
+        child = lane.child(function)
         lane.context.lane_starting(child)
         return await original(
             lambda: run_in_thread(child, partial(func, *args), function), (), *rest, **options
@@ -350,7 +351,7 @@ _OF_PYTHON: Final = ("asyncio.", "concurrent.", "logging.", "multiprocessing.", 
 
 
 def run_in_thread(lane: Lane, run: Callable[[], object], function: str = "") -> Any:
-    """Run all that a thread does in *lane*, and end the lane; *function* as ``own_function`` returns it."""
+    """Run all that a thread does in *lane*, and end the lane; *function* as ``name_function`` returns it."""
     try:
         return run_job(lane, run, function)
     finally:
@@ -375,24 +376,33 @@ def run_job(lane: Lane, run: Callable[[], object], function: str) -> object:
 # How a task ended
 
 
-def own_function(work: object) -> str:
-    """The name of the agent's own function that *work* runs; empty for a library's."""
+def name_function(work: object) -> str:
+    """The name of the function that *work* runs, in parentheses if it is a library's."""
     while isinstance(work, partial):
-        work = next(filter(callable, work.args), work.func)
-    for name in ("cr_code", "gi_code", "ag_code", "__code__"):
-        code = getattr(work, name, None)
+        given = (each for each in work.args if callable(each) and not _runs_in_context(each))
+        work = next(given, work.func)
+    for attribute in ("cr_code", "gi_code", "ag_code", "__code__"):
+        code = getattr(work, attribute, None)
         if isinstance(code, CodeType):
-            return "" if is_library(code.co_filename) else code.co_qualname.rpartition("<locals>.")[2]
+            name = code.co_qualname.rpartition("<locals>.")[2]
+            return f"({name})" if is_library(code.co_filename) else name
     function = getattr(work, "__func__", None)
-    return own_function(function) if function is not None else ""
+    if function is not None:
+        return name_function(function)
+    return f"({getattr(work, '__qualname__', type(work).__name__)})"
+
+
+def _runs_in_context(work: object) -> bool:
+    """Whether it is ``context.run``, which runs the function that it is given."""
+    return isinstance(getattr(work, "__self__", None), Context)
 
 
 def describe_end(function: str, answer: object, error: BaseException | None) -> str:
-    """How a task of the agent's own *function* ended, as a short text for the recorded order."""
+    """How a task of *function* ended, as a short text for the recorded order; for a library's no result."""
+    if function.startswith("("):
+        return function + CANCELLED * is_cancellation(error)
     if is_cancellation(error):
-        return f"{function} {CANCELLED}".strip()
-    if not function:
-        return ""
+        return f"{function} {CANCELLED}"
     if error is not None:
         return f"{function} ^{type(error).__name__}"
     if answer is None:

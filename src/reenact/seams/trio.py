@@ -18,7 +18,7 @@ from typing import Any, Final
 from reenact.boundary import UNCLAIMED, Lane, current_lane, running_in
 from reenact.seams.imports import Libraries
 from reenact.seams.patches import Patch
-from reenact.seams.spawn import describe_end, own_function, run_in_thread
+from reenact.seams.spawn import describe_end, name_function, run_in_thread
 
 _NO_DEADLINES: Final = (inf, -inf)
 """``inf`` means no deadline; ``-inf`` marks a scope that is cancelled from the start."""
@@ -64,7 +64,7 @@ def _run(module: ModuleType, original: Callable[..., object]) -> Callable[..., o
             return original(async_fn, *args, clock=clock, **options)
         child = lane.child()
         child.owner = UNCLAIMED
-        function, how = own_function(async_fn), ""
+        function, how = name_function(async_fn), ""
         lane.context.lane_began(child)
         try:
             with running_in(child):
@@ -120,7 +120,7 @@ def _lane_of_next_task(lane: Lane) -> Lane:
 
 def _follow(lane: Lane, async_fn: Callable[..., object]) -> Callable[..., object]:
     """*async_fn*, but the run learns of its end, and in replay it ends in the recorded order."""
-    describe = partial(describe_end, own_function(async_fn))
+    describe = partial(describe_end, name_function(async_fn))
 
     def start(*args: object, **options: object) -> object:
         coro = async_fn(*args, **options)
@@ -134,7 +134,7 @@ def _run_in_worker(original: Callable[..., Any]) -> Callable[..., object]:
         lane = current_lane()
         if lane is None:
             return await original(sync_fn, *args, **options)
-        child, function = lane.child(), own_function(sync_fn)
+        child, function = lane.child(), name_function(sync_fn)
         lane.context.lane_starting(child)
         return await original(lambda: run_in_thread(child, partial(sync_fn, *args), function), **options)
 

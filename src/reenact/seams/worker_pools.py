@@ -17,7 +17,7 @@ from reenact.seams.deadlines import tell_for
 from reenact.seams.imports import Libraries
 from reenact.seams.patches import Patch
 from reenact.seams.pools import Job, job_call
-from reenact.seams.spawn import own_function, run_in_thread, run_job
+from reenact.seams.spawn import name_function, run_in_thread, run_job
 
 _Callback: TypeAlias = Callable[[object], object] | None
 
@@ -162,7 +162,7 @@ class _ThreadJobs:
 
     def __init__(self, func: Callable[..., object], giver: Lane, *, is_mapped: bool = False) -> None:
         self._func = func
-        self._function = own_function(func)
+        self._function = name_function(func)
         self._giver = giver
         self._is_mapped = is_mapped
         """Whether a thread does several jobs before it hands over their results."""

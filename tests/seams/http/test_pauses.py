@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
 import tenacity
 import urllib3
 
@@ -97,3 +99,61 @@ def test_the_agents_own_sleeping_is_no_call(tmp_path: Path) -> None:
     recorded_s, _ = timed(tmp_path / "run", work)
     assert recorded_s >= 0.1
     assert pauses_in(tmp_path / "run") == []
+
+
+def _retry(order: list[int], worker: int) -> str:
+    """What one worker does in an attempt: its first one fails, after which it pauses."""
+    order.append(worker)
+    ask([worker, order.count(worker)])
+    if order.count(worker) == 1:
+        raise ConnectionError("not yet")
+    return "done"
+
+
+@reenact.tool
+def ask(what: Any) -> str:
+    return f"answer to {what}"
+
+
+def tasks_that_retry(pauses_s: list[float]) -> list[int]:
+    order: list[int] = []
+
+    async def work(worker: int) -> None:
+        async for attempt in tenacity.AsyncRetrying(wait=tenacity.wait_fixed(pauses_s[worker])):
+            with attempt:
+                _retry(order, worker)
+
+    async def main() -> None:
+        await asyncio.gather(*(work(worker) for worker in range(len(pauses_s))))
+
+    asyncio.run(main())
+    return order
+
+
+def threads_that_retry(pauses_s: list[float]) -> list[int]:
+    order: list[int] = []
+
+    def work(worker: int) -> None:
+        tenacity.Retrying(wait=tenacity.wait_fixed(pauses_s[worker]))(_retry, order, worker)
+
+    threads = [threading.Thread(target=work, args=(worker,)) for worker in range(len(pauses_s))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return order
+
+
+@pytest.mark.parametrize("agent", [tasks_that_retry, threads_that_retry])
+def test_who_tried_again_first_does_so_again(
+    agent: Callable[[list[float]], list[int]], tmp_path: Path
+) -> None:
+    """However long the pauses would be this time: often chance decides that."""
+    with reenact.capture(tmp_path / "run"):
+        recorded = agent([0.15, 0.1, 0.05])
+        ask(recorded)
+    assert recorded == [0, 1, 2, 2, 1, 0]
+    with reenact.replay(tmp_path / "run"):
+        replayed = agent([0.05, 0.1, 0.15])
+        ask(replayed)
+    assert replayed == recorded

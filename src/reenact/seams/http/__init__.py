@@ -4,7 +4,8 @@ The seam lies below the client's own logic (redirects, retries, authentication, 
 exceptions) and above its connections. So in replay the client's code runs as it did during recording, but
 needs no socket.
 
-A pause that a library makes between two attempts is recorded with its length, and skipped in replay. Only
+A pause that a library makes between two attempts is recorded with its length. In replay it takes no time, and
+ends when it is its turn in the recorded order: who tries again first may decide what the run does next. Only
 libraries that are known to retry are treated so; how the agent itself sleeps is handled elsewhere.
 """
 
@@ -16,12 +17,14 @@ from types import ModuleType
 from typing import Any, Final
 
 from reenact.boundary import Instant, Lane, current_lane
+from reenact.seams.deadlines import sleep_in_turn
 from reenact.seams.http import aiohttp, http_client, httpx, urllib3
 from reenact.seams.imports import Libraries
 from reenact.seams.patches import Patch
 
 RETRYING: Final = ("openai", "anthropic", "google.genai", "tenacity", "urllib3")
 """Prefixes of the module names of libraries that sleep between attempts."""
+_NO_TIME_S: Final = 1e-6
 
 _PAUSE: Final = Instant("nondeterministic", {"source": "clock", "key": "retry pause"}, is_plain=True)
 
@@ -35,8 +38,14 @@ def _pauses(owner: ModuleType, wrap: Callable[..., object]) -> list[Patch]:
 def _sleep(original: Callable[[float], None]) -> Callable[[float], None]:
     def sleep(seconds: float, /) -> None:
         lane = _retrying_lane()
-        if lane is None or _is_real(seconds, lane):
+        if lane is None:
             original(seconds)
+        elif _is_real(seconds, lane):
+            original(seconds)
+            if lane.has_order:
+                lane.context.timer_fired(lane, lane.next_timer("z"))
+        elif lane.has_order:
+            sleep_in_turn(lane, seconds)
 
     return sleep
 
@@ -45,7 +54,8 @@ def _async_sleep(original: Callable[..., Any]) -> Callable[..., object]:
     async def sleep(delay: float, *result: object, **options: object) -> object:
         lane = _retrying_lane()
         is_skipped = lane is not None and not _is_real(delay, lane)
-        return await original(0 if is_skipped else delay, *result, **options)
+        # Not zero, which sets no timer: replay fires the timers in their recorded order.
+        return await original(min(delay, _NO_TIME_S) if is_skipped else delay, *result, **options)
 
     return sleep
 
