@@ -18,7 +18,7 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Final, TypeAlias
 
-from reenact.seams.patches import Patch, attach, detach
+from reenact.seams.patches import Patch, as_import_machinery, attach, detach
 
 Libraries: TypeAlias = Mapping[str, Callable[[ModuleType], list[Patch]]]
 """By module name: a function that returns the patches for the loaded module."""
@@ -138,6 +138,7 @@ class _NotifyingLoader(Loader):
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:
         return self._loader.create_module(spec)
 
+    @as_import_machinery
     def exec_module(self, module: ModuleType) -> None:
         self._spec.loader = module.__loader__ = self._loader
         self._loader.exec_module(module)

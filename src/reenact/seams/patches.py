@@ -9,14 +9,25 @@ from __future__ import annotations
 import functools
 import threading
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import msgspec
 
+_F = TypeVar("_F", bound=Callable[..., object])
 _lock = threading.Lock()
 _applied: dict[tuple[int, str], _Applied] = {}
 _left_below: dict[tuple[int, str], _Applied] = {}
 """Patches that could not be removed, because another library's lies on top; the next run uses them again."""
+
+
+def as_import_machinery(function: _F) -> _F:
+    """Let ``warnings`` skip *function* as it skips Python's own import machinery, by the name of its file.
+
+    Otherwise a module that warns its importer would warn us, and filters for the importer would not hold.
+    """
+    code = function.__code__
+    function.__code__ = code.replace(co_filename=f"{code.co_filename} (as importlib._bootstrap)")
+    return function
 
 
 class Patch(msgspec.Struct, frozen=True):

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -22,6 +23,7 @@ import pytest
 import reenact
 from reenact.formats.capture import write_manifest
 from reenact.library import is_library
+from reenact.seams import imports
 from reenact.seams.stdlib.standing import StandIn, Standing
 
 Import = Callable[[str], ModuleType]
@@ -158,6 +160,23 @@ def test_what_a_library_fails_to_import_is_run_once(
             with pytest.raises(KeyError, match="missing"):
                 library.attempt()
             assert sys.attempts == attempts
+
+
+@pytest.mark.parametrize("libraries", [{}, {"some_library.old": lambda _: []}], ids=["plain", "patched"])
+def test_a_module_warns_the_one_that_imports_it(
+    tmp_path: Path, library_of: Callable[..., ModuleType], libraries: imports.Libraries
+) -> None:
+    """A filter for the importing module holds in a run, too: what it ignores does not become an error."""
+    warns = "import warnings; warnings.warn('it is old', DeprecationWarning, stacklevel=2)"
+    library = library_of(functions="def use():\n    from . import old", old=warns)
+    with (
+        reenact.capture(tmp_path / "run"),
+        imports.watched(libraries),
+        warnings.catch_warnings(record=True) as seen,
+    ):
+        warnings.simplefilter("always")
+        library.use()
+    assert [(Path(one.filename).name, str(one.message)) for one in seen] == [("functions.py", "it is old")]
 
 
 def test_a_library_that_imports_again_gets_what_is_there_now(

@@ -16,7 +16,7 @@ from types import ModuleType
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from reenact.library import is_library, namespace_of, possible_agents
-from reenact.seams.patches import Patch, attach, detach
+from reenact.seams.patches import Patch, as_import_machinery, attach, detach
 from reenact.seams.stdlib.standing import StandIn
 
 Namespace: TypeAlias = dict[str, Any]
@@ -188,6 +188,7 @@ def is_exchanged_in(namespace: Namespace) -> bool:
 def _import(original: Callable[..., object]) -> Callable[..., object]:
     libraries = _libraries
 
+    @as_import_machinery
     def import_for(
         name: str,
         globals: Namespace | None = None,  # noqa: A002 — the original's parameter names
