@@ -117,6 +117,7 @@ class TranscriptTurns:
                 key, provider, "unknown", said.messages, asked_ms, time_ms, [], [], [], []
             )
             said.messages, said.time_ms = [], None
+            self._run.hold_notes()
         if time_ms is not None:
             answer.answered_ms = time_ms
         if isinstance(model, str) and model:
@@ -197,6 +198,8 @@ class TranscriptTurns:
             self._emit_result(told)
             if told.time_ms is not None:
                 said.time_ms = told.time_ms
+        if all(other.answer is None for other in self._lanes.values()):
+            self._run.release_notes()
 
     def _flush_others(self, lane: str) -> None:
         """What is over in other lanes comes before what is said now."""
