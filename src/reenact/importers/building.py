@@ -210,7 +210,7 @@ class RunBuilder:
         self._waiting: list[tuple[str, JsonObject, bool]] = []
         """What was told before any time: type, data, and whether that is JSON to the letter."""
         self._held_notes: list[tuple[JsonObject, float | None]] | None = None
-        """Notes that come behind the turn that is under way, with their times; ``None`` where there is none."""
+        """Notes that come behind the turn that is under way, with their times; ``None`` without one."""
         self._open_tools: dict[str, tuple[str, str]] = {}
         """By the source's own id: the call's id here, and its lane."""
         self._call_ids: set[str] = set()

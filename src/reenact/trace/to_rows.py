@@ -199,6 +199,7 @@ class ReportedQuestion(NamedTuple):
     provider: str
     model: str
     messages: list[ChatMessage]
+    answer: ChatMessage
 
 
 def reported_questions(reader: CaptureReader) -> dict[str, ReportedQuestion]:
@@ -217,8 +218,9 @@ def reported_questions(reader: CaptureReader) -> dict[str, ReportedQuestion]:
         if isinstance(event, LlmResponse):
             messages = reading.reported(event.data.callId)
             if messages and messages[-1]["role"] == "assistant":
-                data = event.data
-                found[data.callId] = ReportedQuestion(str(data.provider), str(data.model), messages[:-1])
+                *said, answer = messages
+                named = str(event.data.provider), str(event.data.model)
+                found[event.data.callId] = ReportedQuestion(*named, said, answer)
     return {call_id: question for call_id, question in found.items() if question.messages}
 
 
