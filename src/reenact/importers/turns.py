@@ -198,7 +198,7 @@ class TranscriptTurns:
             self._emit_result(told)
             if told.time_ms is not None:
                 said.time_ms = told.time_ms
-        if all(other.answer is None for other in self._lanes.values()):
+        if len(self._lanes) == 1 or all(other.answer is None for other in self._lanes.values()):
             self._run.release_notes()
 
     def _flush_others(self, lane: str) -> None:
