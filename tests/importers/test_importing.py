@@ -312,3 +312,28 @@ def test_a_command_that_asks_nothing_does_not_reproduce_an_import(tmp_path):
     done = run_command("replay", "run", "--", sys.executable, "-c", "pass", cwd=tmp_path)
     assert done.returncode == 1
     assert "was recorded, but never called" in done.stderr
+
+
+def test_notes_do_not_take_the_time_of_the_turn_before_them(tmp_path):
+    """An answer is complete when the next turn begins; what is noted until then happened later."""
+
+    def line(number, kind, **told):
+        time = {"uuid": str(number), "sessionId": "s", "timestamp": f"2026-01-01T00:00:{number:02}Z"}
+        return json.dumps(time | {"type": kind} | told) + "\n"
+
+    call = {"type": "tool_use", "id": "t", "name": "Bash", "input": {}}
+    answer = {"id": "m", "role": "assistant", "model": "c", "content": [call], "stop_reason": "tool_use"}
+    result = {"type": "tool_result", "tool_use_id": "t", "content": "x"}
+    lines = [
+        line(1, "user", message={"role": "user", "content": "go"}),
+        line(3, "assistant", parentUuid="1", message=answer),
+        line(4, "progress", parentUuid="3"),
+        line(6, "user", parentUuid="3", message={"role": "user", "content": [result]}),
+        line(9, "system", parentUuid="6", content="over"),
+    ]
+    source = tmp_path / "log.jsonl"
+    source.write_text("".join(lines))
+    [run] = reenact.import_runs(source, tmp_path / "run").runs
+    rows = reenact.query("select kind, at_ms, latency_ms from calls order by seq", run.path).rows
+    assert rows == [("model", 0, 2000), ("tool", 2000, 3000), ("state", 5000, None), ("state", 8000, None)]
+    assert run.counts.notes == 2

@@ -217,3 +217,52 @@ def test_half_characters_without_a_secret_stay(tmp_path):
         give()
     with reenact.replay(tmp_path / "run"):
         assert give() == said
+
+
+@pytest.mark.parametrize("coding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-le", "utf-32-be"])
+@pytest.mark.parametrize("shape", [lambda data: data, bytearray, lambda data: [{"file": data}]])
+def test_wide_text_in_bytes_hides_no_secret(tmp_path, coding, shape):
+    """What is not a secret in it stays; bytes stay bytes."""
+    key = "ghp_" + "a1B2" * 9
+    give = reenact.tool(lambda: shape(f"the key is {key}, as you know".encode(coding)))
+    with reenact.capture(tmp_path / "run"):
+        give()
+    with reenact.replay(tmp_path / "run"):
+        found = give()
+    data = found[0]["file"] if isinstance(found, list) else found
+    text = bytes(data).decode(coding)
+    assert text.startswith("the key is <secret:github-token:")
+    assert text.endswith(">, as you know")
+
+
+def test_binary_data_that_looks_wide_stays(tmp_path):
+    """Zeros alone make no text."""
+    give = reenact.tool(lambda: bytes(range(256)) * 4 + b"\0\1\0\2" * 99)
+    with reenact.capture(tmp_path / "run"):
+        data = give()
+    with reenact.replay(tmp_path / "run"):
+        assert give() == data
+
+
+def test_zeros_between_characters_hide_no_secret(tmp_path):
+    """UTF-16 that was read as UTF-8 has them; a text without a secret keeps them."""
+    key = "ghp_" + "a1B2" * 9
+    give = reenact.tool(lambda which: "\0".join(f"the key is {key} " if which else "nothing to hide"))
+    with reenact.capture(tmp_path / "run"):
+        give(True)
+        give(False)
+    with reenact.replay(tmp_path / "run"):
+        assert give(True).startswith("the key is <secret:github-token:")
+        assert give(False) == "\0".join("nothing to hide")
+
+
+def test_zeros_stay_where_the_secret_is_found_without(tmp_path):
+    """Binary data with a key in it is not changed elsewhere."""
+    key = "ghp_" + "a1B2" * 9
+    give = reenact.tool(lambda: b"\0\xff\0" + f"key {key} end".encode() + b"\0\0\1")
+    with reenact.capture(tmp_path / "run"):
+        give()
+    with reenact.replay(tmp_path / "run"):
+        found = give()
+    assert found.startswith(b"\0\xff\0key <secret:github-token:")
+    assert found.endswith(b"> end\0\0\1")

@@ -65,7 +65,7 @@ _NS_PER_MS: Final = 1_000_000
 _WRITE_BYTES: Final = 64 * 1024
 """Events are written each time this much of a source was read, and then freed."""
 _MOST_WAITING: Final = 1_000
-"""The number of events that may come before the first one with a time."""
+"""The number of events that may come before the first one with a time, or after a turn in progress."""
 _LATEST_MS: Final = 10**14
 """After the year 5000; later times are not plausible."""
 
@@ -209,6 +209,8 @@ class RunBuilder:
         self._has_begun = False
         self._waiting: list[tuple[str, JsonObject, bool]] = []
         """What was told before any time: type, data, and whether that is JSON to the letter."""
+        self._held_notes: list[tuple[JsonObject, float | None]] | None = None
+        """Notes that come behind the turn that is under way, with their times; ``None`` without one."""
         self._open_tools: dict[str, tuple[str, str]] = {}
         """The id and lane of each call without a result, by the id in the source."""
         self._call_ids: set[str] = set()
@@ -495,9 +497,27 @@ class RunBuilder:
     def note(self, kind: str, details: JsonValue, *, time_ms: float | None = None, lane: str = "0") -> None:
         """Record any other entry of the source."""
         self.counts.notes += 1
-        self.at(time_ms)
         data: JsonObject = {"type": _name_of(kind), "details": details, "lane": lane, "derived": True}
+        if self._held_notes is not None:
+            self._held_notes.append((data, time_ms))
+            if len(self._held_notes) < _MOST_WAITING:
+                return
+            self.release_notes()
+            return
+        self.at(time_ms)
         self._record("state_mutation", data)
+
+    def hold_notes(self) -> None:
+        """A turn is under way that began before the notes that follow: they come behind it."""
+        if self._held_notes is None:
+            self._held_notes = []
+
+    def release_notes(self) -> None:
+        """The turn is told."""
+        held, self._held_notes = self._held_notes, None
+        for data, time_ms in held or ():
+            self.at(time_ms)
+            self._record("state_mutation", data)
 
     def _record(self, event_type: str, data: JsonObject) -> None:
         source = self._source
@@ -519,6 +539,7 @@ class RunBuilder:
 
     def finish(self) -> ImportedRun:
         """Complete the capture, or raise: the source still exists, so half a capture is not kept."""
+        self.release_notes()
         self._begin()
         if isinstance(self._context.failed_by, StoreError):
             raise self._context.failed_by

@@ -238,7 +238,7 @@ class _Reading:
 
 
 def _has_results(blocks: list[JsonObject]) -> bool:
-    return any(block.get("type") == "tool_result" for block in blocks)
+    return "tool_result" in [block.get("type") for block in blocks]
 
 
 def _id(value: JsonValue) -> str | None:

@@ -117,6 +117,7 @@ class TranscriptTurns:
                 key, provider, "unknown", said.messages, asked_ms, time_ms, [], [], [], []
             )
             said.messages, said.time_ms = [], None
+            self._run.hold_notes()
         if time_ms is not None:
             answer.answered_ms = time_ms
         if isinstance(model, str) and model:
@@ -197,6 +198,8 @@ class TranscriptTurns:
             self._emit_result(output)
             if output.time_ms is not None:
                 said.time_ms = output.time_ms
+        if len(self._lanes) == 1 or all(other.answer is None for other in self._lanes.values()):
+            self._run.release_notes()
 
     def _flush_other_lanes(self, lane: str) -> None:
         """Write the completed answers of other lanes, because they precede the new entry."""

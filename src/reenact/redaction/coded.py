@@ -340,3 +340,61 @@ def _forms(secret: str) -> Iterator[str]:
             nested = json.dumps(nested, ensure_ascii=ascii_only)[1:-1]
             yield nested
             yield nested.replace("/", "\\/")
+
+
+# Text in UTF-16 and UTF-32
+
+_WIDE: Final = {  # the longer byte order marks first
+    "utf-32-le": b"\xff\xfe\0\0",
+    "utf-32-be": b"\0\0\xfe\xff",
+    "utf-16-le": b"\xff\xfe",
+    "utf-16-be": b"\xfe\xff",
+}
+_LOOKED_AT_BYTES: Final = 256
+"""How many bytes are examined in a text without a byte order mark."""
+
+
+def find_wide_coding(data: bytes) -> str | None:
+    """Which form of UTF-16 or UTF-32 *data* seems to be, by its byte order mark or its characters, if any."""
+    for coding, mark in _WIDE.items():
+        if data.startswith(mark):
+            return coding
+    head = data[:_LOOKED_AT_BYTES]
+    codings = _WIDE if b"\0" in head else ()
+    return next((coding for coding in codings if _is_mostly_ascii(head, coding)), None)
+
+
+def _is_mostly_ascii(head: bytes, coding: str) -> bool:
+    signs = head.decode(coding, "ignore")
+    known = sum(1 for sign in signs if " " <= sign <= "~" or sign in "\t\r\n")
+    return len(signs) >= 4 and known >= len(signs) * 3 / 4
+
+
+def redact_wide(data: bytes, coding: str, redact: Callable[[str], str]) -> bytes:
+    """Redact text in UTF-16 or UTF-32."""
+    size = 4 if "32" in coding else 2
+    whole = len(data) - len(data) % size
+    try:
+        text = data[:whole].decode(coding, "surrogatepass")
+    except UnicodeDecodeError:  # it only begins like such a text
+        return data
+    redacted = redact(text)
+    return data if redacted == text else redacted.encode(coding, "surrogatepass") + data[whole:]
+
+
+_WIDE_HEAD: Final = re.compile(rb"(?:.{4}){0,2}?A[A-H].A.{4}A[A-H].A|(?:.{4}){0,5}?AAAA")
+"""Base64 of such a text with ASCII characters: every second, or three of four bytes are zero."""
+_ZEROS: Final = ord("A")
+"""What base64 writes for them."""
+
+
+def decode_wide(run: bytes) -> bytes | None:
+    """Decode a *run* of base64 that stands for text in UTF-16 or UTF-32; ``None`` if it does not."""
+    if _ZEROS not in run or not _WIDE_HEAD.match(run):  # the first is for speed: most runs are names
+        return None
+    coding = find_wide_coding(b64decode(run[: _LOOKED_AT_BYTES // 3 * 4].translate(BYTES_URLSAFE) + b"==="))
+    if coding is None:
+        return None
+    body = run.rstrip(b"=").translate(BYTES_URLSAFE)
+    body = body[: len(body) - (len(body) % 4 == 1)]
+    return b64decode(body + b"=" * (-len(body) % 4)).decode(coding, "replace").encode()

@@ -24,6 +24,7 @@ from reenact.redaction.coded import (
     RUN,
     TO_RUN,
     Registered,
+    decode_wide,
     decoded_around,
     is_readable,
     shifted_forms,
@@ -343,7 +344,8 @@ def _is_behind_login(text: bytes, start: int) -> bool:
 # A text that JSON cannot represent, as hexadecimal digits; this is rare.
 _HALF_CHARACTERS: Final = Trigger((b'"$py":"str"',), _always)
 # Some writers escape & < > = ' in JSON; their text must be decoded first.
-_ESCAPED_ASCII: Final = _place(rb"\\u00[2-7]", b"\\u00")
+# So must text with zeros between its characters, which is UTF-16 that was read as something else.
+_ESCAPED_ASCII: Final = _place(rb"\\u00(?:[2-7]|00)", b"\\u00")
 _CODES: Final = {
     # Characters that need no escape, and the escape itself; other escapes are common in URLs.
     _PERCENT: re.compile(rb"%(?:2[5DEde]|3[0-9]|[46][1-9A-Fa-f]|[57][0-9Aa]|5[Ff]|7[Ee])"),
@@ -522,7 +524,8 @@ class _Runs:
             run = text[start : end if end >= 0 else len(text)]
             if text[start - 1] == _DOT and self._behind_dot and self._behind_dot.match(text, start - 1):
                 return True
-            if _is_readable_run(run) and (plain := _decode_text(run)) is not None and may_hold_secret(plain):
+            plain = _decode_text(run) if _is_readable_run(run) else decode_wide(run)
+            if plain is not None and may_hold_secret(plain):
                 return True
             runs.append(run)
             start = marked.find(RUN, end) if end >= 0 else -1

@@ -14,6 +14,7 @@ import msgspec
 
 from reenact import canonical
 from reenact.errors import UsageError
+from reenact.redaction.coded import find_wide_coding, redact_wide
 from reenact.redaction.edits import apply, in_order, moved
 from reenact.redaction.families import SecretRule
 from reenact.redaction.jsontext import delta_edits, is_suspect_stream
@@ -98,14 +99,7 @@ class Redactor:
 
     def _redact_wide(self, data: bytes, coding: str) -> bytes:
         """Redact text in UTF-16 or UTF-32."""
-        size = 4 if "32" in coding else 2
-        whole = len(data) - len(data) % size
-        try:
-            text = data[:whole].decode(coding, "surrogatepass")
-        except UnicodeDecodeError:  # it only has a similar beginning
-            return data
-        redacted = self.redact_text(text)
-        return data if redacted == text else redacted.encode(coding, "surrogatepass") + data[whole:]
+        return redact_wide(data, coding, self.redact_text)
 
     def redact_chunks(self, chunks: Sequence[bytes]) -> list[bytes]:
         """Redact a stream; the result has as many chunks as before.
@@ -191,32 +185,6 @@ def _count_replaced(before: AnyStr, after: AnyStr) -> int:
     """The number of replaced values; at least one, since placeholders inside base64 cannot be counted."""
     mark = "<secret:" if isinstance(after, str) else b"<secret:"
     return 0 if before == after else max(1, after.count(mark) - before.count(mark))
-
-
-_WIDE: Final = {  # the longer byte order marks first
-    "utf-32-le": b"\xff\xfe\0\0",
-    "utf-32-be": b"\0\0\xfe\xff",
-    "utf-16-le": b"\xff\xfe",
-    "utf-16-be": b"\xfe\xff",
-}
-_LOOKED_AT_BYTES: Final = 256
-"""The number of bytes to examine in a text without a byte order mark."""
-
-
-def find_wide_coding(data: bytes) -> str | None:
-    """The kind of UTF-16 or UTF-32 that *data* seems to be, by its byte order mark or its characters."""
-    for coding, mark in _WIDE.items():
-        if data.startswith(mark):
-            return coding
-    head = data[:_LOOKED_AT_BYTES]
-    codings = _WIDE if b"\0" in head else ()
-    return next((coding for coding in codings if _is_mostly_ascii(head, coding)), None)
-
-
-def _is_mostly_ascii(head: bytes, coding: str) -> bool:
-    signs = head.decode(coding, "ignore")
-    known = sum(1 for sign in signs if " " <= sign <= "~" or sign in "\t\r\n")
-    return len(signs) >= 4 and known >= len(signs) * 3 / 4
 
 
 def _decode_chunks(chunks: Sequence[bytes]) -> list[str]:

@@ -17,8 +17,10 @@ from reenact.redaction.coded import (
     MAX_DEPTH,
     Registered,
     base64_edits,
+    find_wide_coding,
     is_readable,
     percent_edits,
+    redact_wide,
     views,
 )
 from reenact.redaction.edits import Edit, apply, in_order, moved, moved_spans
@@ -171,6 +173,15 @@ class TextRules:
         return line[:start] + self.redact_member(name.strip(), line[start:], in_header=True)
 
     def _redact_member(self, name: str | None, value: str, in_header: bool) -> str:
+        redacted = self._redact_named(name, value, in_header)
+        if "\0" not in redacted:
+            return redacted
+        # Zeros between characters: it may be UTF-16 that was read as something else.
+        plain = redacted.replace("\0", "")
+        found = self._redact_named(name, plain, in_header)
+        return redacted if found == plain else found
+
+    def _redact_named(self, name: str | None, value: str, in_header: bool) -> str:
         if self.by_name and name is not None:
             is_cookie = name.lower() in _COOKIE_HEADERS if in_header else is_cookie_name(name)
             if is_cookie and "=" in value:
@@ -476,8 +487,12 @@ def _redact_half_characters(value: dict[str, Json], text: str, redact: Callable[
 
 def _redact_bytes(text: str, redact: Callable[[str], str]) -> str:
     try:
-        plain = b64decode(text, validate=True).decode("utf-8", "surrogateescape")
+        data = b64decode(text, validate=True)
     except binascii.Error:
         return redact(text)
+    if (wide := find_wide_coding(data)) is not None:
+        data = redact_wide(data, wide, redact)
+        text = b64encode(data).decode()
+    plain = data.decode("utf-8", "surrogateescape")
     new = redact(plain)
     return text if new == plain else b64encode(new.encode("utf-8", "surrogateescape")).decode()

@@ -8,11 +8,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from reenact.providers import Provider
 from reenact.store.reader import CaptureReader
 from reenact.trace.to_conversations import ChatMessage, reported_questions
+
+_Object: TypeAlias = dict[str, object]
+_Schemas: TypeAlias = dict[str, _Object]
+"""By the name of a tool."""
 
 _MAX_TOKENS: Final = 8192
 """Anthropic's messages need a limit."""
@@ -33,13 +37,13 @@ class RebuiltRequest(NamedTuple):
     url: str
     headers: dict[str, str]
     """With the name of the header that takes the key."""
-    body: dict[str, Any]
+    body: _Object
 
 
 def rebuild_requests(reader: CaptureReader) -> dict[str, RebuiltRequest]:
     """By call id: the model requests of a transcript whose conversation is known as a whole."""
     questions = reported_questions(reader)
-    tools = _describe_tools(message for question in questions.values() for message in question.messages)
+    tools = _describe_tools(question.answer for question in questions.values())
     found: dict[str, RebuiltRequest] = {}
     for call_id, question in questions.items():
         rebuild = _rebuild_anthropic if question.provider == "anthropic" else _rebuild_openai
@@ -47,11 +51,11 @@ def rebuild_requests(reader: CaptureReader) -> dict[str, RebuiltRequest]:
     return found
 
 
-def _describe_tools(messages: Iterable[ChatMessage]) -> dict[str, dict[str, Any]]:
+def _describe_tools(answers: Iterable[ChatMessage]) -> _Schemas:
     """By name: a schema of the arguments that a tool was ever called with."""
-    found: dict[str, dict[str, Any]] = {}
-    for message in messages:
-        for call in message.get("tool_calls", ()):
+    found: _Schemas = {}
+    for answer in answers:
+        for call in answer.get("tool_calls", ()):
             function = call["function"]
             properties = found.setdefault(function["name"], {})
             for name, value in _arguments(function["arguments"]).items():
@@ -60,7 +64,7 @@ def _describe_tools(messages: Iterable[ChatMessage]) -> dict[str, dict[str, Any]
     return {name: {"type": "object", "properties": found[name]} for name in sorted(found)}
 
 
-def _arguments(value: object) -> dict[str, Any]:
+def _arguments(value: object) -> _Object:
     if isinstance(value, str):
         try:
             value = json.loads(value)
@@ -69,9 +73,7 @@ def _arguments(value: object) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _rebuild_openai(
-    model: str, messages: list[ChatMessage], tools: dict[str, dict[str, Any]]
-) -> RebuiltRequest:
+def _rebuild_openai(model: str, messages: list[ChatMessage], tools: _Schemas) -> RebuiltRequest:
     said = []
     for message in messages:
         kept = {key: value for key, value in message.items() if key not in ("reasoning_content", "name")}
@@ -81,7 +83,7 @@ def _rebuild_openai(
                 for call in kept["tool_calls"]
             ]
         said.append(kept)
-    body: dict[str, Any] = {"model": model, "messages": said}
+    body: _Object = {"model": model, "messages": said}
     if tools:
         body["tools"] = [
             {"type": "function", "function": {"name": name, "parameters": schema}}
@@ -95,21 +97,20 @@ def _as_json(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _rebuild_anthropic(
-    model: str, messages: list[ChatMessage], tools: dict[str, dict[str, Any]]
-) -> RebuiltRequest:
-    said: list[dict[str, Any]] = []
+def _rebuild_anthropic(model: str, messages: list[ChatMessage], tools: _Schemas) -> RebuiltRequest:
+    said: list[tuple[str, list[_Object]]] = []  # roles take turns
     system = [message["content"] for message in messages if message["role"] == "system"]
     for message in messages:
         if message["role"] == "system":
             continue
         role = "assistant" if message["role"] == "assistant" else "user"
         blocks = _blocks_of(message)
-        if said and said[-1]["role"] == role:
-            said[-1]["content"] += blocks
+        if said and said[-1][0] == role:
+            said[-1][1].extend(blocks)
         elif blocks:
-            said.append({"role": role, "content": blocks})
-    body: dict[str, Any] = {"model": model, "max_tokens": _MAX_TOKENS, "messages": said}
+            said.append((role, blocks))
+    turns = [{"role": role, "content": blocks} for role, blocks in said]
+    body: _Object = {"model": model, "max_tokens": _MAX_TOKENS, "messages": turns}
     if system:
         body["system"] = "\n".join(system)
     if tools:
@@ -117,13 +118,11 @@ def _rebuild_anthropic(
     return RebuiltRequest("anthropic", "https://api.anthropic.com/v1/messages", {"x-api-key": ""}, body)
 
 
-def _blocks_of(message: ChatMessage) -> list[dict[str, Any]]:
+def _blocks_of(message: ChatMessage) -> list[_Object]:
     if message["role"] == "tool":
-        result = {"type": "tool_result", "tool_use_id": str(message.get("tool_call_id", ""))}
+        result: _Object = {"type": "tool_result", "tool_use_id": str(message.get("tool_call_id", ""))}
         return [result | {"content": message["content"]}]
-    blocks: list[dict[str, Any]] = (
-        [{"type": "text", "text": message["content"]}] if message["content"] else []
-    )
+    blocks: list[_Object] = [{"type": "text", "text": message["content"]}] if message["content"] else []
     for call in message.get("tool_calls", ()):
         function = call["function"]
         used = {"type": "tool_use", "id": call["id"], "name": function["name"]}

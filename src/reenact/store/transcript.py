@@ -103,9 +103,7 @@ class _Section(msgspec.Struct, frozen=True):
         if not "".join((title, *lines)).replace("\t", "").isprintable():
             title, *lines = map(_escape_controls, (title, *lines))
         shown = f"## {title}\n" + ("\n" if text else "")
-        for line in lines:
-            shown += f"    {line}".rstrip() + "\n"
-        return shown
+        return shown + "".join([f"    {line}".rstrip() + "\n" for line in lines])
 
 
 def _section(title: str, text: str) -> _Section:

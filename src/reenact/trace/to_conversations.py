@@ -61,11 +61,12 @@ def conversations(reader: CaptureReader, options: RowOptions, lose: Callable[[Lo
 
 
 class ReportedQuestion(NamedTuple):
-    """A model call of a transcript: the conversation before the answer."""
+    """A model call of a transcript: the conversation before the answer, and the answer."""
 
     provider: str
     model: str
     messages: list[ChatMessage]
+    answer: ChatMessage
 
 
 def reported_questions(reader: CaptureReader) -> dict[str, ReportedQuestion]:
@@ -84,8 +85,9 @@ def reported_questions(reader: CaptureReader) -> dict[str, ReportedQuestion]:
         if isinstance(event, LlmResponse):
             messages = reading.reported(event.data.callId)
             if messages and messages[-1]["role"] == "assistant":
-                data = event.data
-                found[data.callId] = ReportedQuestion(str(data.provider), str(data.model), messages[:-1])
+                *said, answer = messages
+                named = str(event.data.provider), str(event.data.model)
+                found[event.data.callId] = ReportedQuestion(*named, said, answer)
     return {call_id: question for call_id, question in found.items() if question.messages}
 
 
