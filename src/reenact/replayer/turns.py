@@ -128,6 +128,8 @@ class Turns:
 
         By lane; by identity if threads share a loose lane, as those do whose start no seam saw.
         """
+        self._has_threads = False
+        """Whether the run has more threads than the one in which it began."""
         self._bystanders = Bystanders(self._clock)
         self._blocked: set[int] = set()
         """The identities of threads that wait for their turn."""
@@ -176,10 +178,12 @@ class Turns:
 
     def lane_starting(self, lane: Lane) -> None:
         with self._lock:
+            self._has_threads = True
             self._moving.setdefault(lane, StartingJob(self._clock))
 
     def lane_began(self, lane: Lane) -> None:
         with self._lock:
+            self._has_threads = True
             self._set_moving(lane)
 
     def lane_ended(self, lane: Lane) -> None:
@@ -217,6 +221,7 @@ class Turns:
             return True
         runner = _who_runs(lane)
         with self._lock:
+            self._has_threads |= isinstance(runner, UnseenThread)
             self._moving.pop(runner, None)
             self._timeline.overdue.discard(call.lane)
             if not self._queue and not call.never_ends and self._is_due(call) and self._is_quiet():
@@ -902,6 +907,8 @@ class Turns:
         """Whether all is at rest, also the threads of which it is not known whether anything woke them."""
         if not self._at_rest():
             return False
+        if not self._has_threads:
+            return True
         loops = (loop.thread for loop in self._loops.values())
         ticker = self._ticker.ident if self._ticker is not None else None
         return self._bystanders.are_at_rest({*self._blocked, ticker, *loops})
@@ -924,8 +931,10 @@ class Turns:
             ticker = threading.Thread(target=self._tick, name="reenact-turns", daemon=True)
             # Started without the seam: the engine's own thread must not get a lane.
             start: Any = threading.Thread.start
+            while hasattr(start, "__wrapped__"):  # others may have wrapped the seam
+                start = start.__wrapped__
             try:
-                getattr(start, "__wrapped__", start)(ticker)
+                start(ticker)
             except RuntimeError:
                 # Python 3.12 starts no thread at shutdown: calls of exit functions do not wait for a turn.
                 self.close()
