@@ -48,7 +48,10 @@ class Framework:
         if (self.folder / "requirements.txt").exists():
             found = _PINNED.search((self.folder / "requirements.txt").read_text())
             return f"{found[1]} {found[2]}" if found else ""
-        told = subprocess.run(_VERSIONS[self.name], capture_output=True, text=True, check=True).stdout
+        try:
+            told = subprocess.run(_VERSIONS[self.name], capture_output=True, text=True, check=True).stdout
+        except OSError:  # it is not on this machine
+            return ""
         return " ".join(told.split()[: 2 if self.name == "curl" else 3])
 
     def install(self) -> None:
