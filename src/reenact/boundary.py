@@ -54,6 +54,8 @@ class Call(msgspec.Struct, Generic[A_co], frozen=True):
     request: object
     facts: Mapping[str, object] | Callable[[], Mapping[str, object]] = {}
     """A function if they are slow to compute: only a recording needs them."""
+    headers: Mapping[str, str] = {}
+    """The HTTP headers of the request; only recorded, too."""
     is_json: bool = False
     """Request and answer were read from JSON or text: all their values are JSON values or bytes."""
     runs_again: bool = False

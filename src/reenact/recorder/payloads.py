@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
 from typing import Any, Final, NamedTuple
 
@@ -81,23 +81,24 @@ class Payloads:
 
     def redact_request(self, value: object, *, is_json: bool = False) -> msgspec.Raw:
         """The request of a call, which replay compares."""
-        text = self._redactor.redact_json(to_text(value, is_json=is_json))
+        text = self._redactor.redact_request(to_text(value, is_json=is_json))
         return _Raw(text) if len(text) <= self._threshold_bytes else self.store(text)
 
     def redact_model_call(self, call: Call) -> RedactedModelCall:
         """Redact a model call; the result holds the call's own request where redaction changed nothing."""
-        facts, headers = _split_facts(call)
+        facts = _facts_of(call)
+        self._redactor.learn(call.headers)
         plain = text = to_text(call.request, is_json=call.is_json)
         plain_facts = facts_text = object_text(facts, is_json=call.is_json)
         # One search for both: there is hardly ever a secret in either.
         if self._redactor.is_suspect(plain + b"\n" + plain_facts):
-            text = self._redactor.redact_json(plain)
+            text = self._redactor.redact_request(plain)
             facts_text = self._redactor.redact_json(plain_facts)
         is_itself = call.is_json and text is plain and is_plain(text)
         if facts_text is not plain_facts or not is_plain(facts_text):
             facts = _decode_members(facts_text)
         return RedactedModelCall(
-            text, call.request if is_itself else _decode(text), facts | self._redact_headers(headers)
+            text, call.request if is_itself else _decode(text), facts | self._redact_headers(call.headers)
         )
 
     def answer(self, value: object) -> StoredAnswer:
@@ -186,12 +187,12 @@ class Payloads:
 
     def redact_facts(self, call: Call) -> dict[str, Any]:
         """The facts of a call, redacted."""
-        facts, headers = _split_facts(call)
-        return self.redact_members(facts, is_json=call.is_json) | self._redact_headers(headers)
+        self._redactor.learn(call.headers)
+        return self.redact_members(_facts_of(call), is_json=call.is_json) | self._redact_headers(call.headers)
 
-    def _redact_headers(self, headers: dict[str, str] | None) -> dict[str, msgspec.Raw]:
+    def _redact_headers(self, headers: Mapping[str, str]) -> dict[str, msgspec.Raw]:
         """Redact HTTP headers one by one: clients repeat most of them, so the results are cached."""
-        if headers is None:
+        if not headers:
             return {}
         try:
             return {"headers": _Raw(self._redactor.redact_header_object(headers))}
@@ -238,13 +239,8 @@ class Payloads:
         return [line.removesuffix(b"\n") for line in lines]
 
 
-def _split_facts(call: Call) -> tuple[dict[str, Any], dict[str, str] | None]:
-    """The facts of *call*, and separately its HTTP headers, if it has any."""
-    facts = {**(call.facts() if callable(call.facts) else call.facts)}
-    headers = facts.pop("headers", None)
-    if headers is None or isinstance(headers, dict):
-        return facts, headers
-    return facts | {"headers": headers}, None
+def _facts_of(call: Call) -> dict[str, Any]:
+    return {**(call.facts() if callable(call.facts) else call.facts)}
 
 
 def _encode_reported(events: Sequence[ReportedEvent]) -> list[tuple[bytes, bytes]] | None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from base64 import b64decode
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import lru_cache
 from string import ascii_letters, digits
@@ -87,10 +88,9 @@ class Prefilter:
         triggers: Sequence[Trigger],
         checks: Sequence[Check] = (),
         may_hold_in_run: Callable[[bytes, bytes, int, Callable[[bytes], bool]], bool] | None = None,
-        reach: int = 0,
     ) -> None:
-        """*reach* is the length of the longest registered form."""
-        self._reach = reach + _REACH
+        self._reach = _REACH
+        self._find_registered: Search | None = None
         self._checks = [(ord(check.needs) if check.needs else None, check.may_hold) for check in checks]
         self._exact = _make_groups([trigger for trigger in triggers if not trigger.lowered])
         self._lowered = _make_groups([trigger for trigger in triggers if trigger.lowered])
@@ -98,11 +98,25 @@ class Prefilter:
         anchors = (anchor.lower() for trigger in triggers for anchor in trigger.anchors)
         self._find_any = literal_search(_without_longer(anchors))
 
+    def knowing(self, registered: Registered) -> Prefilter:
+        """A copy that also finds *registered* secrets; making it is cheap, since the rules are shared."""
+        other = copy(self)
+        other.add_registered([form.encode("utf-8", "surrogateescape") for form in registered.forms])
+        return other
+
+    def add_registered(self, forms: Sequence[bytes]) -> None:
+        """Also find each of *forms*."""
+        if forms:
+            self._find_registered = literal_search(forms)
+            self._reach = _REACH + max(map(len, forms))
+
     def may_hold_secret(self, text: bytes, depth: int = 0) -> bool:
         """False only if no rule can match anywhere in *text* or in the decoded text.
 
         *depth* is the number of encodings that were already decoded.
         """
+        if self._find_registered is not None and self._find_registered(text):
+            return True
         lowered = text.lower()
         # In a small text one search for all anchors in any case comes first: nearly always it finds none.
         is_coded = False
@@ -554,39 +568,46 @@ def _shape_trigger(rule: SecretRule) -> Trigger:
 Profile: TypeAlias = Literal["none", "default", "strict"]
 
 _REMEMBERED: Final = 8
-"""Small, because a process rarely has more sets of secrets than those of its environment and of one test."""
+"""Small, because a process rarely has more sets of rules, or of secrets, than those of its environment and of
+one test."""
 
 
 @dataclass(frozen=True)
-class Compiled:
-    """Compiled rules and registered secrets, with their two prefilters."""
+class CompiledRules:
+    """The rules of a profile, compiled, with their prefilter."""
 
-    registered: Registered
     shapes: Shapes
     every_shape: Shapes
     """Includes those of other profiles, so that a secret's kind does not depend on the profile."""
-    may_hold_secret: Callable[[bytes], bool]
-    may_hold_base64: Callable[[bytes], bool]
+    prefilter: Prefilter
+    runs: _Runs
+
+    def base64_search(self, registered: Registered) -> Callable[[bytes], bool]:
+        """A function that decides whether a run of base64 may contain a secret, also a *registered* one."""
+        encoded = [form.encode() for form in registered.encoded]
+        find_encoded = literal_search(encoded) if encoded else None
+        may_hide, may_hold_secret = self.runs.may_hide, self.prefilter.knowing(registered).may_hold_secret
+
+        def may_hold(run: bytes) -> bool:
+            if find_encoded is not None and find_encoded(run):
+                return True
+            return may_hide(run) or may_hold_secret(_decode_text(run) or b"")
+
+        return may_hold
 
 
 @lru_cache(maxsize=_REMEMBERED)
-def compiled(
-    profile: Profile, secrets: tuple[str | bytes, ...], extra_rules: tuple[SecretRule, ...]
-) -> Compiled:
-    """Compile *profile*, the registered *secrets* and the caller's own rules."""
+def compile_rules(profile: Profile, extra_rules: tuple[SecretRule, ...]) -> CompiledRules:
+    """Compile the rules of *profile* and the caller's own."""
     for rule in extra_rules:
         re.compile(rule.pattern)  # raises for an invalid pattern now, not at the first match of its anchor
     by_name, strict = profile != "none", profile == "strict"
     rules = (*extra_rules, *(SHAPES if by_name else ()), *(STRICT_SHAPES if strict else ()))
-    registered = Registered(secrets)
     runs = _Runs(rules)
-    forms = tuple(form.encode("utf-8", "surrogateescape") for form in registered.forms)
-    encoded = tuple(form.encode() for form in registered.encoded)
     triggers = [
         _HALF_CHARACTERS,
         _ESCAPED_ASCII,
         _CODED_IN_LITERAL,
-        Trigger(forms, _always),
         *(_shape_trigger(rule) for rule in rules if rule.anchors),
         *((*_NAMES, *_PLACES) if by_name else ()),
     ]
@@ -598,13 +619,15 @@ def compiled(
     if strict:
         checks.append(Check(_EMAIL.search, needs="@"))
         checks.append(Check(lambda text: _RANDOM_RUN in text.translate(_TO_RANDOM_RUN)))
-    reach = max(map(len, forms), default=0)
-    may_hold_secret = Prefilter(triggers, checks, runs.may_hold if rules else None, reach).may_hold_secret
-    in_base64 = Prefilter([Trigger(encoded, _always)]).may_hold_secret
-    return Compiled(
-        registered,
+    return CompiledRules(
         Shapes(rules),
         Shapes((*extra_rules, *SHAPES, *STRICT_SHAPES)),
-        may_hold_secret,
-        lambda run: in_base64(run) or runs.may_hide(run) or may_hold_secret(_decode_text(run) or b""),
+        Prefilter(triggers, checks, runs.may_hold if rules else None),
+        runs,
     )
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def register(secrets: tuple[str | bytes, ...]) -> Registered:
+    """All forms of *secrets*."""
+    return Registered(secrets)

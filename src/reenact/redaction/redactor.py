@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from codecs import getincrementaldecoder
 from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from functools import cached_property, lru_cache
 from itertools import accumulate, pairwise, starmap
 from threading import RLock
@@ -15,17 +16,20 @@ import msgspec
 from reenact import canonical
 from reenact.errors import UsageError
 from reenact.redaction.coded import find_wide_coding, redact_wide
+from reenact.redaction.credentials import credentials_in_headers, credentials_in_request
 from reenact.redaction.edits import apply, in_order, moved
 from reenact.redaction.families import SecretRule
 from reenact.redaction.jsontext import delta_edits, is_suspect_stream
 from reenact.redaction.placeholder import Placeholders, to_bytes
-from reenact.redaction.prefilter import Profile, compiled
+from reenact.redaction.prefilter import Profile, compile_rules, register
 from reenact.redaction.text import TextRules
 
 PROFILES: Final[tuple[Profile, ...]] = ("none", "default", "strict")
 
 _decode: Final = msgspec.json.Decoder().decode
 _OFF: Final = frozenset({"", "0", "false", "no"})
+_MAX_LEARNED: Final = 64
+"""A run that sends more credentials, maybe a new one in each call, would search every payload for all."""
 
 
 def default_profile(environ: Mapping[str, str]) -> Profile:
@@ -49,28 +53,53 @@ class Redactor:
     ) -> None:
         if profile not in PROFILES:
             raise UsageError(f"redaction profile {profile!r} is unknown; use one of {', '.join(PROFILES)}")
-        known = compiled(profile, tuple(secrets), tuple(extra_rules))
-        self.is_suspect = known.may_hold_secret
-        """The prefilter: false only if nothing in a text needs redaction."""
+        self._rules = compile_rules(profile, tuple(extra_rules))
+        self._by_name, self._strict = profile != "none", profile == "strict"
+        self._placeholders = Placeholders(salt, self._rules.every_shape.kind_of)
+        self._secrets = tuple(secrets)
+        self._learned: dict[str, None] = {}
+        """Credentials that calls of this run have sent, see :meth:`learn`."""
+        self._known_headers: AbstractSet[tuple[str, str]] = frozenset()
+        """Those of the latest call: the next one has nearly always the same."""
         self.count = 0
         """The number of values replaced so far."""
-        self._count_lock = RLock()  # a finalizer may record a call while it is held
-        self._placeholders = Placeholders(salt, known.every_shape.kind_of)
-        self._text = TextRules(
-            placeholders=self._placeholders,
-            registered=known.registered,
-            shapes=known.shapes,
-            is_suspect=lambda text: self.is_suspect(to_bytes(text)),
-            is_base64_suspect=lambda text: known.may_hold_base64(to_bytes(text)),
-            by_name=profile != "none",
-            strict=profile == "strict",
-        )
-        self._encode_cached_header = lru_cache(1024)(self._encode_header)
+        self._lock = RLock()  # a finalizer may record a call while it is held
+        self._use_secrets(self._secrets)
         self._make_of_names: Callable[[], Redactor] = lambda: (
             Redactor("default", secrets=secrets, salt=salt, extra_rules=extra_rules)
             if profile == "strict"
             else self
         )
+
+    def _use_secrets(self, secrets: tuple[str | bytes, ...]) -> None:
+        registered = register(secrets)
+        may_hold_base64 = self._rules.base64_search(registered)
+        self._text = TextRules(
+            placeholders=self._placeholders,
+            registered=registered,
+            shapes=self._rules.shapes,
+            is_suspect=lambda text: self.is_suspect(to_bytes(text)),
+            is_base64_suspect=lambda text: may_hold_base64(to_bytes(text)),
+            by_name=self._by_name,
+            strict=self._strict,
+        )
+        self._encode_cached_header = lru_cache(1024)(self._encode_header)
+        self.is_suspect = self._rules.prefilter.knowing(registered).may_hold_secret
+        """The prefilter: false only if nothing in a text needs redaction."""
+
+    def learn(self, headers: Mapping[str, str]) -> None:
+        """From now on, hide the credentials in *headers* of a request wherever they appear."""
+        if self._by_name and not headers.items() <= self._known_headers:
+            self._known_headers = {*headers.items()}
+            for credential in credentials_in_headers(headers):
+                self._learn(credential)
+
+    def _learn(self, credential: str) -> None:
+        with self._lock:
+            is_new = credential not in self._learned and credential not in self._secrets
+            if is_new and len(self._learned) < _MAX_LEARNED:
+                self._learned[credential] = None
+                self._use_secrets((*self._secrets, *self._learned))
 
     @cached_property
     def of_names(self) -> Redactor:
@@ -80,6 +109,15 @@ class Redactor:
     def redact_json(self, text: bytes) -> bytes:
         """Redact canonical JSON; returns the same object if there is no secret."""
         return self._redact_json(text, canonical.encode_clean) if self.is_suspect(text) else text
+
+    def redact_request(self, text: bytes) -> bytes:
+        """Redact the canonical JSON of a request; its credentials are hidden everywhere from now on."""
+        if not self.is_suspect(text):
+            return text
+        if self._by_name:
+            for credential in credentials_in_request(_decode(text)):
+                self._learn(credential)
+        return self.redact_json(text)
 
     def redact_ordered_json(self, text: bytes) -> bytes:
         """Redact JSON and keep the order of its members."""
@@ -138,7 +176,7 @@ class Redactor:
         return after
 
     def _count(self, replaced: int) -> None:
-        with self._count_lock:
+        with self._lock:
             self.count += replaced
 
     def _redact_stream(self, text: str, cuts: Sequence[int]) -> tuple[str, Sequence[int]]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import sys
 import threading
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from hashlib import sha256
 from itertools import chain, islice
 from typing import Any, Final, Literal, Protocol, TypeAlias
@@ -72,6 +72,12 @@ CALL_TYPES: Final[dict[CallKind, str]] = {
 
 class Redacting(Protocol):
     """The part of a redactor that the engine needs: calls are compared in their redacted form."""
+
+    def learn(self, headers: Mapping[str, str]) -> None:
+        """Hide the credentials in these headers of a request wherever they appear later."""
+
+    def redact_request(self, text: bytes) -> bytes:
+        """The canonical JSON of a request without secrets; its credentials are learned, too."""
 
     def redact_json(self, text: bytes) -> bytes:
         """Canonical JSON without its secrets."""
@@ -205,6 +211,7 @@ class ReplayEngine:
     def step(self, call: Call, lane: Lane) -> Step:
         if self._unmatched_live and lane.within in self._unmatched_live:
             return self.unmatched_step(call, lane)
+        self._redactor.learn(call.headers)
         text = to_text(call.request, is_json=call.is_json)
         name = "" if call.kind == "llm" else self._name(call)
         if call.runs_again:
@@ -213,7 +220,7 @@ class ReplayEngine:
         # A fast path: nearly every call equals its recorded one unredacted, and redacting takes longest.
         recorded = None if call.beside else self._find_in_place(lane, key)
         if recorded is None:
-            text = self._redactor.redact_json(text)
+            text = self._redactor.redact_request(text)
             if call.beside and (step := self._step_beside(call, lane, name, text)) is not None:
                 return step
             key = Key(key.type, name, sha256(text).digest())

@@ -106,6 +106,7 @@ class RequestMeaning(NamedTuple):
             name=f"{self.sent.method} {self.sent.url}",
             request={"method": self.sent.method, "url": self.sent.url, **self.says},
             facts=self.facts,
+            headers=self.headers,
             is_json=True,
             beside=beside.what if beside else "",
             is_background=beside is not None and beside.is_background,
@@ -126,14 +127,14 @@ class RequestMeaning(NamedTuple):
         return {"body": body, "bytes": len(answer.body), "headers": headers} | _OK
 
     def facts(self) -> dict[str, Any]:
-        """The headers and, for a model call, the fields of its ``llm_request`` event."""
+        """For a model call, the fields of its ``llm_request`` event."""
         if self.provider is None:
-            return {"headers": self.headers}
+            return {}
         try:
             fields = request_fields(self.provider, urlsplit(self.sent.url).path, self.says["body"])
         except FormatError:
             fields = {"provider": self.provider, "inputHash": digest_of_bytes(self.sent.body)}
-        return fields | {"model": fields.get("model") or "", "headers": self.headers}
+        return fields | {"model": fields.get("model") or ""}
 
 
 def _host_and_port(url: str) -> tuple[str | None, int | None]:
