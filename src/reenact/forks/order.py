@@ -22,7 +22,7 @@ import msgspec
 
 from reenact.canonical import encode_clean
 from reenact.forks.recorder import Happening
-from reenact.formats.capture import ENDED, FIRED, JOINED, PUT, READ, TOOK
+from reenact.formats.capture import ENDED, FIRED, JOINED, PUT, READ, TOGETHER, TOOK
 from reenact.lane_name import is_below_loose
 from reenact.recorder.eventlog import count_acts
 from reenact.replayer.source import Act
@@ -77,9 +77,9 @@ def without_acts(line: bytes, acts: Sequence[str]) -> bytes:
 def _repeat(entry: str) -> list[str]:
     """Expand an *entry* that stands for several acts."""
     name = _name_of(entry)
-    busy = JOINED if entry.startswith(JOINED, len(name)) else ""
-    count = entry.removeprefix(name + busy)
-    return [name + busy] * int(count) if name.endswith((PUT, READ, TOOK)) and count else [entry]
+    how = next((each for each in (JOINED, TOGETHER) if entry.startswith(each, len(name))), "")
+    count = entry.removeprefix(name + how)
+    return [name + how] * int(count) if name.endswith((PUT, READ, TOOK)) and count else [entry]
 
 
 def _name_of(entry: str) -> str:

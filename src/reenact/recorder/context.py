@@ -301,6 +301,9 @@ class CaptureContext:
     def has_acted(self, lane: Lane, act: str) -> None:
         self._order.note(lane, act)
 
+    def note_piece(self, lane: Lane, before: object) -> object:
+        return self._order.note_piece(lane, before)
+
     def print_piece(self, lane: Lane, write: Callable[[], object]) -> None:
         self._order.print_piece(lane, write)
 

@@ -13,10 +13,12 @@ import msgspec
 
 from reenact.boundary import Lane
 from reenact.canonical import encode_clean
-from reenact.formats.capture import PUT, TOOK, CaptureSeed, event_codec
+from reenact.formats.capture import JOINED, PUT, READ, TOGETHER, TOOK, CaptureSeed, event_codec
 from reenact.lane_name import ROOT
 from reenact.recorder.sink import BatchSink, CaptureSink, SettlingSink
 
+_COUNTED: Final = (PUT, TOOK, READ, READ + JOINED, READ + TOGETHER)
+"""Acts that a task may do many times in a row."""
 MOST_ACTS: Final = 10_000
 """At most this many acts of tasks are noted between two events."""
 
@@ -175,4 +177,4 @@ class EventLog:
 def count_acts(acts: Iterable[str]) -> list[str]:
     """The acts of tasks as an event lists them: repeated ones once, with a count."""
     rows = ((act, len(list(row))) for act, row in groupby(acts))
-    return [f"{act}{count if count > 1 and act.endswith((PUT, TOOK)) else ''}" for act, count in rows]
+    return [f"{act}{count if count > 1 and act.endswith(_COUNTED) else ''}" for act, count in rows]

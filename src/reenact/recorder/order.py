@@ -13,7 +13,7 @@ from threading import Lock, RLock
 from typing import Any, Final, Protocol
 
 from reenact.boundary import DescribeEnd, Lane, outside
-from reenact.formats.capture import ENDED, PRINTED
+from reenact.formats.capture import ENDED, JOINED, PRINTED, READ, TOGETHER
 
 _ENDING_S: Final = 0.1
 """A thread that is about to end waits at most this long for the one before it."""
@@ -90,6 +90,24 @@ class TaskOrder:
         # A done callback would come too late: others may see the end before it runs.
         return _Watched(coro, lambda answer, error: self.note_end(lane, describe(answer, error)))
 
+    def note_piece(self, lane: Lane, before: object) -> object:
+        """*lane* read a piece of a stream; *before* is what this returned for the piece before it."""
+        loop = asyncio._get_running_loop()  # noqa: SLF001 — in asyncio's __all__
+        if loop is None:
+            self.note(lane, READ)
+            return None
+        motion = self._motions.get(loop)
+        if motion is not None and before == (motion, motion.made):
+            self.note(lane, READ + TOGETHER)
+            return before
+        # A loop that does not show what is due, such as uvloop's, counts as idle.
+        is_busy = len(getattr(loop, "_ready", ())) > (motion is not None)  # a motion is due itself
+        if motion is None:
+            motion = self._begin_motion(loop)
+        motion.rounds = 0
+        self.note(lane, READ + JOINED * is_busy)
+        return motion, motion.made
+
     def rounds_since_last(self) -> int | None:
         """How many iterations the running event loop has made since the last arrival; ``None`` if idle.
 
@@ -100,10 +118,14 @@ class TaskOrder:
             return None
         motion = self._motions.get(loop)
         if motion is None:
-            self._motions[loop] = _Motion(loop, partial(self._motions.pop, loop))
+            self._begin_motion(loop)
             return None
         rounds, motion.rounds = motion.rounds, 0
         return rounds
+
+    def _begin_motion(self, loop: asyncio.AbstractEventLoop) -> _Motion:
+        motion = self._motions[loop] = _Motion(loop, partial(self._motions.pop, loop))
+        return motion
 
 
 class _Motion:
@@ -112,6 +134,8 @@ class _Motion:
     def __init__(self, loop: asyncio.AbstractEventLoop, at_rest: Callable[[], object]) -> None:
         self.rounds = 0
         """Iterations since the last arrival."""
+        self.made = 0
+        """All iterations."""
         self._loop = loop
         self._at_rest = at_rest
         self._look_again()
@@ -122,6 +146,7 @@ class _Motion:
 
     def _count(self) -> None:
         self.rounds += 1
+        self.made += 1
         # A loop that does not show what is due, such as uvloop's, counts as idle.
         if getattr(self._loop, "_ready", None) and self.rounds < _MOST_ROUNDS:
             self._look_again()

@@ -9,7 +9,6 @@ from typing import Any, Protocol
 import msgspec
 
 from reenact.boundary import Call, Lane, is_cancellation
-from reenact.formats.capture import JOINED, READ
 from reenact.recorder.payloads import frozen_piece
 
 
@@ -25,8 +24,8 @@ class Recorder(Protocol):
     def record_outcome(self, step: CaptureStep, error: BaseException | None) -> None:
         """Write the outcome of *step*'s call."""
 
-    def has_acted(self, lane: Lane, act: str) -> None:
-        """Note that *lane* did *act* before the next event."""
+    def note_piece(self, lane: Lane, before: object) -> object:
+        """Note that *lane* read a piece; *before* is what this returned for the piece before it."""
 
     def give_up(self, error: Exception) -> None:
         """Stop recording because of *error*; the agent continues."""
@@ -46,6 +45,8 @@ class CaptureStep(msgspec.Struct, eq=False):
     exact: object = None
     recorded_pieces: list[Any] | None = None
     """The pieces of a stream so far; ``None`` for a call that is no stream."""
+    latest_piece: object = None
+    """In which round of the event loop the latest piece came, as far as the recorder needs it."""
     opened: tuple[int, int] | None = None
     is_closed: bool = False
     is_deferred: bool = False
@@ -81,9 +82,7 @@ class CaptureStep(msgspec.Struct, eq=False):
         try:
             self.recorded_pieces.append(frozen_piece(value))  # type: ignore[union-attr]  # it has begun
             if self.call.kind in ("llm", "tool"):
-                # A loop that does not show what is ready, such as uvloop's, counts as at rest.
-                is_busy = bool(getattr(_get_running_loop(), "_ready", None))
-                self.recorder.has_acted(self.lane, READ + JOINED * is_busy)
+                self.latest_piece = self.recorder.note_piece(self.lane, self.latest_piece)
         except Exception as error:
             self.give_up(error)
 

@@ -35,7 +35,7 @@ from reenact.boundary import (
 )
 from reenact.canonical import digest_of_bytes, encode_clean
 from reenact.errors import Diverged
-from reenact.formats.capture import ENDED, FIRED, PRINTED
+from reenact.formats.capture import ENDED, FIRED, PRINTED, READ
 from reenact.formats.divergence import ReplayDivergence
 from reenact.formats.record import ABSENT, Absent
 from reenact.formats.replay_receipt import AcrossTasks
@@ -45,6 +45,7 @@ from reenact.replayer import report
 from reenact.replayer.beside import BesideCalls, EmptyStep
 from reenact.replayer.lanes import Key, Lanes
 from reenact.replayer.likeness import RunLikeness
+from reenact.replayer.loops import give_way
 from reenact.replayer.nearest import Nearest
 from reenact.replayer.printing import PrintOrder
 from reenact.replayer.renaming import DrawnNames, Unknown
@@ -150,6 +151,8 @@ class ReplayEngine:
         """By lane: the names of its sleeps in older captures, see :attr:`Turns.has_old_sleeps`."""
         self._threads: set[Lane] = set()
         """Threads and jobs that have not ended."""
+        self._starting: set[Lane] = set()
+        """Threads and jobs that have not begun."""
         self._ends: list[tuple[str, str]] = []
         """The recorded names of lanes that have ended, and how, if that is known."""
         self.files: WorkspaceReplay | None = None
@@ -185,6 +188,7 @@ class ReplayEngine:
             is_causal=self._is_causal,
             acts=source.acts,
             is_running=lambda name: any(self._lanes.name_of(lane) == name for lane in list(self._running)),
+            runs_in_thread=self._runs_in_thread,
             progress_of=self._progress_of,
             timed_until=source.ordered_until,
             # Between two events of a fork, the time between the two runs may have passed: days, maybe.
@@ -351,10 +355,12 @@ class ReplayEngine:
 
     def lane_starting(self, lane: Lane) -> None:
         self._running.add(lane)  # it will end, even if the machine is too busy to begin it soon
+        self._starting.add(lane)
         self.turns.lane_starting(lane)
 
     def lane_began(self, lane: Lane) -> None:
         self._running.add(lane)
+        self._starting.discard(lane)
         self._threads.add(lane)
         self.turns.lane_began(lane)
 
@@ -367,6 +373,7 @@ class ReplayEngine:
 
     def lane_ended(self, lane: Lane) -> None:
         self._running.discard(lane)
+        self._starting.discard(lane)
         self._threads.discard(lane)
         self._has_done(lane, ENDED)
         self.turns.lane_ended(lane)
@@ -439,6 +446,9 @@ class ReplayEngine:
         lanes = [*self._running] if root is None else [root, *self._running]
         return max((lane.progress for lane in lanes if self._lanes.name_of(lane) == name), default=0)
 
+    def _runs_in_thread(self, name: str) -> bool:
+        return any(self._lanes.name_of(lane) == name for lane in [*self._starting, *self._threads])
+
     def _keeps_time(self, lane: Lane) -> bool:
         """Whether the recorded order decides when the timers of *lane* fire."""
         is_known = lane.has_order and self._is_placed() and self.source.has_deadlines
@@ -457,6 +467,12 @@ class ReplayEngine:
     async def turn_to_act(self, lane: Lane, act: str) -> None:
         if lane.has_order and self._is_placed() and self.source.acts:
             await self.turns.turn_to_act(self._lanes.name_of(lane) + act)
+
+    async def turn_to_read(self, lane: Lane) -> None:
+        if lane.has_order and self._is_placed() and self.source.acts:
+            await self.turns.turn_to_read(self._lanes.name_of(lane) + READ)
+        else:
+            await give_way()
 
     def has_acted(self, lane: Lane, act: str) -> None:
         self._has_done(lane, act)

@@ -115,6 +115,11 @@ class Loop:
         self.rounds = -1 if self._is_probing else 0
         self.stir()
 
+    def has_come_in(self) -> None:
+        """Note that something has come in, in this round: the next callback is made in the next one."""
+        self.rounds = 1
+        self.stir()
+
     def stir(self) -> None:
         """Note that something was woken; find out when the loop has come to rest."""
         self.notice()

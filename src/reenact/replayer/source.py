@@ -27,6 +27,7 @@ from reenact.formats.capture import (
     PUT,
     READ,
     STILL_RUNNING,
+    TOGETHER,
     TOOK,
     VERSION,
     CaptureEvent,
@@ -49,7 +50,7 @@ _NOT_MATCHED: Final = ("callId", "error", "lane", "parent", "value", "valueHash"
 class Act:
     """What a task did between two events: it ended, put items into a queue, took a lock, or a timer fired."""
 
-    __slots__ = ("_count", "_is_busy", "is_cancelled", "joined", "left", "seq", "what")
+    __slots__ = ("_count", "_is_busy", "is_cancelled", "is_together", "joined", "left", "seq", "what")
 
     def __init__(
         self,
@@ -60,6 +61,7 @@ class Act:
         joined: int | None = None,
         is_cancelled: bool = False,
         is_busy: bool = False,
+        is_together: bool = False,
     ) -> None:
         self.is_cancelled = is_cancelled
         """Whether it is the end of a cancelled task."""
@@ -71,6 +73,8 @@ class Act:
         """The lane's name and what it did, as recorded."""
         self._is_busy = is_busy
         """Whether it happened on an event loop that had more to do."""
+        self.is_together = is_together
+        """Whether its event loop ran nothing else since the same task did the same before."""
         self._count = self.left = count
         """How many times it is still to happen."""
 
@@ -80,9 +84,15 @@ class Act:
         return self.what.endswith(ENDED)
 
     @property
+    def is_read(self) -> bool:
+        """Whether a piece of a stream was read."""
+        return self.what.endswith(READ)
+
+    @property
     def is_first_read(self) -> bool:
         """Whether a piece of a stream was read when all was at rest."""
-        return not self._is_busy and self.left == self._count and self.what.endswith(READ)
+        is_first = self.left == self._count and not self.is_together
+        return is_first and not self._is_busy and self.is_read
 
     @property
     def lane(self) -> str:
@@ -385,8 +395,9 @@ class ReplaySource:
             lane, mark, count = told.partition(next((each for each in (TOOK, READ) if each in told), PUT))
             if not mark or not self.is_ours(lane):
                 return None
-            is_busy = count.startswith(JOINED)
-            return Act(seq, lane + mark, _number(count.removeprefix(JOINED), 1), is_busy=is_busy)
+            is_busy, is_together = count.startswith(JOINED), count.startswith(TOGETHER)
+            times = _number(count.lstrip(JOINED + TOGETHER), 1)
+            return Act(seq, lane + mark, times, is_busy=is_busy, is_together=is_together)
         is_cancelled = bool(mark) and outcome == CANCELLED
         if not self.is_ours(lane):
             return None

@@ -41,6 +41,9 @@ class Replayer(Protocol):
     async def turn_to_act(self, lane: Lane, act: str) -> None:
         """The same on an event loop."""
 
+    async def turn_to_read(self, lane: Lane) -> None:
+        """Wait until it is the turn of *lane* to read the next piece of a stream."""
+
     def has_acted(self, lane: Lane, act: str) -> None:
         """Note that *lane* did *act*."""
 
@@ -219,11 +222,11 @@ class ReplayStep:
 
     async def async_pieces(self) -> AsyncIterator[object]:
         for piece in self._recorded_pieces():
-            if not self._recorded.inline:
-                await give_way()
             if self._has_turns:
-                await self._engine.turn_to_act(self._lane, READ)
+                await self._engine.turn_to_read(self._lane)
                 self._engine.has_acted(self._lane, READ)
+            elif not self._recorded.inline:
+                await give_way()
             yield self._rename_piece(piece)
         if self._data.get("cancelled") and not self._data.get("closed"):
             await self._engine.turns.stay(self._recorded, self._lane)

@@ -16,6 +16,7 @@ waits for ever, and a synchronous call on an event loop's own thread does not wa
 
 from __future__ import annotations
 
+import _thread
 import math
 import sys
 import threading
@@ -38,7 +39,7 @@ from reenact.replayer.idle import (
     others_run,
     this_thread,
 )
-from reenact.replayer.loops import Loop, TrioLoop, running_loop
+from reenact.replayer.loops import Loop, TrioLoop, give_way, running_loop
 from reenact.replayer.source import Act, RecordedCall
 from reenact.replayer.timeline import LOOKED_AHEAD, Timeline, is_handed, is_sleep, slept_after
 from reenact.replayer.waiters import ActWaiter, EarlyCall, LoopWaiter, ThreadWaiter, Timer, Waiter
@@ -60,6 +61,9 @@ _IDLE_S: Final = 2.0
 """How long nothing must happen before a timer fires that did not fire in the recording."""
 _MOST_EXTRA_SLEEPS: Final = 10
 """This many unrecorded sleeps in a row take no time; a task that sleeps more often waits for something."""
+_HELD_S: Final = 0.05
+"""How long an event loop stands still, at most, for the act of a running thread."""
+_HOLD_LOOK_S: Final = 0.0005
 _INTERRUPTED_S: Final = 10.0
 """How long an interrupted run may clean up before it is interrupted again."""
 _LOOK_S: Final = 0.001
@@ -81,20 +85,25 @@ class Turns:
         is_causal: bool = False,
         acts: Mapping[int, Sequence[Act]] = MappingProxyType({}),
         is_running: Callable[[str], bool] = lambda _lane: False,
+        runs_in_thread: Callable[[str], bool] = lambda _lane: False,
         progress_of: Callable[[str], int] = lambda _lane: 0,
         timed_until: int = sys.maxsize,
         longest_gap_s: float = math.inf,
     ) -> None:
         """*is_causal*: lanes say nothing about order, so a call needs all calls that had ended before it.
 
-        *is_running* says whether a recorded lane has begun here and has not ended, *progress_of* how many
-        calls and tasks it has started. The recording has timers up to the event *timed_until*. A long gap
-        before a recorded event makes replay wait for it no longer than *longest_gap_s*.
+        *is_running* says whether a recorded lane has begun here and has not ended, *runs_in_thread* whether
+        it does so as a thread or job, *progress_of* how many calls and tasks it has started. The recording
+        has timers up to the event *timed_until*. A long gap before a recorded event makes replay wait for it
+        no longer than *longest_gap_s*.
         """
         self._timed_until = timed_until
         self._is_free = False
         """Whether every outcome is due at once, because earlier recorded events may never come."""
         self._is_running = is_running
+        self._runs_in_thread = runs_in_thread
+        self._not_held_for: Act | None = None
+        """The act of a thread for which an event loop has stood still in vain."""
         self._progress_of = progress_of
         self._working_s = _WORKING_S
         self._is_causal = is_causal
@@ -369,7 +378,10 @@ class Turns:
 
     def wait_to_act(self, what: str, lane: Lane) -> None:
         """Block the thread of *lane* until everything before the act *what* in the recording has happened."""
-        if self._would_block_loop() or self._is_closed:
+        if self._is_closed:
+            return
+        if self._would_block_loop():
+            self._hold_loop(lambda: self._timeline.next_act_of(what))
             return
         came = threading.Event()
 
@@ -392,6 +404,7 @@ class Turns:
         """The same on an event loop."""
         if not is_on_loop() or self._is_closed:
             return
+        self._hold_loop(lambda: self._timeline.next_act_of(what))
         with self._lock:
             act = self._act_to_await(what, on_loop=True)
             if act is None:
@@ -408,6 +421,45 @@ class Turns:
             with self._lock:
                 if waiter in self._acting:
                     self._acting.remove(waiter)
+
+    async def turn_to_read(self, what: str) -> None:
+        """Wait for the turn of *what*, the read of a piece; other tasks run meanwhile if they did then."""
+        with self._lock:
+            act = self._timeline.next_act_of(what)
+        if act is None or not act.is_together:
+            await give_way()
+            await self.turn_to_act(what)
+
+    def _hold_loop(self, next_act: Callable[[], Act | None]) -> None:
+        """Let the event loop of this thread stand still while a running thread must act before *next_act*.
+
+        Otherwise its other tasks would run ahead of what the thread hands to them.
+        """
+        began_s: float | None = None
+        while True:
+            with self._lock:
+                act = next_act()
+                due = self._timeline.due_act() if act is not None and self._timeline.acts else None
+                if due is None or due is act or due is self._not_held_for or not self._comes_from_thread(due):
+                    return
+                if began_s is None:
+                    began_s = self._clock.now_s
+                    self._asked_rounds = _ASKED_ROUNDS
+                    self._start_ticker()
+                elif self._clock.now_s - began_s > _HELD_S:
+                    self._not_held_for = due
+                    return
+                self._look_around()
+                self._release_acting()
+            pause = _thread.allocate_lock()
+            pause.acquire()
+            pause.acquire(timeout=_HOLD_LOOK_S)
+
+    def _comes_from_thread(self, act: Act) -> bool:
+        """Whether a thread that runs here must do *act*; a callback that it has handed over is the loop's."""
+        if FIRED in act.what and (not is_handed(act.what) or act.what in self._timers):
+            return False
+        return self._runs_in_thread(act.lane)
 
     def _act_to_await(self, what: str, *, on_loop: bool = False) -> Act | None:
         """The act that the caller is about to do, if it must wait for its turn."""
@@ -430,8 +482,16 @@ class Turns:
             if self._timeline.next == act.seq:
                 self._timeline.next_since_s = self._clock.now_s
             self._advance()
+            if act.is_read and not act.is_together and self._timeline.has_joined_near():
+                self._deliver_after_piece()
             if self._queue or self._timers:
                 self._deliver()
+
+    def _deliver_after_piece(self) -> None:
+        loop = self._loops.get(running_loop())
+        if loop is not None:
+            loop.has_come_in()
+            self._deliver_followers(loop)
 
     # Timers and deadlines
 
@@ -640,6 +700,8 @@ class Turns:
                 is_here = isinstance(waiter, LoopWaiter) and waiter.loop is loop
                 if is_here or not (item.is_instant or self._timeline.happened[item.seq]):
                     return  # it came when all was at rest, or its call is not made yet, maybe on this loop
+            elif item.is_read and not item.is_together:
+                return  # what follows came in after it
             elif FIRED in item.what:
                 timer = self._timers.get(item.what)
                 if timer is None or timer.loop is loop:
@@ -752,7 +814,8 @@ class Turns:
             return True
         is_due = self._timeline.next == act.seq and self._timeline.due_act() is act
         if is_due and act.is_end and not on_loop:
-            return self._is_quiet()  # let those that the last end has woken come to rest
+            # The threads that the last end has woken come to rest; what it woke on a loop has its own turn.
+            return not self._moving and self._are_bystanders_quiet()
         # First let what a timer has woken come to rest, so that it sees the state as when recorded.
         return is_due and (not (self._is_settling or act.is_first_read) or self._at_rest())
 
@@ -791,6 +854,17 @@ class Turns:
         """After a round of *loop*: deliver what came in before the loop was at rest."""
         with self._lock:
             self._deliver_followers(loop)
+        if self._has_threads and loop.is_here:
+            self._hold_loop(lambda: self._handed_after_round(loop))
+            with self._lock:
+                self._deliver_followers(loop)
+
+    def _handed_after_round(self, loop: Loop) -> Act | None:
+        """The callback that a thread must have handed to *loop* by this round."""
+        found = next(self._followers(loop), None)
+        if isinstance(found, Act) and loop.rounds >= (found.joined or 0) and found.what not in self._timers:
+            return found
+        return None
 
     def _deliver(self) -> None:
         """Fire the timers and answer the calls whose turn it is, as long as everything is at rest."""
@@ -905,8 +979,9 @@ class Turns:
 
     def _is_quiet(self) -> bool:
         """Whether all is at rest, also the threads of which it is not known whether anything woke them."""
-        if not self._at_rest():
-            return False
+        return self._at_rest() and self._are_bystanders_quiet()
+
+    def _are_bystanders_quiet(self) -> bool:
         if not self._has_threads:
             return True
         loops = (loop.thread for loop in self._loops.values())

@@ -47,6 +47,8 @@ from reenact.seams.patches import Patch
 _FRAMES_TO_WAIT_FOR: Final = 2
 """``ensure_future`` and its inner function."""
 _WAIT_FOR: Final = asyncio.wait_for.__code__
+_ENDS_GENERATOR: Final = "async_generator_athrow"
+"""The type of the coroutine that closes an async generator."""
 _POOLS: Final = (
     "concurrent.futures.",
     "anyio.",
@@ -67,7 +69,7 @@ def patches() -> list[Patch]:
         Patch(ThreadPoolExecutor, "submit", _submit),
         Patch(concurrent.futures._base, "_yield_finished_futures", _yield_as_they_ended),  # noqa: SLF001
         Patch(asyncio.Queue, "put", _put_by_task),
-        Patch(asyncio.Queue, "put_nowait", _store),
+        Patch(asyncio.Queue, "put_nowait", _put_at_once),
         Patch(queue.Queue, "put", put_in_turn),
         *(Patch(kind, "_put", _store) for kind in (queue.Queue, queue.LifoQueue, queue.PriorityQueue)),
         Patch(queue, "SimpleQueue", lambda _: _SimpleQueue),
@@ -83,7 +85,9 @@ def bound_to_lanes(original: Callable[..., Any]) -> Callable[..., object]:
             return original(self, coro, context=context, **options)
         lane.context.loop_seen(self)
         entered.listen()
-        if _is_waited_for(sys._getframe(1)):  # noqa: SLF001 — the caller decides whose lane it gets
+        # Which generators are left to the collector depends on libraries below the seams: they have no order.
+        is_left = lane.is_loose and type(coro).__name__ == _ENDS_GENERATOR
+        if is_left or _is_waited_for(sys._getframe(1)):  # noqa: SLF001 — the caller decides whose lane it gets
             task = original(self, coro, context=context, **options)
             share(id(task), lane)
             weakref.finalize(task, disown, id(task))
@@ -304,6 +308,18 @@ def _put_by_task(
         await original(self, item)
 
     return put
+
+
+def _put_at_once(original: Callable[[object, object], None]) -> Callable[[object, object], None]:
+    store = _store(original)
+
+    def put_nowait(self: object, item: object) -> None:
+        lane = current_lane()
+        if lane is not None:
+            lane.context.wait_to_act(lane, PUT)
+        store(self, item)
+
+    return put_nowait
 
 
 def _store(original: Callable[[object, object], None]) -> Callable[[object, object], None]:

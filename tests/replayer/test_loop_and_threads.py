@@ -1,0 +1,208 @@
+"""What threads hand to an event loop that is busy reaches it in the recorded order."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import threading
+import time
+from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import reenact
+from tests.twice import captured, replayed
+
+
+@reenact.tool
+async def stream_at_once(count: int) -> AsyncIterator[int]:
+    """A stream whose pieces are all there when the first one is."""
+    await asyncio.sleep(0.005)
+    for number in range(count):
+        yield number
+
+
+def test_pieces_that_arrived_together_are_read_together(tmp_path: Path) -> None:
+    """No other task runs between two pieces if none ran there in the recording."""
+
+    async def agent(_: reenact.Run) -> list[str]:
+        seen: list[str] = []
+
+        async def note(number: int) -> None:
+            seen.append(f"note {number}")
+
+        tasks = []
+        async for number in stream_at_once(4):
+            seen.append(f"piece {number}")
+            tasks.append(asyncio.create_task(note(number)))
+        await asyncio.gather(*tasks)
+        return seen
+
+    first = captured(tmp_path / "run", agent)
+    assert first[:4] == ["piece 0", "piece 1", "piece 2", "piece 3"]
+    assert replayed(tmp_path / "run", agent) == first
+
+
+def test_pieces_that_arrived_one_by_one_are_read_one_by_one(tmp_path: Path) -> None:
+    """Other tasks run between two pieces if they ran there in the recording."""
+
+    @reenact.tool
+    async def stream_slowly(count: int) -> AsyncIterator[int]:
+        for number in range(count):
+            await asyncio.sleep(0.003)
+            yield number
+
+    async def agent(_: reenact.Run) -> list[str]:
+        seen: list[str] = []
+
+        async def note(number: int) -> None:
+            seen.append(f"note {number}")
+
+        tasks = []
+        async for number in stream_slowly(3):
+            seen.append(f"piece {number}")
+            tasks.append(asyncio.create_task(note(number)))
+        await asyncio.gather(*tasks)
+        return seen
+
+    first = captured(tmp_path / "run", agent)
+    assert first == ["piece 0", "note 0", "piece 1", "note 1", "piece 2", "note 2"]
+    assert replayed(tmp_path / "run", agent) == first
+
+
+def test_generators_that_are_left_to_the_collector_are_not_awaited(tmp_path: Path) -> None:
+    """A library below the seams may leave one behind in the recorded run that a replay never makes."""
+    is_recording = [True]
+
+    async def numbers() -> AsyncIterator[int]:
+        try:
+            yield 1
+            yield 2
+        finally:
+            await asyncio.sleep(0)
+
+    @reenact.tool
+    async def ask(number: int) -> int:
+        await asyncio.sleep(0)
+        return number
+
+    async def agent(_: reenact.Run) -> list[int]:
+        found = [await ask(0)]
+        for number in range(12):
+            if is_recording[0]:
+                left: Any = numbers()
+                await anext(left)
+                del left
+                gc.collect()
+            await asyncio.gather(ask(number), ask(number + 1))
+            found.append(number)
+        return found
+
+    first = captured(tmp_path / "run", agent)
+    is_recording[0] = False
+    began_s = time.monotonic()
+    assert replayed(tmp_path / "run", agent) == first
+    order = (tmp_path / "run" / "events.jsonl").read_text()
+    assert "async_generator_athrow" not in order
+    assert time.monotonic() - began_s < 30
+
+
+def test_a_loop_does_not_run_ahead_of_a_thread(tmp_path: Path) -> None:
+    """What a job hands to a loop that is busy decides which tasks a wait finds done."""
+
+    async def agent(_: reenact.Run) -> list[list[str]]:
+        def compute(number: int) -> int:
+            time.sleep(0.0005 * number)
+            return number
+
+        async def step(number: int) -> str:
+            return f"step {await asyncio.to_thread(compute, number)}"
+
+        async def idle(rounds: int) -> str:
+            for _ in range(rounds):
+                await asyncio.sleep(0)
+            return f"idle {rounds}"
+
+        async for _piece in stream_at_once(2):
+            pass
+        names = {asyncio.create_task(step(number)): "" for number in range(3)}
+        names |= {asyncio.create_task(idle(rounds)): "" for rounds in (5, 15, 30, 60)}
+        pending: set[Any] = set(names)
+        found = []
+        while pending:
+            await asyncio.sleep(0)
+            done, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
+            found.append(sorted(task.result() for task in done))
+        return found
+
+    for number in range(5):
+        first = captured(tmp_path / f"run{number}", agent)
+        assert replayed(tmp_path / f"run{number}", agent) == first
+
+
+def test_a_job_ends_when_the_thread_that_the_last_end_woke_is_at_rest(tmp_path: Path) -> None:
+    """Who waits for the first job goes on before who waits for the second, however long it computes."""
+
+    def agent(pauses_s: tuple[float, ...], compute: int) -> list[int]:
+        found: list[int] = []
+        is_over = threading.Event()
+
+        def work(number: int) -> None:
+            threading.Event().wait(pauses_s[number])
+
+        def follow(number: int) -> None:
+            jobs[number].result()
+            sum(range(compute * (2 - number)))
+            found.append(number)
+            is_over.wait()
+
+        with ThreadPoolExecutor(3) as pool:
+            jobs = [pool.submit(work, number) for number in range(3)]
+            followers = [threading.Thread(target=follow, args=(number,)) for number in range(3)]
+            for follower in followers:
+                follower.start()
+        while len(found) < 3:
+            time.sleep(0.001)
+        is_over.set()
+        for follower in followers:
+            follower.join()
+        return found
+
+    first = captured(tmp_path / "run", lambda _: agent((0.03, 0.09, 0.15), 0))
+    assert first == [0, 1, 2]
+    assert replayed(tmp_path / "run", lambda _: agent((0.0, 0.0, 0.0), 100_000)) == first
+
+
+def test_a_piece_that_came_while_the_loop_was_busy_does_not_wait_for_rest(tmp_path: Path) -> None:
+    """Other tasks do not finish all that they can do before the piece is read."""
+
+    @reenact.tool
+    async def stream_in_rounds(name: str) -> AsyncIterator[str]:
+        await asyncio.sleep(0.005)
+        for number in range(5):
+            yield f"{name}{number}"
+            await asyncio.sleep(0)
+
+    seen: list[str] = []
+
+    async def tick() -> None:
+        for number in range(60):
+            seen.append(f"tick {number}")
+            await asyncio.sleep(0)
+
+    async def read(name: str) -> None:
+        async for piece in stream_in_rounds(name):
+            if piece == "b1":
+                ticking.append(asyncio.create_task(tick()))
+            seen.append(piece)
+
+    async def agent(_: reenact.Run) -> None:
+        await asyncio.gather(read("a"), read("b"))
+        await ticking.pop()
+
+    ticking: list[asyncio.Task[None]] = []
+    for run in (captured, replayed):
+        seen.clear()
+        run(tmp_path / "run", agent)
+        assert max(seen.index("a4"), seen.index("b4")) < seen.index("tick 40")
