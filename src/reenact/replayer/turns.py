@@ -30,16 +30,9 @@ from typing import Any, Final
 from reenact.boundary import HeldTimer, Lane, WaitFor, is_cancellation, is_on_loop
 from reenact.formats.capture import FIRED
 from reenact.lane_name import LaneName
-from reenact.replayer.idle import (
-    Bystanders,
-    MovingThread,
-    PatientClock,
-    StartingJob,
-    UnseenThread,
-    others_run,
-    this_thread,
-)
-from reenact.replayer.loops import Loop, TrioLoop, give_way, running_loop
+from reenact.replayer.idle import PatientClock
+from reenact.replayer.loops import Loop, give_way, running_loop
+from reenact.replayer.rest import Rest, note_running_loop, who_runs
 from reenact.replayer.source import Act, RecordedCall
 from reenact.replayer.timeline import LOOKED_AHEAD, Timeline, is_handed, is_sleep, slept_after
 from reenact.replayer.waiters import ActWaiter, EarlyCall, LoopWaiter, ThreadWaiter, Timer, Waiter
@@ -132,17 +125,7 @@ class Turns:
         self._early: list[EarlyCall] = []
         self._stirred_s = 0.0
         """When something happened last."""
-        self._moving: dict[Lane | UnseenThread, MovingThread | StartingJob | float] = {}
-        """Threads that run since a delivery or their start; the time of that, until they are first examined.
-
-        By lane; by identity if threads share a loose lane, as those do whose start no seam saw.
-        """
-        self._has_threads = False
-        """Whether the run has more threads than the one in which it began."""
-        self._bystanders = Bystanders(self._clock)
-        self._blocked: set[int] = set()
-        """The identities of threads that wait for their turn."""
-        self._loops: dict[object, Loop] = {}
+        self._rest = Rest(self._clock, self._on_loop_round, self._on_loop_dry)
         self._latest: RecordedCall | None = None
         """The call that was answered last; only if *is_causal*."""
         self._answered = 0
@@ -177,29 +160,25 @@ class Turns:
 
     def loop_seen(self, loop: object) -> None:
         """From now on, *loop* must be at rest before anything is delivered."""
-        found = self._loops.get(loop)
-        if found is None:
-            with self._lock:
-                kind = TrioLoop if hasattr(loop, "run_sync_soon") else Loop
-                new = kind(loop, self._on_loop_round, self._on_loop_dry, self._clock)
-                found = self._loops.setdefault(loop, new)
-        found.notice()
+        found = self._rest.find_loop(loop)
+        if found is not None:
+            found.notice()
+            return
+        with self._lock:
+            self._rest.notice_loop(loop)
 
     def lane_starting(self, lane: Lane) -> None:
         with self._lock:
-            self._has_threads = True
-            self._moving.setdefault(lane, StartingJob(self._clock))
+            self._rest.start_job(lane)
 
     def lane_began(self, lane: Lane) -> None:
         with self._lock:
-            self._has_threads = True
-            self._set_moving(lane)
+            self._rest.begin_thread(lane)
 
     def lane_ended(self, lane: Lane) -> None:
         with self._lock:
-            self._moving.pop(lane, None)
-            for loop in self._loops.values():
-                loop.stir()
+            self._rest.stop(lane)
+            self._rest.stir_loops()
             self._deliver()
 
     def close(self) -> None:
@@ -225,29 +204,27 @@ class Turns:
 
     def wait(self, call: RecordedCall, lane: Lane) -> bool:
         """Block until the turn of *call*; false if it stalled: it has no answer and is not cancelled here."""
-        if self._would_block_loop() or self._is_closed:
+        if self._rest.would_block_loop() or self._is_closed:
             self._skip_turn(call)
             return True
-        runner = _who_runs(lane)
+        runner = who_runs(lane)
         with self._lock:
-            self._has_threads |= isinstance(runner, UnseenThread)
-            self._moving.pop(runner, None)
+            self._rest.stop(runner)
             self._timeline.overdue.discard(call.lane)
             if not self._queue and not call.never_ends and self._is_due(call) and self._is_quiet():
                 self._note_delivery(call)
-                self._set_moving(runner)
+                self._rest.wake(runner)
                 return True
             waiter = ThreadWaiter(call, lane, runner, self._stalls_at_s(call))
-            self._blocked.add(threading.get_ident())
+            self._rest.block()
             self._enqueue(waiter)
         self._block(waiter.came)
         return not waiter.stalled
 
     def _block(self, came: threading.Event) -> None:
-        me = threading.get_ident()
-        self._blocked.add(me)
+        self._rest.block()
         came.wait()
-        self._blocked.discard(me)
+        self._rest.unblock()
 
     async def turn(self, call: RecordedCall, lane: Lane) -> bool:
         """The same on an event loop, without creating a task."""
@@ -258,7 +235,7 @@ class Turns:
             return self.wait(call, lane)
         with self._lock:
             self._timeline.overdue.discard(call.lane)
-            waiter = LoopWaiter(call, lane, self._stalls_at_s(call), self._running_loop())
+            waiter = LoopWaiter(call, lane, self._stalls_at_s(call), note_running_loop(self._rest))
             waiter.loop.stir()
             self._enqueue(waiter)
         await self._wait_on_loop(waiter)
@@ -269,7 +246,7 @@ class Turns:
         if self._is_closed or not is_on_loop():
             return
         with self._lock:
-            waiter = LoopWaiter(call, lane, self._clock.now_s + self._stall_s, self._running_loop())
+            waiter = LoopWaiter(call, lane, self._clock.now_s + self._stall_s, note_running_loop(self._rest))
             self._endless.append(waiter)
             self._start_ticker()
         await self._wait_on_loop(waiter)
@@ -279,19 +256,19 @@ class Turns:
 
         Returns, too, if nothing happens any more that could let it come.
         """
-        if self._would_block_loop() or self._is_closed:
+        if self._rest.would_block_loop() or self._is_closed:
             return
         came = threading.Event()
-        runner = _who_runs(lane)
+        runner = who_runs(lane)
 
         def release() -> None:
-            self._set_moving(runner)
+            self._rest.wake(runner)
             came.set()
 
         with self._lock:
             if try_again():
                 return
-            self._moving.pop(runner, None)
+            self._rest.stop(runner)
             self._wait_early(EarlyCall(try_again, release, self._clock.now_s))
         self._block(came)
 
@@ -305,7 +282,7 @@ class Turns:
         with self._lock:
             if try_again():
                 return
-            loop = self._running_loop()
+            loop = note_running_loop(self._rest)
             future = loop.new_wait()
             early = EarlyCall(try_again, lambda: loop.resolve(future), self._clock.now_s)
             self._wait_early(early)
@@ -326,17 +303,6 @@ class Turns:
         while ready := next((early for early in self._early if early.try_again()), None):
             self._early.remove(ready)
             ready.release()
-
-    def _would_block_loop(self) -> bool:
-        """Whether an event loop would stand still if the calling thread blocked."""
-        if is_on_loop():
-            return True
-        return bool(self._loops) and any(loop.is_driven_here for loop in list(self._loops.values()))
-
-    def _running_loop(self) -> Loop:
-        running = running_loop()
-        self.loop_seen(running)
-        return self._loops[running]
 
     async def _wait_on_loop(self, waiter: LoopWaiter) -> None:
         try:
@@ -380,21 +346,20 @@ class Turns:
         """Block the thread of *lane* until everything before the act *what* in the recording has happened."""
         if self._is_closed:
             return
-        if self._would_block_loop():
+        if self._rest.would_block_loop():
             self._hold_loop(lambda: self._timeline.next_act_of(what))
             return
         came = threading.Event()
 
         def release() -> None:
-            self._set_moving(lane)
+            self._rest.wake(lane)
             came.set()
 
         with self._lock:
-            moving = self._moving.pop(lane, None)
+            moving = self._rest.stop(lane)
             act = self._act_to_await(what)
             if act is None:
-                if moving is not None:
-                    self._moving[lane] = moving
+                self._rest.resume(lane, moving)
                 return
             self._acting.append(ActWaiter(act, release))
             self._start_ticker()
@@ -409,7 +374,7 @@ class Turns:
             act = self._act_to_await(what, on_loop=True)
             if act is None:
                 return
-            loop = self._running_loop()
+            loop = note_running_loop(self._rest)
             future = loop.new_wait()
             waiter = ActWaiter(act, lambda: loop.resolve(future), is_on_loop=True)
             self._acting.append(waiter)
@@ -449,7 +414,7 @@ class Turns:
                 elif self._clock.now_s - began_s > _HELD_S:
                     self._not_held_for = due
                     return
-                self._look_around()
+                self._rest.look_around()
                 self._release_acting()
             pause = _thread.allocate_lock()
             pause.acquire()
@@ -488,7 +453,7 @@ class Turns:
                 self._deliver()
 
     def _deliver_after_piece(self) -> None:
-        loop = self._loops.get(running_loop())
+        loop = self._rest.find_loop(running_loop())
         if loop is not None:
             loop.has_come_in()
             self._deliver_followers(loop)
@@ -501,8 +466,7 @@ class Turns:
             is_new = is_handed(name) and name not in self._timeline.went_off
             if self._is_closed or self._time_passes or is_new or name in self._timers:
                 return False
-            self.loop_seen(held.loop)
-            loop = self._loops[held.loop]
+            loop = self._rest.notice_loop(held.loop)
             timer = Timer(name, lambda: loop.run(held.fire), held.let_go)
             timer.when_s = held.when_s
             timer.loop, timer.stir = loop, loop.came_in
@@ -529,7 +493,7 @@ class Turns:
 
     def deadline(self, name: str) -> WaitFor:
         """How the calling thread must wait if it waits with the deadline *name*."""
-        if self._would_block_loop() or self._is_closed or self._time_passes:
+        if self._rest.would_block_loop() or self._is_closed or self._time_passes:
             return "its time"
         return "nothing" if name in self._timeline.went_off else "what comes"
 
@@ -539,7 +503,7 @@ class Turns:
             if self._is_closed:
                 passed()
                 return
-            runner = _who_runs(lane)
+            runner = who_runs(lane)
             # Before their first call it is not known which recorded thread each is: two may have one name.
             same = self._timers.get(name)
 
@@ -549,14 +513,14 @@ class Turns:
                     same.fire()
 
             def stir() -> None:
-                self._set_moving(runner)
+                self._rest.wake(runner)
                 if same is not None and same.stir is not None:
                     same.stir()
 
             timer = Timer(name, pass_with_same, pass_with_same)
             timer.when_s = monotonic() + seconds
             timer.stir = stir
-            self._moving.pop(runner, None)
+            self._rest.stop(runner)
             self._timers[name] = timer
             self._deliver()
             self._start_ticker()
@@ -564,7 +528,7 @@ class Turns:
     def is_idle(self) -> bool:
         """Whether nothing else will happen, so that a deadline may pass that did not when recorded."""
         with self._lock:
-            self._look_around()
+            self._rest.look_around()
             self._asked_rounds = _ASKED_ROUNDS
             self._start_ticker()
             return self._is_idle()
@@ -590,9 +554,9 @@ class Turns:
         self._stirred_s = self._clock.now_s
 
     def _interrupt_stuck(self) -> None:
-        if self._on_stuck is None or self._queue or self._early or self._acting or not self._at_rest():
+        if self._on_stuck is None or self._queue or self._early or self._acting or not self._rest.is_there:
             return
-        if self._clock.now_s - self._stirred_s < self._stall_s or self._others_run():
+        if self._clock.now_s - self._stirred_s < self._stall_s or self._rest.others_run():
             return
         self._stirred_s = self._clock.now_s + _INTERRUPTED_S
         self._on_stuck()
@@ -612,7 +576,7 @@ class Turns:
 
     def _fire_due_timer(self) -> bool:
         """Fire the timer whose turn it is, if any; returns whether one fired."""
-        if not self._at_rest():
+        if not self._rest.is_there:
             return False
         timer = self._due_timer() or self._find_extra_sleep()
         if timer is None:
@@ -757,7 +721,7 @@ class Turns:
         act = self._timeline.due_act()
         if act is None or FIRED not in act.what or act.what in self._timers:
             return False
-        if not self._at_rest() or not (self._is_waiting(act.lane) or self._is_past(act)):
+        if not self._rest.is_there or not (self._is_waiting(act.lane) or self._is_past(act)):
             return False
         act.left = 0
         self._advance()
@@ -802,12 +766,12 @@ class Turns:
         """Whether nothing recorded is still to come, or it did not come although it was awaited."""
         if self._time_passes or self._is_closed:
             return True
-        if not self._at_rest() or self._queue or self._acting:
+        if not self._rest.is_there or self._queue or self._acting:
             return False
         if self._timeline.next > self._timeline.last and self._timeline.due_act() is None:
             return True
         quiet_s = self._clock.now_s - max(self._stirred_s, self._timeline.late_at_s())
-        return quiet_s > _IDLE_S and (quiet_s > self._stall_s or not self._others_run())
+        return quiet_s > _IDLE_S and (quiet_s > self._stall_s or not self._rest.others_run())
 
     def _may_act(self, act: Act, *, on_loop: bool) -> bool:
         if self._timeline.next > act.seq or act.left <= 0:
@@ -815,9 +779,9 @@ class Turns:
         is_due = self._timeline.next == act.seq and self._timeline.due_act() is act
         if is_due and act.is_end and not on_loop:
             # The threads that the last end has woken come to rest; what it woke on a loop has its own turn.
-            return not self._moving and self._are_bystanders_quiet()
+            return self._rest.are_threads_quiet(self._ticker)
         # First let what a timer has woken come to rest, so that it sees the state as when recorded.
-        return is_due and (not (self._is_settling or act.is_first_read) or self._at_rest())
+        return is_due and (not (self._is_settling or act.is_first_read) or self._rest.is_there)
 
     def _release_acting(self) -> None:
         for waiter in list(self._acting):
@@ -854,7 +818,7 @@ class Turns:
         """After a round of *loop*: deliver what came in before the loop was at rest."""
         with self._lock:
             self._deliver_followers(loop)
-        if self._has_threads and loop.is_here:
+        if self._rest.has_threads and loop.is_here:
             self._hold_loop(lambda: self._handed_after_round(loop))
             with self._lock:
                 self._deliver_followers(loop)
@@ -868,7 +832,7 @@ class Turns:
 
     def _deliver(self) -> None:
         """Fire the timers and answer the calls whose turn it is, as long as everything is at rest."""
-        if self._is_settling and self._at_rest():
+        if self._is_settling and self._rest.is_there:
             self._is_settling = False
             self._release_acting()
         while self._timeline.acts or self._timers:
@@ -940,7 +904,7 @@ class Turns:
         if isinstance(waiter, LoopWaiter):
             waiter.loop.came_in()
         elif isinstance(waiter, ThreadWaiter):
-            self._set_moving(waiter.runner)
+            self._rest.wake(waiter.runner)
 
     def _note_answered(self, waiter: Waiter) -> None:
         waiter.is_done = True
@@ -953,9 +917,6 @@ class Turns:
             self._stirred_s = self._clock.now_s
             self._advance()
 
-    def _set_moving(self, runner: Lane | UnseenThread) -> None:
-        self._moving[runner] = self._clock.now_s
-
     def _is_due(self, call: RecordedCall) -> bool:
         if self._timeline.next <= call.due_after:
             return self._is_free
@@ -967,26 +928,8 @@ class Turns:
             or self._timeline.due_act() is None
         )
 
-    def _at_rest(self) -> bool:
-        if self._moving or not self._loops:
-            return not self._moving
-        for key, loop in list(self._loops.items()):
-            if loop.is_closed:
-                del self._loops[key]
-            elif loop.is_busy:
-                return False
-        return True
-
     def _is_quiet(self) -> bool:
-        """Whether all is at rest, also the threads of which it is not known whether anything woke them."""
-        return self._at_rest() and self._are_bystanders_quiet()
-
-    def _are_bystanders_quiet(self) -> bool:
-        if not self._has_threads:
-            return True
-        loops = (loop.thread for loop in self._loops.values())
-        ticker = self._ticker.ident if self._ticker is not None else None
-        return self._bystanders.are_at_rest({*self._blocked, ticker, *loops})
+        return self._rest.is_quiet(self._ticker)
 
     def _advance(self) -> None:
         """Move to the first event that has not happened and is still awaited."""
@@ -1020,7 +963,7 @@ class Turns:
     def _tick(self) -> None:
         while not self._is_closed:
             with self._lock:
-                self._look_around()
+                self._rest.look_around()
                 self._pass_over_late_event()
                 self._release_stalled()
                 self._release_early()
@@ -1032,7 +975,7 @@ class Turns:
                 is_idle = not (self._queue or self._endless or self._early or self._acting or self._timers)
                 is_idle = is_idle and not self._asked_rounds and self._on_stuck is None
                 self._asked_rounds = max(0, self._asked_rounds - 1)
-                is_moving = not self._at_rest() or self._bystanders.any_awake
+                is_moving = self._rest.may_come_soon
                 pause_s = _LOOK_S if is_moving else _ROUND_S
             if is_idle:
                 self._wake.wait()
@@ -1040,31 +983,17 @@ class Turns:
                 self._clock.pause(self._wake, pause_s)
             self._wake.clear()
 
-    def _look_around(self) -> None:
-        for runner, thread in list(self._moving.items()):
-            if isinstance(thread, float):
-                identity = runner if isinstance(runner, UnseenThread) else runner.owner
-                thread = self._moving[runner] = MovingThread(identity, self._clock, thread)
-            if thread.is_at_rest():
-                del self._moving[runner]
-        for loop in self._loops.values():
-            loop.look()
-
-    def _others_run(self) -> bool:
-        polling = [loop.polling_thread for loop in self._loops.values()]
-        return others_run(besides=[thread for thread in polling if thread is not None])
-
     def _pass_over_late_event(self) -> None:
         is_awaited = self._queue or self._acting or not self._timeline.went_off.isdisjoint(self._timers)
         if not is_awaited:
             return
-        if self._clock.now_s < self._timeline.late_at_s() or not self._at_rest():
+        if self._clock.now_s < self._timeline.late_at_s() or not self._rest.is_there:
             return
         if self._timeline.next > self._timeline.last or (
             self._queue and self._is_due(self._queue[0][-1].call)
         ):
             return
-        if self._clock.now_s < self._timeline.late_at_s() + _COMPUTING_S and self._others_run():
+        if self._clock.now_s < self._timeline.late_at_s() + _COMPUTING_S and self._rest.others_run():
             return  # the thread that must make the call may not have got a processor yet
         act = self._timeline.due_act() if self._timeline.acts else None
         if act is not None:
@@ -1097,15 +1026,10 @@ class Turns:
 
     def _release_early(self) -> None:
         """Release early calls if nothing moves any more that could let them come."""
-        if not self._early or self._queue or not self._at_rest():
+        if not self._early or self._queue or not self._rest.is_there:
             return
         for early in list(self._early):
             waited_s = self._clock.now_s - max(early.since_s, self._stirred_s)
-            if waited_s > _EARLY_S and (waited_s > _COMPUTING_S or not self._others_run()):
+            if waited_s > _EARLY_S and (waited_s > _COMPUTING_S or not self._rest.others_run()):
                 self._early.remove(early)
                 early.release()
-
-
-def _who_runs(lane: Lane) -> Lane | UnseenThread:
-    """The lane of the calling thread, or its identity if several threads may share the lane."""
-    return this_thread() if lane.is_loose else lane
