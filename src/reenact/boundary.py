@@ -514,7 +514,7 @@ os.register_at_fork(after_in_child=_renew_lock)
 
 
 @contextmanager
-def entered(context: Context, within: str | None = None) -> Iterator[Lane]:
+def enter_context(context: Context, within: str | None = None) -> Iterator[Lane]:
     """Make *context* the current one, with a fresh root lane, for the block.
 
     *within* is the id of the call, of another process of the run, that contains this block.

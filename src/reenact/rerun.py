@@ -196,10 +196,10 @@ def run_in_files(capture: Path, wanted: CommandSucceedsInWorkspace) -> CommandEn
 
 def run_in_folder(folder: Path, wanted: CommandSucceedsInWorkspace) -> CommandEnd:
     """Run the command in a copy of *folder*."""
-    from reenact.replayer.guard import aside
+    from reenact.replayer.guard import run_unguarded
 
     # Not part of the run, if a test calls this during its run.
-    with aside(), TemporaryDirectory(prefix="reenact-workspace-") as scratch:
+    with run_unguarded(), TemporaryDirectory(prefix="reenact-workspace-") as scratch:
         root = Path(os.path.realpath(scratch), "workspace")
         shutil.copytree(folder, root, symlinks=True)
         return _run_among(root, wanted)

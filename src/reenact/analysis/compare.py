@@ -219,7 +219,7 @@ class Comparison:
 
     def totals(self) -> tuple[Totals, Totals]:
         """Left and right."""
-        return _totals(self.left), _totals(self.right)
+        return _count_totals(self.left), _count_totals(self.right)
 
     def _row(self, place: int) -> DiffRow:
         mark, one, other = self._rows[place]
@@ -261,7 +261,7 @@ def _common(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _totals(artifact: Artifact) -> Totals:
+def _count_totals(artifact: Artifact) -> Totals:
     counts = artifact.counts()
     tokens = counts.tokens
     return Totals(

@@ -156,7 +156,7 @@ def record_command(
             manifest = _finish(new, ended, handover, gateway, notes)
             if manifest is not None and is_replaced:
                 put_in_place(new, target)
-            silence = _why_silent(handover, gateway)
+            silence = _explain_silence(handover, gateway)
     except Exception as error:
         if status is None:
             raise
@@ -249,7 +249,7 @@ def _finish(
         return None
     if not {*os.listdir(path)} - {BLOBS}:
         failed = f"the command itself failed with exit status {ended.status}; " if ended.status else ""
-        notes.append(f"nothing was recorded: {failed}{_why_silent(handover, gateway)}")
+        notes.append(f"nothing was recorded: {failed}{_explain_silence(handover, gateway)}")
         return None
     left_out = handover.notes("left-out").items()
     notes += [f"not recorded: {why}" for why in handover.notes("failed").values()]
@@ -270,7 +270,7 @@ def _complete(path: Path, ended: _Ended, notes: list[str]) -> CaptureManifest | 
     return note_exit_status(path, ended.status, ended.printed, ended.workspace_end)
 
 
-def _why_silent(handover: Handover, gateway: Gateway) -> str:
+def _explain_silence(handover: Handover, gateway: Gateway) -> str:
     for why in handover.notes("left-out").values():
         return why
     for name in gateway.unknown_names:

@@ -27,12 +27,12 @@ from reenact.injected.launch import (
     substitute_address,
     with_injection,
 )
-from reenact.injected.output import Printed, differing_line
+from reenact.injected.output import Printed, describe_differing_line
 from reenact.injected.served import ServedReplay
 from reenact.lane_name import ROOT
 from reenact.replayer.allow import read_allow
 from reenact.replayer.engine import Policy
-from reenact.replayer.report import left_over
+from reenact.replayer.report import describe_left_over
 from reenact.replayer.source import ReplaySource, lanes_of
 from reenact.replayer.step import OnUnmatched
 from reenact.run.replaying import STALL_S
@@ -147,7 +147,7 @@ def replay_command(
             found = _with_notes(_compare_files(found, served), files.notes)
     found = _with_notes(found, fence.notes if fence is not None else [])
     before = reader.manifest.stdout
-    difference = None if before is ABSENT else differing_line(before, printed)
+    difference = None if before is ABSENT else describe_differing_line(before, printed)
     # After a divergence, other output is a consequence.
     if before is not ABSENT and difference and found.receipt.verdict != "diverged":
         difference = served.redact(difference)
@@ -273,7 +273,7 @@ def _find_killed_again(
 def _find_missing_processes(directory: str, roots: Iterable[str]) -> Iterator[ReplayDivergence]:
     """The calls of recorded processes that no process has replayed, except calls inside an answered call."""
     for root in roots:
-        for divergence in left_over(
+        for divergence in describe_left_over(
             ReplaySource(directory, lanes_of(root), root, project_beside(Path.cwd()))
         ):
             if "parent" not in (divergence.expected or {}).get("data", {}):

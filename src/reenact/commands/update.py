@@ -25,7 +25,7 @@ from reenact.injected.launch import (
 from reenact.injected.output import Printed
 from reenact.injected.served import ServedUpdate
 from reenact.recorder.recovery import note_exit_status
-from reenact.run.merging import UpdatedCapture, UpdateHalf, halves_from
+from reenact.run.merging import UpdatedCapture, UpdateHalf, read_halves
 from reenact.run.rules import project_rules
 from reenact.store.reader import CaptureReader
 from reenact.workspace.history import WorkspaceHistory
@@ -131,7 +131,7 @@ def _collect_halves(directory: Path, handover: Handover, served: ServedUpdate) -
     for pid in handover.notes("plays"):
         if pid not in reports:
             raise StoreError(f"{directory}: not updated: {handover.process(pid)} did not end normally")
-    halves = sorted(halves_from(reports.values()), key=lambda half: str(half.root))
+    halves = sorted(read_halves(reports.values()), key=lambda half: str(half.root))
     through_gateway = served.half()
     if through_gateway.has_acted or read_run_start(served.context.source.reader).upstreams is not ABSENT:
         halves.append(through_gateway)

@@ -37,7 +37,7 @@ from reenact.run.redact import Redact, profile_and_secrets
 from reenact.run.replaying import STALL_S, ReplayRun, open_source
 from reenact.run.rules import read_rules
 from reenact.seams.entered import Entered
-from reenact.seams.stdlib.written import Written, watched_by
+from reenact.seams.stdlib.written import Written, watch_written
 from reenact.values.codec import rebuild
 from reenact.values.objects import message_of
 from reenact.workspace.history import WorkspaceHistory
@@ -172,7 +172,7 @@ class ForkRun(ReplayRun):
 
     def attachments(self) -> Iterable[AbstractContextManager[object]]:
         yield from super().attachments()
-        yield watched_by(self._written)
+        yield watch_written(self._written)
 
     def watch_entered(self) -> Entered:
         self._entered.is_whole = self.is_test

@@ -57,7 +57,7 @@ def variables(address: str, environ: Mapping[str, str]) -> dict[str, str]:
     return found | {ADDRESS_VARIABLE: address}
 
 
-def lead_below(
+def environment_below(
     address: str, environ: Mapping[str, str] | None, *, is_whole: bool = True
 ) -> Mapping[str, str] | None:
     """The environment for a program below a recorded process that routes it to the gateway at *address*.

@@ -20,7 +20,7 @@ from typing import Final, Protocol
 import msgspec
 
 from reenact._version import __version__
-from reenact.boundary import Lane, entered, running_in
+from reenact.boundary import Lane, enter_context, running_in
 from reenact.canonical import JsonValue
 from reenact.errors import StoreError
 from reenact.formats.capture import (
@@ -368,7 +368,7 @@ class RunBuilder:
         media_type = header_value(head.headers, "content-type").partition(";")[0].strip().lower()
         chunks = _stream_chunks(media_type, plain)
         lane = self._lane(LANE) if self._is_of_gateway else None
-        with entered(self._context) as root, running_in(lane or root):
+        with enter_context(self._context) as root, running_in(lane or root):
             exchange = Exchange(sent, is_streamed=chunks is not None, is_elsewhere=True)
             exchange.open()
             self.at(answered_ms)

@@ -18,7 +18,7 @@ import msgspec
 
 from reenact.boundary import Lane, current_lane, forget_runs
 from reenact.lane_name import LaneName
-from reenact.seams.imports import Libraries, watched
+from reenact.seams.imports import Libraries, watch_imports
 from reenact.seams.patches import Patch
 from reenact.seams.pools import POOLS
 
@@ -60,7 +60,7 @@ def follow(parent: Parent) -> None:
     global _parent, _watching
     _parent = parent
     if _watching is None:  # a fork inherits the rest from its parent
-        _watching = watched(_LIBRARIES)
+        _watching = watch_imports(_LIBRARIES)
         _watching.__enter__()
         atexit.register(_watching.__exit__, None, None, None)
         os.register_at_fork(before=_before_fork, after_in_child=_after_fork_in_child)

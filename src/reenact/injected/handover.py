@@ -165,7 +165,7 @@ class _ReplayedText(msgspec.Struct, frozen=True):
     root: str | None
 
 
-def _why_not_utf_8(path: str) -> str:
+def _explain_not_utf_8(path: str) -> str:
     """Why *path* cannot be told to other processes, which are told in JSON."""
     try:
         text = os.fsencode(path).decode()
@@ -192,7 +192,7 @@ class Handover:
         try:
             self._write("orders.json", msgspec.json.encode(orders))
         except UnicodeEncodeError:
-            raise UsageError(_why_not_utf_8(orders.path)) from None
+            raise UsageError(_explain_not_utf_8(orders.path)) from None
 
     def note_gateway_call(self) -> None:
         (self.folder / _GATEWAY_CALLED).touch()

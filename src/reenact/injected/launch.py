@@ -31,7 +31,7 @@ from reenact.injected.handover import (
     Handover,
     hash_seed,
 )
-from reenact.injected.output import Printed, passed_on
+from reenact.injected.output import Printed, forward_output
 from reenact.run import MODE_VARIABLE
 
 _LOOK_S: Final = 0.5
@@ -118,7 +118,7 @@ def run(
     *printed* gets a copy of what it prints to *stdout*. It is terminated once *is_of_no_use* returns true.
     Input from a pipe, which can be read only once, is copied to *keep_input*.
     """
-    heard = passed_on(stdout, printed) if printed is not None else nullcontext(stdout)
+    heard = forward_output(stdout, printed) if printed is not None else nullcontext(stdout)
     with (
         _pass_signals_on() as passed_on_to,
         heard as output,

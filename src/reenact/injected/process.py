@@ -28,7 +28,7 @@ from reenact.boundary import Lane, forget_runs
 from reenact.errors import Diverged, StoreError
 from reenact.formats.capture import BLOB_THRESHOLD_BYTES, ProcessData
 from reenact.gateway.lane import BELOW
-from reenact.gateway.upstreams import lead_below, variables
+from reenact.gateway.upstreams import environment_below, variables
 from reenact.injected.children import Born, Parent, follow, is_bearing
 from reenact.injected.first_call import FirstCallSink
 from reenact.injected.handover import (
@@ -62,8 +62,8 @@ from reenact.run.evidence import Given, RunEvidence
 from reenact.run.provenance import origin_of_run
 from reenact.run.updating import UpdatePart
 from reenact.seams import stdlib
-from reenact.seams.http.request import left_to_gateway
-from reenact.seams.imports import watched
+from reenact.seams.http.request import leave_to_gateway
+from reenact.seams.imports import watch_imports
 from reenact.seams.patches import Patch
 from reenact.seams.printing import print_in_turn
 from reenact.seams.stdlib.draws import Draws
@@ -110,7 +110,7 @@ def divert_programs_below(diverted: Diverted, before: str | None) -> None:
         os.putenv(name, value)
     if before is not None:
         os.putenv(BEFORE_VARIABLE, before)
-    lead_programs(None, partial(lead_below, diverted.address, is_whole=False))
+    lead_programs(None, partial(environment_below, diverted.address, is_whole=False))
 
 
 def at_the_end(end_run: Callable[[BaseException | None], None]) -> None:
@@ -171,7 +171,7 @@ def _begin(handover: Handover, born: Born | None) -> None:
     _seed_numpy()
     orders = handover.orders()
     part = _make_part(orders, handover, born)
-    left_to_gateway(orders.diverted.address)
+    leave_to_gateway(orders.diverted.address)
     before = hide()
     if not is_hermetic(orders) or part.runs_programs:
         divert_programs_below(orders.diverted, before)
@@ -208,7 +208,7 @@ def _seed_numpy() -> None:
     if _seed:
         # Kept in a variable of the module: multiprocessing clears the atexit handlers of a forked child, and
         # without another reference the patch would end.
-        _permanent.enter_context(watched({"numpy.random.bit_generator": patches}))
+        _permanent.enter_context(watch_imports({"numpy.random.bit_generator": patches}))
         atexit.register(_permanent.close)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from reenact.boundary import Call, Context, Step, entered
+from reenact.boundary import Call, Context, Step, enter_context
 from reenact.errors import Diverged
 from reenact.forks.engine import ForkPart
 from reenact.forks.run import ForkRun
@@ -209,7 +209,7 @@ def _cwd_of(workspace: WorkspaceFolder | None) -> Path:
 
 def _attach_gateway(context: Context) -> Iterable[AbstractContextManager[object]]:
     """What an answering gateway attaches: the project's telemetry hosts, and *context* as the current run."""
-    return telemetry.beside_hosts(project_beside(Path.cwd())), entered(context)
+    return telemetry.beside_hosts(project_beside(Path.cwd())), enter_context(context)
 
 
 def _add_written(recorded: list[str], cwd: Path, began_s: float) -> list[str]:

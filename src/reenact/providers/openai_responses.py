@@ -21,7 +21,7 @@ from reenact.providers.meaning import (
 )
 from reenact.providers.reading import (
     Growth,
-    either,
+    first_present,
     integer_of,
     join_system,
     list_of,
@@ -140,7 +140,9 @@ def _read_call(kind: str, call_id: str, item: dict[str, JsonValue]) -> ToolCallP
     if kind == "custom_tool_call":
         text = text_of(item, "input") or ""
         return ToolCallPart(id=call_id, name=name, arguments=None, arguments_text=text)
-    return tool_call(name, either(item, "arguments", "action", "actions", "operation"), call_id=call_id)
+    return tool_call(
+        name, first_present(item, "arguments", "action", "actions", "operation"), call_id=call_id
+    )
 
 
 def read_body(body: dict[str, JsonValue]) -> ModelReply:

@@ -58,7 +58,7 @@ def has_messages(body: dict[str, JsonValue]) -> bool:
     return isinstance(body.get("messages"), list)
 
 
-def either(value: dict[str, JsonValue], *keys: str) -> JsonValue:
+def first_present(value: dict[str, JsonValue], *keys: str) -> JsonValue:
     """The first of the members that exists and is not null."""
     return next((value[key] for key in keys if value.get(key) is not None), None)
 

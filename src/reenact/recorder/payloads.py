@@ -267,7 +267,7 @@ def _with_digest(asked: dict[str, JsonValue]) -> bytes:
     return dump_sorted({**asked, "inputHash": digest, "request": Fragment(request), "requestHash": digest})
 
 
-def frozen_piece(value: object) -> object:
+def freeze_piece(value: object) -> object:
     """A snapshot of *value*, which the agent may change later."""
     return value if isinstance(value, str | bytes) else _Raw(to_ordered_text(value))
 

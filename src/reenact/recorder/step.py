@@ -10,7 +10,7 @@ import msgspec
 
 from reenact.boundary import Call, Lane, is_cancellation
 from reenact.formats.capture import JOINED, READ
-from reenact.recorder.payloads import frozen_piece
+from reenact.recorder.payloads import freeze_piece
 
 
 class Recorder(Protocol):
@@ -79,7 +79,7 @@ class CaptureStep(msgspec.Struct, eq=False):
         if self.recorded_pieces is None:
             self.begin(lambda: self.close(GeneratorExit()))
         try:
-            self.recorded_pieces.append(frozen_piece(value))  # type: ignore[union-attr]  # it has begun
+            self.recorded_pieces.append(freeze_piece(value))  # type: ignore[union-attr]  # it has begun
             if self.call.kind in ("llm", "tool"):
                 # A loop that does not show what is ready, such as uvloop's, counts as at rest.
                 is_busy = bool(getattr(_get_running_loop(), "_ready", None))

@@ -17,7 +17,7 @@ from reenact import canonical
 from reenact.errors import UsageError
 from reenact.redaction.coded import find_wide_coding, redact_wide
 from reenact.redaction.credentials import credentials_in_headers, credentials_in_request
-from reenact.redaction.edits import apply, in_order, moved
+from reenact.redaction.edits import apply, move_cuts, sort_edits
 from reenact.redaction.families import SecretRule
 from reenact.redaction.jsontext import delta_edits, is_suspect_stream
 from reenact.redaction.placeholder import Placeholders, to_bytes
@@ -182,8 +182,8 @@ class Redactor:
     def _redact_stream(self, text: str, cuts: Sequence[int]) -> tuple[str, Sequence[int]]:
         while True:
             before = text
-            edits = in_order(delta_edits(text, self._redact_pieces))
-            text, cuts = self._text.redact_with_cuts(apply(text, edits), moved(cuts, edits))
+            edits = sort_edits(delta_edits(text, self._redact_pieces))
+            text, cuts = self._text.redact_with_cuts(apply(text, edits), move_cuts(cuts, edits))
             if text == before:
                 return text, cuts
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import accumulate
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from reenact.volatile.places import bounded
+from reenact.volatile.places import bounded_pattern
 
 _EVENT: Final = re.compile(r"^(?:data: ?)?(?P<json>\{.*\}) *\r?$", re.MULTILINE)
 _TOKEN: Final = re.compile(r'"(?P<string>(?:[^"\\]|\\.)*)"|(?P<mark>[{}\[\],:])')
@@ -165,6 +165,6 @@ def _position_map(edits: list[AnswerEdit]) -> Callable[[int], int]:
 def _name_pattern(name: str) -> str:
     """A pattern for *name*; a short name matches only as a whole word."""
     if name.startswith(("/", "\\/", "%2F", "~", "file://")):
-        return bounded(name)
+        return bounded_pattern(name)
     plain = re.escape(name)
     return plain if len(name) >= _LONG else rf"(?<![0-9A-Za-z]){plain}(?![0-9A-Za-z])"

@@ -391,7 +391,7 @@ class ReplayEngine:
         """Divergences of tasks that ended differently from the recorded ones."""
         if not self.source.has_deadlines or self.source.ordered_until < len(self.source.reader):
             return []
-        return report.differing_tasks(self.source, self._ends, self.likeness)
+        return report.compare_tasks(self.source, self._ends, self.likeness)
 
     def has_left_threads(self) -> bool:
         """Whether threads or jobs of the run still run."""
@@ -577,7 +577,7 @@ class ReplayEngine:
         expected = self._find_expected(lane, key, request)
         with self._lock:
             unmade = self._lanes.unmade(lane, key)
-        divergence = report.mismatch(
+        divergence = report.describe_mismatch(
             self.source,
             lane,
             key,
@@ -747,15 +747,15 @@ class ReplayEngine:
         found: list[ReplayDivergence] = []
         is_placed = self._find_root is None  # a process without calls may be none of the recorded ones
         if is_placed and (not self._divergences or self.policy == "lenient"):
-            found = report.left_over(self.source)
+            found = report.describe_left_over(self.source)
             if not isinstance(error, Diverged):
-                found += report.differing_end(self.source, error)
+                found += report.compare_end(self.source, error)
                 found += self.differing_tasks() if not self._divergences else []
         digest = None
         if final_output is not None:
             text = self._redactor.redact_json(to_text(final_output))
             digest = digest_of_bytes(text)
-            found += report.differing_output(self.source, text, digest, self.likeness)
+            found += report.compare_output(self.source, text, digest, self.likeness)
         for divergence in found:
             self._latch(divergence)
         return digest

@@ -38,9 +38,9 @@ from reenact.replayer.egress import (
     Egress,
     Kind,
     Spawn,
+    connected_ports,
     connections_since,
     held_sockets,
-    talked_ports,
 )
 from reenact.replayer.frames import agent_frame
 from reenact.volatile.beside import is_of_hosts
@@ -102,7 +102,7 @@ _attached = ExitStack()
 _suspended: ContextVar[tuple[Guard, ...]] = ContextVar("reenact.replayer.guard.suspended", default=())
 
 
-def always() -> bool:
+def apply_always() -> bool:
     """Guard every context."""
     return True
 
@@ -118,7 +118,7 @@ class Guard:
     def __init__(
         self,
         allow: Allow | None = None,
-        applies: Callable[[], bool] = always,
+        applies: Callable[[], bool] = apply_always,
         on_blocked: Callable[[BlockedCall], None] | None = None,
         redact: Callable[[Sequence[str]], list[str]] = list,
     ) -> None:
@@ -197,7 +197,7 @@ class Guard:
 
 
 @contextmanager
-def all_suspended() -> Iterator[None]:
+def suspend_guards() -> Iterator[None]:
     """Suspend every open guard in the calling task: for what the user allowed, and for our own work."""
     token = _suspended.set((*_suspended.get(), *_guards))
     try:
@@ -207,9 +207,9 @@ def all_suspended() -> Iterator[None]:
 
 
 @contextmanager
-def aside() -> Iterator[None]:
+def run_unguarded() -> Iterator[None]:
     """Run the block outside the run, with every guard suspended."""
-    with outside(), all_suspended():
+    with outside(), suspend_guards():
         yield
 
 
@@ -249,7 +249,7 @@ class Watch:
     def talks_with(self, pid: int) -> bool:
         """Whether this process has a connection with the program *pid* that no seam records."""
         return not held_sockets() <= self._sockets_before and any(
-            port not in self._known_ports or port in self._unseen_ports for port in talked_ports(pid)
+            port not in self._known_ports or port in self._unseen_ports for port in connected_ports(pid)
         )
 
     def __enter__(self) -> Self:
@@ -287,7 +287,7 @@ _OURS: Final = frozenset({NEW_INTERPRETER, WORKER})
 
 
 def _attach() -> None:
-    _attached.enter_context(audited())
+    _attached.enter_context(raise_missing_events())
     hear_audit_events(READERS, _listen)
 
 
@@ -371,7 +371,7 @@ _SENDERS: Final = {
 
 
 @contextmanager
-def audited() -> Iterator[None]:
+def raise_missing_events() -> Iterator[None]:
     """In the block, raise audit events where CPython raises none, or too late; not reentrant.
 
     ``multiprocessing`` starts its workers without ``subprocess``, in Python 3.11 without an audit event.

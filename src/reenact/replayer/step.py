@@ -249,12 +249,14 @@ class ReplayStep:
         recorded = self._recorded
         if not came or not recorded.outcome_seq or recorded.never_ends:
             self._engine.refuse_when_over(recorded.type, recorded.name)
-            divergence = report.never_answered(self._engine.source, recorded, self._lane)
+            divergence = report.describe_unanswered(self._engine.source, recorded, self._lane)
             self._engine.diverge(divergence)
             raise diverged(divergence)
         earlier_seq = self._engine.turns.came_early.get(recorded.seq)
         if earlier_seq is not None:
-            self._engine.diverge(report.came_early(self._engine.source, recorded, earlier_seq, self._lane))
+            self._engine.diverge(
+                report.describe_early_call(self._engine.source, recorded, earlier_seq, self._lane)
+            )
         line = self._engine.source.reader.line(recorded.outcome_seq)
         self._data = _decode(line)["data"]
         self._is_plain = is_plain(line)

@@ -20,13 +20,13 @@ import msgspec
 
 from reenact import seams
 from reenact._version import __version__
-from reenact.boundary import RunMode, current_lane, entered
+from reenact.boundary import RunMode, current_lane, enter_context
 from reenact.errors import ReenactError
 from reenact.formats.capture import EVENT_LOG_NAME, NO_MODEL, CaptureSeed, Redaction, StandIns
 from reenact.formats.record import ABSENT
 from reenact.formats.volatile import VolatileRule
 from reenact.gateway.server import Gateway
-from reenact.gateway.upstreams import lead_below, upstreams_of
+from reenact.gateway.upstreams import environment_below, upstreams_of
 from reenact.recorder.context import CaptureContext
 from reenact.recorder.eventlog import ProcessNames
 from reenact.recorder.sink import CaptureSink
@@ -44,7 +44,7 @@ from reenact.seams.http.exchange import is_any_under_way
 from reenact.seams.serving import asks_server_of_run, is_served_here
 from reenact.seams.stdlib import process
 from reenact.seams.stdlib.places import workspace_known
-from reenact.seams.stdlib.written import Written, watched_by
+from reenact.seams.stdlib.written import Written, watch_written
 from reenact.values.objects import message_of
 from reenact.volatile.places import mark_places, own_places, working_folder
 from reenact.workspace.recording import WorkspaceOrder
@@ -178,7 +178,7 @@ class CaptureRun(Run):
         files = self._look_at_files()
         for attached in self.attachments():
             self._open.enter_context(attached)
-        self._open.enter_context(entered(self._context, self._within))
+        self._open.enter_context(enter_context(self._context, self._within))
         fixed = self._fixed_surroundings
         facts = {**self.surroundings(), **self._origin} if fixed is None else fixed
         self._context.record_event("run_start", facts | files)
@@ -213,11 +213,11 @@ class CaptureRun(Run):
 
     def attachments(self) -> Iterable[AbstractContextManager[object]]:
         """The patches and hooks that route the calls of this process to us."""
-        yield seams.attached()
+        yield seams.attach_seams()
         yield telemetry.beside_hosts(project_beside(Path(working_folder())))
-        yield stdlib.attached(self._stand_ins, self._context)
+        yield stdlib.attach_stdlib(self._stand_ins, self._context)
         yield workspace_known(self._workspace.root if self._workspace is not None else None)
-        yield watched_by(self._written)
+        yield watch_written(self._written)
         if self._leads_programs and self._stand_ins.everywhere:
             yield self._gateway_for_programs()
         self._entered.is_whole = self.is_test or self._fixed_surroundings is not None
@@ -226,7 +226,7 @@ class CaptureRun(Run):
         yield probes.asked_by(self._context, lambda host, port: not allow.permits(Connect(host, port)))
         watch = Watch(allow, self._is_unseen, self._context.warn)
         yield watch
-        yield process.watching_programs(self._context, watch.talks_with)
+        yield process.watch_programs(self._context, watch.talks_with)
 
     @contextmanager
     def _gateway_for_programs(self) -> Iterator[None]:
@@ -239,7 +239,7 @@ class CaptureRun(Run):
                 with opening:
                     if not opened:
                         opened.append(Gateway(self._context, upstreams_of(os.environ)))
-                return lead_below(opened[0].address, environ)
+                return environment_below(opened[0].address, environ)
             except (OSError, ReenactError) as error:
                 self._context.warn(f"model calls of programs are not seen: {message_of(error)}")
                 return environ

@@ -154,7 +154,7 @@ class UpdatedCapture:
     def merge(self, halves: Sequence[UpdateHalf], workspace_end: str | None = None) -> CaptureManifest:
         """Write the new recording from the results of all processes; *workspace_end* is the final tree."""
         lines = _renumber(list(_Merge(self._reader, self._run, self.seed, halves).events()))
-        before, ending = self._reader.manifest, ending_of(halves)
+        before, ending = self._reader.manifest, merge_endings(halves)
         is_by_exit_status = before.error is not ABSENT and before.error.startswith("exit status ")
         is_ended_alike = ending.status == before.status or (ending.status == "ok" and is_by_exit_status)
         is_other = lines != list(self._reader.lines()) or any(half.has_other_results for half in halves)
@@ -283,7 +283,7 @@ def merge_ends(halves: Sequence[Half]) -> dict[str, JsonValue]:
     return end | {"data": data}
 
 
-def ending_of(halves: Sequence[Half]) -> Ending:
+def merge_endings(halves: Sequence[Half]) -> Ending:
     """The end of the whole run: a failure of the first process or of the gateway is its failure."""
     telling = [half.ending for half in halves if half.tells_the_end] or [half.ending for half in halves]
     failed = [ending for ending in telling if ending.status == "error"]
@@ -408,7 +408,7 @@ class _Merge:
 
     def _whole(self, line: bytes, dropped: set[str | None]) -> bytes:
         """Write a request in full if the one that it refers to is gone."""
-        if _REFERENCE not in line or not dropped.intersection(referred_calls(_decode(line)["data"])):
+        if _REFERENCE not in line or not dropped.intersection(find_referred_calls(_decode(line)["data"])):
             return line
         event = _decode(line)
         whole = encode_clean(self._reader.resolve(event["data"]["request"]))
@@ -546,16 +546,16 @@ def _number(event: _Event, seq: int, numbers: dict[tuple[int, int], int], called
     return encode_clean(value)
 
 
-def referred_calls(value: object) -> set[str]:
+def find_referred_calls(value: object) -> set[str]:
     """The calls to whose requests *value* refers."""
     if isinstance(value, list):
-        return set().union(*map(referred_calls, value))
+        return set().union(*map(find_referred_calls, value))
     if not isinstance(value, dict):
         return set()
     own = {value["$ref"]["call"]} if isinstance(value.get("$ref"), dict) else set()
-    return own.union(*map(referred_calls, value.values()))
+    return own.union(*map(find_referred_calls, value.values()))
 
 
-def halves_from(texts: Iterable[str]) -> list[UpdateHalf]:
+def read_halves(texts: Iterable[str]) -> list[UpdateHalf]:
     """Read the results that processes have written."""
     return [msgspec.json.decode(text, type=UpdateHalf) for text in texts]

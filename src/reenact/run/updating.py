@@ -18,7 +18,7 @@ from typing import Any, Final, Literal, NamedTuple, Self
 import msgspec
 
 from reenact import seams
-from reenact.boundary import Call, Instant, Lane, RunMode, Step, entered
+from reenact.boundary import Call, Instant, Lane, RunMode, Step, enter_context
 from reenact.errors import StoreError, UsageError
 from reenact.formats.capture import CaptureManifest, CaptureSeed
 from reenact.formats.volatile import VolatileRule
@@ -29,7 +29,7 @@ from reenact.recorder.eventlog import ProcessNames
 from reenact.recorder.sink import Ending
 from reenact.redaction import Redactor
 from reenact.replayer.engine import ReplayEngine
-from reenact.replayer.guard import aside
+from reenact.replayer.guard import run_unguarded
 from reenact.replayer.lanes import Key
 from reenact.replayer.source import LaneTest, RecordedCall, ReplaySource
 from reenact.run.capturing import without_places
@@ -42,7 +42,7 @@ from reenact.seams import probes, stdlib, telemetry
 from reenact.seams.entered import Entered
 from reenact.seams.stdlib.draws import Draws
 from reenact.seams.stdlib.places import workspace_known
-from reenact.seams.stdlib.written import Written, watched_by
+from reenact.seams.stdlib.written import Written, watch_written
 from reenact.store.blobs import BlobStore
 from reenact.values.objects import message_of
 from reenact.volatile.places import own_places, working_folder
@@ -455,7 +455,7 @@ class UpdateRun(Run):
             names=ProcessNames(call_prefix=LANE) if part is not None and part.is_gateway else None,
         )
         if workspace is not None:
-            history = WorkspaceHistory(source.reader, repository=repository, aside=aside)
+            history = WorkspaceHistory(source.reader, repository=repository, aside=run_unguarded)
             files = WorkspaceReplay(history, workspace, redactor, self._engine.likeness.places, own=blobs)
             tree_file = part.tree_file if part is not None else None
             self._engine.record_files(files, history.start.tree, tree_file)
@@ -498,13 +498,13 @@ class UpdateRun(Run):
 
     def attachments(self) -> Iterable[AbstractContextManager[object]]:
         """The patches and hooks that route the calls of this process to us."""
-        yield seams.attached()
+        yield seams.attach_seams()
         yield telemetry.beside_hosts(project_beside(Path(working_folder())))
-        yield stdlib.attached(self._stand_ins, self._engine)
+        yield stdlib.attach_stdlib(self._stand_ins, self._engine)
         yield workspace_known(self._engine.files.root if self._engine.files is not None else None)
         yield probes.asked_by(self._engine, lambda host, port: True)  # noqa: ARG005
-        yield watched_by(self._written)
-        yield entered(self._engine, None if self._part is None else self._part.within)
+        yield watch_written(self._written)
+        yield enter_context(self._engine, None if self._part is None else self._part.within)
         self._entered.is_whole = self.is_test
         yield self._entered
 

@@ -31,7 +31,7 @@ class InvalidArguments(CheckFailed):
         super().__init__(f"{tool}: {'; '.join(problems)}")
 
 
-def validated(
+def with_validation(
     fn: Callable[..., object], call: Callable[..., Call], schema: ToolSchema
 ) -> Callable[..., object]:
     """*fn*, but it runs only if its arguments fit *schema*.

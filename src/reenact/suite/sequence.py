@@ -12,7 +12,7 @@ from reenact.formats.record import Count
 from reenact.formats.trace import Trace, TraceEvent
 from reenact.suite.events import calls, of_type
 from reenact.suite.params import Params
-from reenact.suite.values import includes, same
+from reenact.suite.values import includes, is_same
 from reenact.suite.verdict import Verdict, at, count_of, shorten, verdict
 from reenact.trace.replayed import REPLAYED
 
@@ -72,7 +72,7 @@ def _sentence(mode: str, steps: list[SequenceStep], found: list[TraceEvent]) -> 
 def _fits(event: TraceEvent, step: SequenceStep, params: ToolSequence) -> bool:
     if event.data.get("tool") != step.tool:
         return False
-    agrees = same if params.args_mode == "exact" else includes
+    agrees = is_same if params.args_mode == "exact" else includes
     return step.args is msgspec.UNSET or agrees(event.data.get("args"), step.args)
 
 

@@ -141,14 +141,14 @@ def _children(parent: JsonValue, index: str | None, key: str | None) -> Iterator
             yield parent[int(place)]
 
 
-def same(a: object, b: object) -> bool:
+def is_same(a: object, b: object) -> bool:
     """Whether two JSON values are equal: 1 is 1.0, but true is not 1."""
     if isinstance(a, bool) or isinstance(b, bool):
         return a is b
     if isinstance(a, dict) and isinstance(b, dict):
-        return a.keys() == b.keys() and all(same(child, b[key]) for key, child in a.items())
+        return a.keys() == b.keys() and all(is_same(child, b[key]) for key, child in a.items())
     if isinstance(a, list) and isinstance(b, list):
-        return len(a) == len(b) and all(same(one, other) for one, other in zip(a, b, strict=True))
+        return len(a) == len(b) and all(is_same(one, other) for one, other in zip(a, b, strict=True))
     return bool(a == b)
 
 
@@ -160,7 +160,7 @@ def includes(value: JsonValue, part: JsonValue) -> bool:
         return len(value) == len(part) and all(
             includes(one, other) for one, other in zip(value, part, strict=True)
         )
-    return same(value, part)
+    return is_same(value, part)
 
 
 _SHOWN_PROBLEMS: Final = 20
@@ -238,9 +238,9 @@ def matcher_problem(values: list[JsonValue], given: JsonValue, path: str, search
 
 
 def _find_unmet(value: JsonValue, matcher: Matcher, searcher: Searcher) -> Iterator[str]:
-    if matcher.equals is not msgspec.UNSET and not same(value, matcher.equals):
+    if matcher.equals is not msgspec.UNSET and not is_same(value, matcher.equals):
         yield f"be {shorten(matcher.equals)}"
-    if matcher.one_of is not None and not any(same(value, option) for option in matcher.one_of):
+    if matcher.one_of is not None and not any(is_same(value, option) for option in matcher.one_of):
         yield f"be one of {shorten(matcher.one_of)}"
     if matcher.contains is not msgspec.UNSET and not _has(value, matcher.contains, searcher):
         yield f"contain {shorten(matcher.contains)}"
@@ -262,7 +262,7 @@ def _out_of_range(value: Any, matcher: Matcher) -> Iterator[str]:
 def _has(value: JsonValue, part: JsonValue, searcher: Searcher) -> bool:
     if isinstance(value, str):
         return isinstance(part, str) and searcher.contains(value, part)
-    return isinstance(value, list) and any(same(item, part) for item in value)
+    return isinstance(value, list) and any(is_same(item, part) for item in value)
 
 
 def _is_of_type(value: JsonValue, name: TypeName) -> bool:

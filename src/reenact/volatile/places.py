@@ -75,7 +75,7 @@ def _mark(place: str, salt: bytes) -> str:
     return hmac.digest(salt, place.encode("utf-8", "surrogatepass"), "sha256").hex()[:32]
 
 
-def bounded(spelling: str) -> str:
+def bounded_pattern(spelling: str) -> str:
     """A pattern that finds *spelling* as a whole path or as the first folders of one."""
     before = r"(?:(?<![\w.~-])|(?<=\\[nrt]))"
     if spelling.startswith("%"):
@@ -213,7 +213,7 @@ def _prefixes(text: str) -> Iterator[str]:
 
 def _pattern(places: Iterable[str]) -> re.Pattern[str]:
     found = {spelling for place in places for spelling in spellings(place)}
-    return re.compile("|".join(map(bounded, sorted(found, key=len, reverse=True))))
+    return re.compile("|".join(map(bounded_pattern, sorted(found, key=len, reverse=True))))
 
 
 def _kind(name: str) -> str:

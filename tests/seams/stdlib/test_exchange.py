@@ -171,7 +171,7 @@ def test_a_module_warns_the_one_that_imports_it(
     library = library_of(functions="def use():\n    from . import old", old=warns)
     with (
         reenact.capture(tmp_path / "run"),
-        imports.watched(libraries),
+        imports.watch_imports(libraries),
         warnings.catch_warnings(record=True) as seen,
     ):
         warnings.simplefilter("always")

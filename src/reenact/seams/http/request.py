@@ -22,7 +22,7 @@ _ABOUT_BODY: Final = ("content-encoding", "content-length", "transfer-encoding")
 _left_to_gateway: list[str] = []
 
 
-def left_to_gateway(address: str) -> None:
+def leave_to_gateway(address: str) -> None:
     """Leave calls to *address* unrecorded here: it is a gateway, which records them itself.
 
     A program may have read the address from a file.

@@ -66,7 +66,7 @@ def stand_ins(
 
 
 @contextmanager
-def attached(stand_ins: StandIns, context: Context) -> Iterator[None]:
+def attach_stdlib(stand_ins: StandIns, context: Context) -> Iterator[None]:
     """In the block, let the agent's modules see the stand-ins for the run of *context*."""
     if not stand_ins.sources:
         yield

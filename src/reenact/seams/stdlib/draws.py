@@ -102,7 +102,7 @@ _open: tuple[Draws, ...] = ()
 
 
 @contextmanager
-def watched_by(draws: Draws) -> Iterator[None]:
+def watch_draws(draws: Draws) -> Iterator[None]:
     """Add to *draws* what is drawn in the block."""
     global _open
     attach(_PATCHES)

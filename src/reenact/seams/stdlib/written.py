@@ -66,7 +66,7 @@ _open: tuple[Written, ...] = ()
 
 
 @contextmanager
-def watched_by(written: Written) -> Iterator[None]:
+def watch_written(written: Written) -> Iterator[None]:
     """Add to *written* what is opened for writing in the block."""
     global _open
     hear_audit_events(("open", "sqlite3.connect", "os.rename"), _listen)

@@ -16,7 +16,7 @@ from reenact.seams.stdlib.process.command import (
     end_programs,
     lead_programs,
     run_again,
-    watching_programs,
+    watch_programs,
 )
 from reenact.seams.stdlib.process.piped import Popen
 
@@ -27,7 +27,7 @@ __all__ = [
     "end_programs",
     "lead_programs",
     "run_again",
-    "watching_programs",
+    "watch_programs",
 ]
 
 PATCHES: Final[list[Patch]] = [*piped.PATCHES, *spawned.PATCHES, *transport.PATCHES, *whole.PATCHES]

@@ -59,7 +59,7 @@ def end_programs() -> None:
 
 
 @contextmanager
-def watching_programs(context: Context, talks_with: Callable[[int], bool]) -> Iterator[None]:
+def watch_programs(context: Context, talks_with: Callable[[int], bool]) -> Iterator[None]:
     """In the block, record for each program of the run whether the run *talks_with* it."""
     _watching[id(context)] = talks_with
     try:
@@ -85,7 +85,7 @@ def running() -> Iterator[None]:
         _running.set(before)
 
 
-def led(environment: Environment) -> Environment:
+def lead_environment(environment: Environment) -> Environment:
     """The environment for a program that is started now."""
     return (_running.get() or _lead_here())(environment)
 

@@ -20,7 +20,7 @@ from reenact.seams.stdlib.process.command import (
     is_call,
     is_seen,
     is_text,
-    led,
+    lead_environment,
     outcome,
     outputs,
     plain,
@@ -38,7 +38,7 @@ def _init(original: Callable[..., None]) -> Callable[..., None]:
         started = args[0] if args else kwargs.get("args", ())
         # Processes of an event loop are recorded at the loop's own methods.
         if _is_of_loop(sys._getframe(1)) or not is_seen(started):  # noqa: SLF001
-            environment = led(kwargs.get("env"))
+            environment = lead_environment(kwargs.get("env"))
             if environment is not None:
                 kwargs["env"] = environment
             original(self, *args, **kwargs)
