@@ -236,10 +236,6 @@ class Handover:
 
     # A process's side
 
-    @property
-    def gateway_was_called(self) -> bool:
-        return (self.folder / _GATEWAY_CALLED).exists()
-
     def orders(self) -> Orders:
         path = self.folder / "orders.json"
         try:

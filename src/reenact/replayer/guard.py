@@ -142,25 +142,12 @@ class Guard:
         kinds = [call.kind for call in self.blocked]
         return {kind: kinds.count(kind) for kind in KINDS}
 
-    @contextmanager
-    def suspended(self) -> Iterator[None]:
-        """Allow everything in the calling task, for a tool that is passed through.
-
-        This is a context variable: tasks and ``asyncio.to_thread`` inherit it, a bare ``Thread``,
-        ``Executor.submit`` or ``run_in_executor`` only if they run in a copied context.
-        """
-        token = _suspended.set((*_suspended.get(), self))
-        try:
-            yield
-        finally:
-            _suspended.reset(token)
-
     def judge(self, egress: Egress) -> None:
         """Raise :class:`LiveCallBlocked` if *egress* must not happen here."""
         if self in _suspended.get() or not self._applies() or self._allow.permits(egress):
             return
-        told = Spawn(tuple(self._redact(egress.argv))) if isinstance(egress, Spawn) else egress
-        call = BlockedCall.here(told)
+        shown = Spawn(tuple(self._redact(egress.argv))) if isinstance(egress, Spawn) else egress
+        call = BlockedCall.here(shown)
         self._note(call)
         self._forks.send(call)
         raise call.error()
@@ -198,7 +185,11 @@ class Guard:
 
 @contextmanager
 def suspend_guards() -> Iterator[None]:
-    """Suspend every open guard in the calling task: for what the user allowed, and for our own work."""
+    """Suspend every open guard in the calling task: for what the user allowed, and for our own work.
+
+    This is a context variable: tasks and ``asyncio.to_thread`` inherit it, a bare ``Thread``,
+    ``Executor.submit`` or ``run_in_executor`` only if they run in a copied context.
+    """
     token = _suspended.set((*_suspended.get(), *_guards))
     try:
         yield

@@ -33,7 +33,6 @@ from reenact.workspace.history import GitObjects, tree_in_event
 
 _SHOWN_FILES: Final = 8
 _SHOWN_LINES: Final = 400
-_CHUNK_BYTES: Final = 1 << 20
 _UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 T = TypeVar("T")
 
