@@ -55,9 +55,10 @@ from reenact.formats.event import (
     read_head,
 )
 from reenact.formats.record import ABSENT
+from reenact.store.claims import OPEN_MANIFEST, RECORDING_LOCK
 from reenact.store.paths import OPEN_FILE
 from reenact.store.reader import References
-from reenact.store.rundir import EVENTS, MANIFEST, OPEN_MANIFEST, RECORDING_LOCK, RECOVERED, RunDir, RunState
+from reenact.store.rundir import EVENTS, MANIFEST, RECOVERED, RunDir, RunState
 from reenact.trace.sources.capture import capture_header
 from reenact.trace.sources.source import Header
 from reenact.values.tags import plain

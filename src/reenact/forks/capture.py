@@ -48,9 +48,9 @@ from reenact.run.merging import (
 from reenact.run.redact import make_redactor
 from reenact.store.blobs import BlobStore
 from reenact.store.forked import PORTION_LINES, RunIds, ids_changer, portion_changer
-from reenact.store.place import discard, staging_folder
+from reenact.store.place import become_folder, discard, refuse_taken, staging_folder
 from reenact.store.reader import CaptureReader, blobs_in
-from reenact.store.rundir import BLOBS, RunDir, become_folder, refuse_taken
+from reenact.store.rundir import BLOBS, RunDir
 from reenact.workspace.history import WorkspaceHistory, blobs_below, tree_in_event
 
 _decode: Final = msgspec.json.Decoder().decode

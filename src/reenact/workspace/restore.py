@@ -15,7 +15,7 @@ import msgspec
 from reenact.errors import StoreError
 from reenact.formats.workspace import MODE_BITS, TreeEntry, is_leading_out
 from reenact.store.durable import unwritable, write_all
-from reenact.store.rundir import build_folder
+from reenact.store.place import build_folder
 from reenact.workspace.compare import (
     FileChange,
     ReadContent,
