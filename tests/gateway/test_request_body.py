@@ -30,12 +30,12 @@ def test_all_but_the_last_byte_is_passed_on_before_it_is_recorded(pieces, is_end
     out, out_by_then = [], []
 
     async def record():
-        assert await body.whole() == b"".join(pieces)
+        assert await body.read_all() == b"".join(pieces)
         out_by_then.extend(out)
 
     async def work():
         await body.next_piece()
-        out.extend([piece async for piece in body.passed_on(record)])
+        out.extend([piece async for piece in body.forward(record)])
 
     asyncio.run(run_while_connected(body.listen(), work()))
     assert b"".join(out) == b"".join(pieces)

@@ -32,10 +32,10 @@ def test_a_command_goes_on_diverged_when_others_outlast_the_one_that_did(tmp_pat
     report.write_text("{}")
     long_ago_s = time.time() - 60
     os.utime(report, (long_ago_s, long_ago_s))
-    assert not handover.goes_on_diverged(10)
+    assert not handover.has_outlived_divergence(10)
     handover.note("diverged", "a difference")
-    assert handover.goes_on_diverged(10)
-    assert not handover.goes_on_diverged(600)
+    assert handover.has_outlived_divergence(10)
+    assert not handover.has_outlived_divergence(600)
 
 
 def test_a_command_that_is_of_no_use_any_more_is_ended():

@@ -157,7 +157,7 @@ def fork_command(
                     environ,
                     stdout=stdout,
                     printed=printed,
-                    is_of_no_use=lambda: handover.goes_on_failed(STALL_S),
+                    is_of_no_use=lambda: handover.has_outlived_failure(STALL_S),
                     fence=fence,
                     keep_input=handover.input_copy,
                     cwd=files.cwd if files is not None else None,

@@ -136,7 +136,7 @@ def replay_command(
                 environ,
                 stdout=stdout,
                 printed=printed,
-                is_of_no_use=lambda: policy == "strict" and handover.goes_on_diverged(STALL_S),
+                is_of_no_use=lambda: policy == "strict" and handover.has_outlived_divergence(STALL_S),
                 fence=fence,
                 keep_input=handover.input_copy,
                 cwd=files.cwd if files is not None else None,

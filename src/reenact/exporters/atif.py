@@ -35,7 +35,7 @@ def document_of(reader: CaptureReader, lose: Callable[[Loss], None]) -> dict[str
     writing = _TrajectoryBuilder(reader, lose)
     derived = DerivedEvents(reader)
     for recorded in reader.events():
-        for event in derived.around(recorded):
+        for event in derived.add_to(recorded):
             writing.event(event)
     agent = {"name": "reenact", "version": __version__}
     if manifest.model.model != "none":

@@ -70,7 +70,7 @@ def document_of(reader: CaptureReader, lose: Callable[[Loss], None]) -> dict[str
     writing = _SpanBuilder(reader, lose)
     derived = DerivedEvents(reader)
     for recorded in reader.events():
-        for event in derived.around(recorded):
+        for event in derived.add_to(recorded):
             writing.event(event)
     scope = {"name": "reenact", "version": __version__}
     resource = {"attributes": _attributes({"service.name": "reenact", "telemetry.sdk.name": "reenact"})}

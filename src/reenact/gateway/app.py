@@ -145,12 +145,12 @@ class Forwarding:
             lane, target = self._lane_below, target.removeprefix(f"{BELOW}/")
         name = re.split("[/?]", target, maxsplit=1)[0]
         if name not in self._upstreams:
-            await body.whole()
+            await body.read_all()
             self.unknown_names.append(name)
             await answer.refuse(unknown_upstream(name, list(self._upstreams)))
             return
         if _leaves_base(target):
-            await body.whole()
+            await body.read_all()
             await answer.refuse(outside_base(name))
             return
         base = self._upstreams[name]

@@ -373,7 +373,7 @@ class RunBuilder:
             exchange.open()
             self.at(answered_ms)
             if chunks is not None:
-                exchange.begin_answer(head.above(None) if head.content_encoding else head)
+                exchange.begin_answer(head.for_decoded_body(None) if head.content_encoding else head)
                 for chunk in chunks:
                     exchange.receive(chunk)
                 exchange.end()

@@ -35,16 +35,16 @@ class Born(msgspec.Struct, frozen=True):
 class Parent(Protocol):
     """The part of this process in the run, as far as its children need it."""
 
-    def settle(self) -> None:
+    def join_run(self) -> None:
         """Become a process of the run now, even if no call has been made."""
 
     def lane_name(self, lane: Lane) -> str:
         """The name of *lane* in the capture."""
 
-    def bear(self, born: Born) -> None:
+    def begin_fork(self, born: Born) -> None:
         """Begin the run of *born* in a new fork."""
 
-    def beginning(self, born: Born) -> object:
+    def make_beginning(self, born: Born) -> object:
         """An object that begins the run of *born* in the interpreter that unpickles it."""
 
 
@@ -66,7 +66,7 @@ def follow(parent: Parent) -> None:
         os.register_at_fork(before=_before_fork, after_in_child=_after_fork_in_child)
 
 
-def is_bearing() -> bool:
+def is_starting_child() -> bool:
     """Whether ``multiprocessing`` is just starting a child that joins the run."""
     return isinstance(_starting.get(), Born)
 
@@ -76,7 +76,7 @@ def _name_child() -> Born | None:
     if _parent is None or lane is None:
         return None
     try:
-        _parent.settle()
+        _parent.join_run()
     except OSError:  # the command has ended before this process
         return None
     ordinal = LaneName(lane.child().name).ordinal or 0
@@ -95,7 +95,7 @@ def _after_fork_in_child() -> None:
     if is_worker:
         forget_runs()
     elif born is not None and _parent is not None:
-        _parent.bear(born)
+        _parent.begin_fork(born)
 
 
 def _process_patches(process: ModuleType) -> list[Patch]:
@@ -124,7 +124,7 @@ def _get_preparation_data(original: Callable[[str], dict[str, object]]) -> Calla
         data = original(name)
         born = _starting.get()
         if isinstance(born, Born) and _parent is not None:
-            data["reenact"] = _parent.beginning(born)
+            data["reenact"] = _parent.make_beginning(born)
         return data
 
     return get_preparation_data

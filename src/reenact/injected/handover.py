@@ -209,13 +209,13 @@ class Handover:
         """The results of the processes' replays, by process id."""
         return {pid: _read_replayed(text) for pid, text in self._read_notes("replayed").items()}
 
-    def goes_on_diverged(self, patience_s: float) -> bool:
+    def has_outlived_divergence(self, patience_s: float) -> bool:
         """Whether a diverged process ended more than *patience_s* ago, while the command still runs."""
         reports = {path.name.rpartition("-")[2]: path for path in self.folder.glob("replayed-*")}
         ended = [reports[pid] for pid in map(str, self.notes("diverged")) if pid in reports]
         return any(time.time() - path.stat().st_mtime > patience_s for path in ended)
 
-    def goes_on_failed(self, patience_s: float) -> bool:
+    def has_outlived_failure(self, patience_s: float) -> bool:
         """Whether a process failed more than *patience_s* ago, while the command still runs."""
         return any(time.time() - path.stat().st_mtime > patience_s for path in self.folder.glob("failed-*"))
 
@@ -268,7 +268,7 @@ class Handover:
             os.close(fd)
         return root
 
-    def begin_as(self, words: Sequence[str]) -> int:
+    def count_start(self, words: Sequence[str]) -> int:
         """Return how many processes began with the same command line before this one, and count this one."""
         name = digest_of_bytes("\0".join(words).encode("utf-8", "surrogatepass")).rpartition(":")[2]
         for number in itertools.count():

@@ -29,7 +29,7 @@ from reenact.errors import Diverged, StoreError
 from reenact.formats.capture import BLOB_THRESHOLD_BYTES, ProcessData
 from reenact.gateway.lane import BELOW
 from reenact.gateway.upstreams import environment_below, variables
-from reenact.injected.children import Born, Parent, follow, is_bearing
+from reenact.injected.children import Born, Parent, follow, is_starting_child
 from reenact.injected.first_call import FirstCallSink
 from reenact.injected.handover import (
     BEFORE_VARIABLE,
@@ -189,7 +189,7 @@ def _seed_chance(handover: Handover, born: Born | None) -> None:
     _seed = os.environ.get(SEED_VARIABLE, _seed)
     if _seed:
         words = sys.orig_argv[1:]
-        which = born.root if born is not None else f"{words} {handover.begin_as(words)}"
+        which = born.root if born is not None else f"{words} {handover.count_start(words)}"
         shared: random.Random = random.random.__self__  # type: ignore[attr-defined]  # of a bound method
         _random.Random.seed(shared, int.from_bytes(sha256(f"{_seed} {which}".encode()).digest()))
         shared.gauss_next = None  # type: ignore[attr-defined]  # the cached value of an earlier draw
@@ -255,7 +255,7 @@ class _Process:
         self._root_lock = Lock()
         self._root: str | None = None if born is None else born.root
 
-    def bear(self, born: Born) -> None:
+    def begin_fork(self, born: Born) -> None:
         forget_runs()
         with _fail_closed(self._handover):
             _seed_chance(self._handover, born)  # else it would draw the same values as its parent
@@ -263,7 +263,7 @@ class _Process:
             at_the_end(part.end)
             follow(part)
 
-    def beginning(self, born: Born) -> object:
+    def make_beginning(self, born: Born) -> object:
         return _Beginning(str(self._handover.folder), born)
 
     def _find_root(self, choose: Callable[[list[str]], str], then: Callable[[], None]) -> str:
@@ -310,7 +310,7 @@ class _RecordedProcess(_Process):
         self._run.__enter__()
         handover.note("started", subject(sys.orig_argv))
 
-    def settle(self) -> None:
+    def join_run(self) -> None:
         self._first_lane()
 
     def lane_name(self, lane: Lane) -> str:
@@ -343,9 +343,9 @@ class _Rerun(_Process):
 
     def __init__(self, orders: Orders, handover: Handover, born: Born | None) -> None:
         super().__init__(orders, handover, born)
-        self._is_settled = False
+        self._has_joined = False
 
-    def settle(self) -> None:
+    def join_run(self) -> None:
         self._run.context.settle()
 
     def lane_name(self, lane: Lane) -> str:
@@ -353,8 +353,8 @@ class _Rerun(_Process):
 
     def _first_lane(self) -> str:
         root = self._find_root(self._choose, lambda: None)
-        if not self._is_settled:
-            self._is_settled = True
+        if not self._has_joined:
+            self._has_joined = True
             self._handover.note("plays", root)
             if self._born is not None:
                 self._note_start()  # not earlier: a child without calls may be killed before it reports
@@ -424,7 +424,7 @@ class _ReplayedProcess(_Rerun):
             _close_run(self._run, error)
         end_programs()
         if self._run.receipt is not None:
-            root = self._root if self._is_settled else None
+            root = self._root if self._has_joined else None
             self._handover.report(Replayed(self._run.answered, self._run.receipt, root))
 
 
@@ -456,7 +456,7 @@ class _UpdatedProcess(_Rerun):
         if self._run.manifest is None:
             why = self._run.warnings[-1] if self._run.warnings else "the update was not finished"
             self._handover.note("failed", why)
-        elif self._is_settled:
+        elif self._has_joined:
             self._handover.note("updated", msgspec.json.encode(self._run.half()).decode())
 
 
@@ -503,14 +503,16 @@ class _ForkedProcess(_Rerun):
         problem = self._run.problem()
         if problem is not None:
             self._handover.note("failed", str(problem))
-        elif self._is_settled:
+        elif self._has_joined:
             self._handover.note("forked", msgspec.json.encode(self._run.half()).decode())
 
 
 def _read_allowed(orders: ToRecord | ToReplay | ToFork, began_s: float = 0.0) -> Allow:
     port = urlsplit(orders.diverted.address).port
     named = () if isinstance(orders, ToRecord) else read_allow(orders.allowed).addresses
-    return Allow(loopback_ports=[port] if port else [], addresses=named, children=is_bearing, began_s=began_s)
+    return Allow(
+        loopback_ports=[port] if port else [], addresses=named, children=is_starting_child, began_s=began_s
+    )
 
 
 def _gather_evidence(handover: Handover, workspace: str | None = None) -> RunEvidence:

@@ -105,12 +105,12 @@ class ServedCapture(CaptureRun):
 
     def surroundings(self) -> dict[str, Any]:
         argv = self.redacted_words()
-        facts = {"upstreams": dict(self._upstreams), **self.where()}
+        facts = {"upstreams": dict(self._upstreams), **self.describe_place()}
         if os.environ.get(SURROUNDINGS_VARIABLE):
             return {"argv": argv, "cwd": str(Path.cwd())} | facts
         return {"argv": without_places(argv)} | facts
 
-    def left_behind(self) -> list[str]:
+    def list_written(self) -> list[str]:
         """The files in the working folder that changed since the run began; who wrote them is unknown."""
         return changed_files(Path(working_folder()), since_s=self._began_s)
 
@@ -264,7 +264,7 @@ class ServedFork(ForkRun):
     def attachments(self) -> Iterable[AbstractContextManager[object]]:
         return _attach_gateway(self.context)
 
-    def left_behind(self) -> list[str]:
+    def list_written(self) -> list[str]:
         return _add_written(self.context.recorded_files(), self._cwd, self._began_s)
 
     @contextmanager
@@ -290,7 +290,7 @@ class _DerivingUpdate(MatchingFirst):
     make_recorder = DerivingContext
     recorder: DerivingContext
 
-    def answered_from_recording(self, call: Call, step: Step) -> None:
+    def note_recorded_answer(self, call: Call, step: Step) -> None:
         if call.kind == "llm" and step.call_id in self._recorded:
             self.recorder.derive_results(call)
             self.recorder.derive_recorded_calls(step.call_id, *self._recorded_answer(step.call_id))
@@ -336,7 +336,7 @@ class ServedUpdate(UpdateRun):
     def attachments(self) -> Iterable[AbstractContextManager[object]]:
         return _attach_gateway(self.context)
 
-    def left_behind(self) -> list[str]:
+    def list_written(self) -> list[str]:
         return _add_written(self.context.recorded_files(), self._cwd, self._began_s)
 
     @contextmanager

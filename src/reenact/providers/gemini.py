@@ -186,7 +186,7 @@ def fold(chunks: list[dict[str, JsonValue]]) -> dict[str, JsonValue]:
             into = candidates.setdefault(integer_of(candidate, "index") or 0, {})
             _add_content(into, object_of(candidate, "content"), growth)
             into |= {key: value for key, value in candidate.items() if key != "content"}
-    growth.settle()
+    growth.write_texts()
     if candidates:
         body["candidates"] = [candidates[index] for index in sorted(candidates)]
     return body

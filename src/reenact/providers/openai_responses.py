@@ -168,7 +168,7 @@ def fold(events: list[dict[str, JsonValue]]) -> dict[str, JsonValue]:
     for event in events:
         body |= object_of(event, "response")
         output.add(event)
-    items = output.settle()
+    items = output.finish()
     # Some servers leave the output out of the final event.
     if items and not objects_of(body, "output"):
         body["output"] = list(items)
@@ -225,6 +225,6 @@ class _Output:
             item[into] = [*list_of(item, into), part]
         return self._parts[index, into, place]
 
-    def settle(self) -> list[dict[str, JsonValue]]:
-        self._growth.settle()
+    def finish(self) -> list[dict[str, JsonValue]]:
+        self._growth.write_texts()
         return [self._items[index] for index in sorted(self._items)]

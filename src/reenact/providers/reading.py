@@ -80,7 +80,7 @@ class Growth:
             slot = self._grown[id(target), key] = (target, [start] if isinstance(start, str) else [])
         slot[1].append(piece)
 
-    def settle(self) -> None:
+    def write_texts(self) -> None:
         """Write every collected text to its place."""
         for (_, key), (target, pieces) in self._grown.items():
             target[key] = "".join(pieces)

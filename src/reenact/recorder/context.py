@@ -184,12 +184,12 @@ class CaptureContext:
     def look_before(self, call_id: str | None, parent: str | None, *, is_told: bool = True) -> None:
         """Note the files before a recorded call runs again; an event is written if *is_told*."""
         if self._files is not None and call_id is not None:
-            (self._files.before if is_told else self._files.began)(call_id, parent)
+            (self._files.scan_before if is_told else self._files.note_begin)(call_id, parent)
 
     def look_after(self, call_id: str | None, *, may_write: bool) -> None:
         """Note the files after the call has returned."""
         if self._files is not None and call_id is not None:
-            self._files.after(call_id, may_write=may_write)
+            self._files.scan_after(call_id, may_write=may_write)
 
     def _record_tree(self, data: dict[str, JsonValue]) -> None:
         try:
@@ -213,7 +213,7 @@ class CaptureContext:
             self._tell_forked()
             return step
         if self._files is not None and not call.beside:
-            self._files.before(step.call_id, lane.within)
+            self._files.scan_before(step.call_id, lane.within)
         try:
             data: dict[str, object] = {"callId": step.call_id, "lane": self._names.lane(lane)}
             if lane.within is not None:
@@ -371,7 +371,7 @@ class CaptureContext:
     def _write_reported(self) -> None:
         reported, self._reported = self._reported, []
         is_json, self._is_reported_json = self._is_reported_json, True
-        self._events.append_all(self._payloads.reported_lines(reported, is_json=is_json))
+        self._events.append_all(self._payloads.encode_reported(reported, is_json=is_json))
         if self._model is NO_MODEL:
             asked = next((data for event_type, data, _ in reported if event_type == "llm_request"), None)
             if asked is not None:
@@ -589,7 +589,7 @@ class CaptureContext:
                 if error is None and step.recorded_pieces is None and step.exact is None:
                     # In one go, as nearly every answer can be written.
                     whole = data | _model_facts(step) | {"response": step.answer}
-                    text = self._payloads.whole(whole, "response", is_json=step.call.is_json)
+                    text = self._payloads.encode_if_plain(whole, "response", is_json=step.call.is_json)
             if text is None:
                 self._put_outcome(data, step, error)
                 text = encode_clean(data)
@@ -597,7 +597,7 @@ class CaptureContext:
         except Exception as failure:
             self._fail(failure)
         if self._files is not None and self._failure is None and not step.call.beside:
-            self._files.after(step.call_id, may_write=step.call.kind in _MAY_WRITE)
+            self._files.scan_after(step.call_id, may_write=step.call.kind in _MAY_WRITE)
 
     def _put_timing(self, data: dict[str, JsonValue], step: CaptureStep, error: BaseException | None) -> None:
         """What replay must know of when the outcome came."""

@@ -109,14 +109,14 @@ class Payloads:
             return StoredAnswer(_Raw(embed(text, value)), text)
         return StoredAnswer(self.store_answer(text), text, text is not plain)
 
-    def whole(self, data: dict[str, object], answer: str, *, is_json: bool = False) -> bytes | None:
+    def encode_if_plain(self, data: dict[str, object], answer: str, *, is_json: bool = False) -> bytes | None:
         """The text of an event's data if it is small, in order and without secrets; else ``None``."""
         text = plain_text(data, is_json=is_json)
         if text is None or len(text) > self._threshold_bytes or not is_in_order(data[answer], text):
             return None
         return None if self._redactor.is_suspect(text) else text
 
-    def reported_lines(
+    def encode_reported(
         self, events: Sequence[ReportedEvent], *, is_json: bool
     ) -> Iterator[tuple[bytes, bytes, int]]:
         """The type, data and time of each imported event, ready to be written.
@@ -141,7 +141,7 @@ class Payloads:
                 ):
                     yield event_type.encode(), text, time_ms
                     continue
-            yield event_type.encode(), self.reported_line(event_type, data, is_json=is_json), time_ms
+            yield event_type.encode(), self.encode_reported_event(event_type, data, is_json=is_json), time_ms
 
     def _find_suspects(self, texts: Sequence[bytes]) -> set[int]:
         """Which of *texts* may hold a secret; searched in batches, because most hold none."""
@@ -158,7 +158,7 @@ class Payloads:
                 asked, size_bytes = {}, 0
         return found
 
-    def reported_line(self, event_type: str, data: dict[str, object], *, is_json: bool) -> bytes:
+    def encode_reported_event(self, event_type: str, data: dict[str, object], *, is_json: bool) -> bytes:
         """The data of one imported event, redacted and with large members in blobs."""
         if event_type == "llm_response":  # its members keep their order
             text = self._redactor.redact_ordered_json(to_ordered_text(data["response"], is_json=is_json))

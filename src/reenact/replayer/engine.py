@@ -249,7 +249,7 @@ class ReplayEngine:
         with self._lock:
             self.settle()
             self.refuse_when_over(CALL_TYPES[call.kind], name)
-            if not self.beside.knows(name) and self.source.named(CALL_TYPES[call.kind], name):
+            if not self.beside.knows(name) and self.source.calls_named(CALL_TYPES[call.kind], name):
                 return None
             recorded = self.beside.take(call, name, sha256(text).digest())
         return EmptyStep(call) if recorded is None else BesideStep(self, recorded, lane, is_live=False)
@@ -641,7 +641,7 @@ class ReplayEngine:
         with self._lock:
             if lane.is_loose:
                 # A loose lane has no next call; the most similar one may be what was meant.
-                return self._nearest.likest(lane, key, request)
+                return self._nearest.find_most_similar(lane, key, request)
             place = self._lanes.expected(lane)
             return place.upcoming() if place is not None else None
 
@@ -677,7 +677,7 @@ class ReplayEngine:
     def compare_files(self, recorded: RecordedCall, lane: Lane) -> None:
         """Report if the files are not as they were before the recorded call."""
         if self.files is not None and not recorded.is_instant and not recorded.beside:
-            divergence = self.files.before(recorded.seq, is_in_turn=self._are_earlier_done(recorded))
+            divergence = self.files.check_before(recorded.seq, is_in_turn=self._are_earlier_done(recorded))
             if divergence is not None:
                 self.diverge(msgspec.structs.replace(divergence, lane=lane.name))
 
@@ -711,7 +711,7 @@ class ReplayEngine:
         if self.files is not None and not recorded.beside:
             has_run = recorded.type == "llm_request" or recorded.name in self._running_again
             with outside():  # the agent does not write them
-                self.files.answered(recorded.seq, recorded.outcome_seq, has_run=has_run)
+                self.files.note_answer(recorded.seq, recorded.outcome_seq, has_run=has_run)
 
     def diverge(self, divergence: ReplayDivergence) -> None:
         """Keep *divergence*; strict replay raises it."""

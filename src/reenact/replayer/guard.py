@@ -147,7 +147,7 @@ class Guard:
         if self in _suspended.get() or not self._applies() or self._allow.permits(egress):
             return
         shown = Spawn(tuple(self._redact(egress.argv))) if isinstance(egress, Spawn) else egress
-        call = BlockedCall.here(shown)
+        call = BlockedCall.of_caller(shown)
         self._note(call)
         self._forks.send(call)
         raise call.error()
@@ -235,7 +235,7 @@ class Watch:
             return
         if not self._allow.permits(egress):
             self._warned.add(key)
-            self._on_seen(BlockedCall.here(egress).warning(client))
+            self._on_seen(BlockedCall.of_caller(egress).warning(client))
 
     def talks_with(self, pid: int) -> bool:
         """Whether this process has a connection with the program *pid* that no seam records."""
@@ -324,7 +324,7 @@ class BlockedCall:
     thread: str
 
     @classmethod
-    def here(cls, egress: Egress) -> BlockedCall:
+    def of_caller(cls, egress: Egress) -> BlockedCall:
         """*egress* as attempted by the calling thread, right now."""
         return cls(egress.kind, egress.target, agent_frame(), threading.current_thread().name)
 

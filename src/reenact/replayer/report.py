@@ -421,7 +421,7 @@ def _find_candidates(
     source: ReplaySource, key: Key, request: object, expected: RecordedCall | None, volatile: VolatileKeys
 ) -> tuple[Candidate, ...]:
     """Recorded calls of the same name near *expected*, most similar first; of equals, those not yet made."""
-    same = source.named(key.type, key.name)
+    same = source.calls_named(key.type, key.name)
     middle = bisect_left(same, expected.seq, key=lambda call: call.seq) if expected is not None else 0
     compared = [
         Candidate(

@@ -292,7 +292,7 @@ class ReplaySource:
             request = undo_changes(request, msgspec.convert(self.reader.resolve(data["asked"]), list[Undo]))
         return request
 
-    def named(self, event_type: str, name: str) -> list[RecordedCall]:
+    def calls_named(self, event_type: str, name: str) -> list[RecordedCall]:
         """All calls of that type and name, in recorded order."""
         return self._by_name.get((event_type, name), [])
 

@@ -260,22 +260,22 @@ class CaptureRun(Run):
 
     def surroundings(self) -> dict[str, object]:
         """The facts about the machine and process for ``run_start``."""
-        facts = {"python": sys.version.split()[0], **self.where()}
+        facts = {"python": sys.version.split()[0], **self.describe_place()}
         argv = self._redactor.redact_arguments(sys.orig_argv)
         if os.environ.get(SURROUNDINGS_VARIABLE):
             return {"argv": argv, "cwd": working_folder()} | facts
         return {"argv": without_places(argv)} | facts if self.tells_command else facts
 
-    def where(self) -> dict[str, object]:
+    def describe_place(self) -> dict[str, object]:
         """The facts by which a replay elsewhere recognizes folders and local times of this run."""
         order = self._workspace
         own = own_places() if order is None else own_places(order.root, order.given)
         places = mark_places(own, self._salt)
         return {"utcOffsetS": localtime().tm_gmtoff, "places": places}
 
-    def left_behind(self) -> list[str]:
+    def list_written(self) -> list[str]:
         """The files that the run has written."""
-        return self._written.left_behind()
+        return self._written.list_written()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -284,7 +284,7 @@ class CaptureRun(Run):
         status: Literal["ok", "error"] = "ok" if error is None else "error"
         message = None if error is None else f"{type(error).__name__}: {message_of(error)}".removesuffix(": ")
         self.manifest = self._context.finalize(
-            status, message, self.final_output, self.confidence, self.left_behind(), self._entered.files
+            status, message, self.final_output, self.confidence, self.list_written(), self._entered.files
         )
         if self._on_end is not None:
             self._on_end(self.manifest is not None and self.manifest.status == "ok")

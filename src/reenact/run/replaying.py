@@ -230,7 +230,7 @@ class ReplayRun(Run):
         source = self._engine.source
         recorded = source.data(len(source.reader)).get("entered", ()) if source.is_ours(ROOT) else ()
         self._entered.is_whole = self.is_test
-        return self._entered.among(recorded, lambda: self._engine.has_diverged)
+        return self._entered.restrict(recorded, lambda: self._engine.has_diverged)
 
     def _is_probe(self, host: str, port: int) -> bool:
         probed = self._engine.source.probed

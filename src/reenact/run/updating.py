@@ -159,10 +159,10 @@ class MatchingFirst(ReplayEngine):
             if due:
                 self.due_instead[made.call_id] = due
             return made
-        self.answered_from_recording(call, step)
+        self.note_recorded_answer(call, step)
         return step
 
-    def answered_from_recording(self, call: Call, step: Step) -> None:
+    def note_recorded_answer(self, call: Call, step: Step) -> None:
         """Note that *call* was matched and answered by *step*."""
 
     def instant(self, instant: Instant, lane: Lane, produce: Callable[[], Any]) -> Any:
@@ -515,7 +515,7 @@ class UpdateRun(Run):
         self._engine.turns.close()
         status: Literal["ok", "error"] = "ok" if error is None else "error"
         message = None if error is None else f"{type(error).__name__}: {message_of(error)}".removesuffix(": ")
-        written = self.left_behind()
+        written = self.list_written()
         ended = self._engine.recorder.finalize(
             status, message, self.final_output, self.confidence, written, self._entered.files
         )
@@ -527,10 +527,10 @@ class UpdateRun(Run):
         if self._accepts_at_end:
             (self.accept if error is None and self.manifest.status == "ok" else self.discard)()
 
-    def left_behind(self) -> list[str]:
+    def list_written(self) -> list[str]:
         """The files that the run or answered calls have written."""
         wrote = self._engine.recorded_files()
-        return [*wrote, *(place for place in self._written.left_behind() if place not in wrote)]
+        return [*wrote, *(place for place in self._written.list_written() if place not in wrote)]
 
     def accept(self) -> None:
         """Replace the old recording by the new one in one step, unless they are equal."""

@@ -72,10 +72,10 @@ class Job:
             self.failed(error)
             self._keep(None, error)
         else:
-            self.answered(answer)
+            self.note_answer(answer)
             self._keep(answer, None)
 
-    def answered(self, answer: object) -> None:
+    def note_answer(self, answer: object) -> None:
         """Record that the job returned *answer*."""
         self.step.answer = answer
         self.step.close(None)

@@ -123,7 +123,7 @@ class _Seam:
     ) -> object:
         """The result object for *job*, whose outcome is recorded before any callback, or replayed."""
         if job.step.live:
-            return start(_after(job.answered, callback), _after(job.failed, error_callback))
+            return start(_after(job.note_answer, callback), _after(job.failed, error_callback))
         result = self._module.ApplyResult(pool, callback, error_callback)
 
         def deliver(promised: Future[object]) -> None:

@@ -183,7 +183,7 @@ class RunDir:
         finally:
             os.close(fd)
 
-    def tidy(self, empty_folder: str) -> bool:
+    def remove_leftovers(self, empty_folder: str) -> bool:
         """Remove the files that a killed process left in a finished run; returns whether there were any."""
         left = [
             *_temps(self.path),

@@ -186,7 +186,7 @@ class DerivedEvents:
         has_calls = any(line.endswith(b'"type":"tool_call","version":1}') for line in reader.lines())
         self._tools = None if has_calls else DerivedTools()
 
-    def around(self, event: CaptureEvent) -> Iterator[CaptureEvent]:
+    def add_to(self, event: CaptureEvent) -> Iterator[CaptureEvent]:
         """*event* and those derived from it, in the order in which a recorder would have written them.
 
         Derived events have its number and its time.

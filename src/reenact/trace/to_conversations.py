@@ -83,7 +83,7 @@ def reported_questions(reader: CaptureReader) -> dict[str, ReportedQuestion]:
     for event in reader.events():
         reading.event(event)
         if isinstance(event, LlmResponse):
-            messages = reading.reported(event.data.callId)
+            messages = reading.read_reported(event.data.callId)
             if messages and messages[-1]["role"] == "assistant":
                 *said, answer = messages
                 named = str(event.data.provider), str(event.data.model)
@@ -151,7 +151,7 @@ class _Reading:
     def leaves(self) -> Iterator[Chat]:
         return (found for digest, found in self._by_digest.items() if digest not in self._continued)
 
-    def reported(self, call_id: str) -> list[ChatMessage]:
+    def read_reported(self, call_id: str) -> list[ChatMessage]:
         """The conversation up to the answer of a reported call, which is the last message."""
         return self._reported.get(call_id, [])
 

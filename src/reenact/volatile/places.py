@@ -149,7 +149,7 @@ class Places:
         self._tried: set[str] = set()
         self._find_recorded = self._find_either = _NOTHING
 
-    def here(self, recorded: str) -> str:
+    def find_folder(self, recorded: str) -> str:
         """The folder of this run that corresponds to *recorded*."""
         names = self.recorded[recorded]
         return next(place for name, place in self._preferred.items() if name in names)

@@ -59,7 +59,7 @@ class IgnoreRules:
                 return not pattern.is_negated
         return self._above is not None and self._above.ignores(path, is_folder=is_folder)
 
-    def below(self, name: str) -> IgnoreRules:
+    def for_subfolder(self, name: str) -> IgnoreRules:
         """The same rules for paths that begin in the subfolder *name*."""
         return _Below(self, f"{name}/") if self._patterns or self._above else self
 

@@ -136,7 +136,7 @@ class WorkspaceReplay:
         """Differences that were reported."""
         self._lock = RLock()
 
-    def before(self, seq: int, *, is_in_turn: bool = True) -> ReplayDivergence | None:
+    def check_before(self, seq: int, *, is_in_turn: bool = True) -> ReplayDivergence | None:
         """Note that the call recorded at *seq* is made, and compare the files with the recorded ones.
 
         They are compared only if no other call was open in either run, which might be changing them.
@@ -160,7 +160,7 @@ class WorkspaceReplay:
             finally:
                 self._reported = known
 
-    def answered(self, seq: int, outcome_seq: int, *, has_run: bool) -> None:
+    def note_answer(self, seq: int, outcome_seq: int, *, has_run: bool) -> None:
         """Note that the call is answered; unless it *has_run* live, apply its recorded file changes."""
         with self._lock:
             self._open.discard(seq)

@@ -38,7 +38,7 @@ class Written:
             name = _URI.sub(r"\1", os.fsdecode(place))
             self._places[os.path.normpath(os.path.join(working_folder(), name))] = None
 
-    def left_behind(self) -> list[str]:
+    def list_written(self) -> list[str]:
         """Those that still exist as files of the user, in the form of :func:`tell_place`."""
         return [tell_place(place) for place in self._places if is_users_file(place)]
 

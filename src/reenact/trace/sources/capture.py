@@ -333,7 +333,7 @@ def _read_with_derived(reader: CaptureReader) -> Iterator[tuple[str, RunEvent]]:
     for recorded in reader.events():
         event_id = f"evt-{recorded.seq}"
         numbers = count(1)
-        for event in derived.around(recorded):
+        for event in derived.add_to(recorded):
             if event is recorded:
                 yield event_id, read_event(reader.line(recorded.seq))
             else:

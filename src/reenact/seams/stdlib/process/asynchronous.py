@@ -35,7 +35,7 @@ async def shell(cmd: Any, **options: Any) -> object:
 
 async def _start(command: Command, options: dict[str, object], create: Any) -> object:
     real = None
-    async with crossing(command.started()) as step:
+    async with crossing(command.call_of_start()) as step:
         if step.live:
             with running():
                 real = await create()

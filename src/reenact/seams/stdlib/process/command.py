@@ -155,7 +155,7 @@ class Command:
         self._pid = 0
         self._looked_s = 0.0
 
-    def whole(self, sent: object) -> Call[ProcessOutcome]:
+    def call_of_run(self, sent: object) -> Call[ProcessOutcome]:
         """The call that runs the command to its end, with *sent* as its input."""
         request = self._request if sent is None else self._request | {"input": plain(sent)}
         return Call("process", self.program, request, empty=_said_nothing)
@@ -164,7 +164,7 @@ class Command:
         """The command run from beginning to end, on a terminal of its own."""
         return Call("process", self.program, self._request, empty=lambda: {"status": 0, "terminal": []})
 
-    def started(self) -> Call[ProcessStart]:
+    def call_of_start(self) -> Call[ProcessStart]:
         """The call that starts the process."""
         return Call("process", self.program, {"do": "start", **self._request}, empty=lambda: {"pid": 0})
 

@@ -84,7 +84,7 @@ class Popen(subprocess.Popen[Any], metaclass=_Kind):
         self.returncode = None
         self._command = Command(self.args, self._options)
         self._real: subprocess.Popen[Any] | None = None
-        with crossing(self._command.started()) as step:
+        with crossing(self._command.call_of_start()) as step:
             if step.live:
                 with running():
                     self._real = _popen(*args, **kwargs)

@@ -26,7 +26,7 @@ def _posix_spawn(original: Callable[..., int]) -> Callable[..., int]:
         if not is_seen(argv) or _redirects(options.get("file_actions")):
             return original(path, argv, env, **options)
         command = Command([path, *list(argv)[1:]], {})
-        with crossing(command.started()) as step:
+        with crossing(command.call_of_start()) as step:
             if step.live:
                 with running():
                     step.answer = {"pid": original(path, argv, env, **options)}

@@ -63,7 +63,7 @@ async def _start(
     command: Command, factory: Callable[[], object], options: dict[str, object], create: Callable[..., Any]
 ) -> tuple[object, object]:
     # An empty answer would never tell the protocol that the process has ended, so there is none.
-    boundary = crossing(msgspec.structs.replace(command.started(), empty=None), streaming=True)
+    boundary = crossing(msgspec.structs.replace(command.call_of_start(), empty=None), streaming=True)
     step = await boundary.__aenter__()
     protocol = factory()
     if not step.live:
