@@ -46,9 +46,9 @@ def test_a_command_that_is_of_no_use_any_more_is_ended():
 def test_no_base_url_is_written_to_the_folder(tmp_path, monkeypatch):
     """It may hold a password; it stays in the environment, where it was."""
     base = {"OPENAI_BASE_URL": "https://bob:hunter2@h.example/v1"}
-    environ, changes = route_through_gateway(base, "http://127.0.0.1:1")
+    environ = route_through_gateway(base, "http://127.0.0.1:1")
     handover = Handover(tmp_path)
-    handover.give(ToReplay("run", "strict", changes))
+    handover.give(ToReplay(path="run", gateway="http://127.0.0.1:1", policy="strict"))
     assert "hunter2" not in "".join(path.read_text() for path in tmp_path.iterdir())
     for name, value in environ.items():
         monkeypatch.setenv(name, value)

@@ -133,15 +133,15 @@ def record_command(
                 files = msgspec.structs.replace(files, leave_out=(*files.leave_out, str(place)))
                 scanner = served.begin_files(files, blobs, handover.file_index, handover.tree_file)
             with served.serve(port=port or 0, on_call=handover.note_gateway_call) as gateway:
-                environ, changes = route_through_gateway(os.environ, gateway.address)
+                environ = route_through_gateway(os.environ, gateway.address)
                 orders = ToRecord(
-                    str(place),
-                    redact,
-                    durability,
-                    identity,
-                    changes,
-                    tuple(volatile),
-                    served.workspace,
+                    path=str(place),
+                    gateway=gateway.address,
+                    redact=redact,
+                    durability=durability,
+                    identity=identity,
+                    volatile=tuple(volatile),
+                    workspace=served.workspace,
                 )
                 handover.give(orders)
                 folders = (files.root, files.given) if files is not None else ()

@@ -20,13 +20,7 @@ from reenact.formats.volatile import VolatileRule
 from reenact.gateway.upstreams import upstreams_of
 from reenact.injected.fence import Fence
 from reenact.injected.handover import Handover, Replayed, ToReplay, read_run_start, recorded_processes
-from reenact.injected.launch import (
-    handover_folder,
-    route_through_gateway,
-    run,
-    substitute_address,
-    with_injection,
-)
+from reenact.injected.launch import handover_folder, run_again
 from reenact.injected.output import Printed, describe_differing_line
 from reenact.injected.served import ServedReplay
 from reenact.lane_name import ROOT
@@ -116,30 +110,27 @@ def replay_command(
             workspace=files,
         )
         with served.serve(port=port or 0, on_call=handover.note_gateway_call) as gateway:
-            environ, changes = route_through_gateway(os.environ, gateway.address)
             orders = ToReplay(
-                str(Path(directory).absolute()),
-                policy,
-                changes,
-                rules,
-                allowed,
-                on_unmatched,
-                str(files.root) if files is not None else None,
-                str(files.repository) if files is not None else None,
+                path=str(Path(directory).absolute()),
+                gateway=gateway.address,
+                volatile=rules,
+                files=str(files.root) if files is not None else None,
+                repository=str(files.repository) if files is not None else None,
+                policy=policy,
+                allowed=allowed,
+                on_unmatched=on_unmatched,
             )
-            handover.give(orders)
-            if run_start.python is not ABSENT or run_start.upstreams is ABSENT:
-                environ = with_injection(environ, handover, "replay", salt)
-            printed = Printed(salt, [str(files.root)] if files is not None else ())
-            status = run(
-                substitute_address(words if files is None else files.locate(words), gateway.address),
-                environ,
+            status, printed = run_again(
+                words,
+                orders,
+                handover,
+                run_start,
+                salt,
+                files=files,
                 stdout=stdout,
-                printed=printed,
                 is_of_no_use=lambda: policy == "strict" and handover.has_outlived_divergence(STALL_S),
                 fence=fence,
                 keep_input=handover.input_copy,
-                cwd=files.cwd if files is not None else None,
             )
         found = _collect_replays(directory, handover, served, run_start)
         found = _compare_exit_status(found, None if recorded is ABSENT else recorded, status)

@@ -71,72 +71,67 @@ They may contain passwords, so they stay in the environment and are written to n
 """
 
 
-class Diverted(msgspec.Struct, frozen=True):
-    """Where the gateway listens for programs without seams."""
-
-    address: str
-
-
-class ToRecord(msgspec.Struct, frozen=True, tag="record"):
+class ToRecord(msgspec.Struct, frozen=True, kw_only=True, tag="record"):
     """Record the run into *path*."""
 
     path: str
+    gateway: str
+    """The address of the gateway, for programs without seams."""
     redact: RedactionProfile | None
     durability: Durability
     identity: Identity
-    diverted: Diverted
     volatile: tuple[VolatileRule, ...] = ()
     workspace: WorkspaceOrder | None = None
     """The files to record too; their tree at the start is known already."""
 
 
-class ToReplay(msgspec.Struct, frozen=True, tag="replay"):
-    """Replay the capture in *path*."""
+class _ToRunAgain(msgspec.Struct, frozen=True, kw_only=True):
+    """Run the command again that was recorded in *path*."""
 
     path: str
-    policy: Policy
-    diverted: Diverted
+    gateway: str
+    """The address of the gateway, for programs without seams."""
     volatile: tuple[VolatileRule, ...] = ()
+    files: str | None = None
+    """The folder with the recorded files, in which the run is made again."""
+    repository: str | None = None
+    """Where git is asked for files that the capture only names."""
+
+    @property
+    def files_folder(self) -> Path | None:
+        return Path(self.files) if self.files is not None else None
+
+    @property
+    def repository_folder(self) -> Path | None:
+        return Path(self.repository) if self.repository is not None else None
+
+
+class ToReplay(_ToRunAgain, frozen=True, kw_only=True, tag="replay"):
+    """Answer all calls from the capture."""
+
+    policy: Policy
     allowed: tuple[str, ...] = ()
     """Addresses that may be reached, as ``HOST:PORT``."""
     on_unmatched: OnUnmatched = "error"
-    workspace: str | None = None
-    """The folder with the recorded files, in which the run is made again."""
-    repository: str | None = None
-    """Where git is asked for files that the capture only names."""
 
 
-class ToUpdate(msgspec.Struct, frozen=True, tag="update"):
-    """Replay the calls that are in the capture in *path*, and record new ones."""
+class ToUpdate(_ToRunAgain, frozen=True, kw_only=True, tag="update"):
+    """Answer the calls that are in the capture, and record new ones."""
 
-    path: str
-    diverted: Diverted
     blobs: str
     """Where payloads of new events go."""
-    volatile: tuple[VolatileRule, ...] = ()
-    workspace: str | None = None
-    """The folder with the recorded files, in which the run is made again."""
-    repository: str | None = None
-    """Where git is asked for files that the capture only names."""
 
 
-class ToFork(msgspec.Struct, frozen=True, tag="fork"):
-    """Fork the capture in *path*."""
+class ToFork(_ToRunAgain, frozen=True, kw_only=True, tag="fork"):
+    """Fork the capture."""
 
-    path: str
-    diverted: Diverted
     blobs: str
     """Where payloads of new events go."""
     plan: ForkPlan
     capture_id: str
     run_id: str
-    volatile: tuple[VolatileRule, ...] = ()
     allowed: tuple[str, ...] = ()
     """Addresses that may be reached, as ``HOST:PORT``."""
-    workspace: str | None = None
-    """The folder with the recorded files, in which the run is made again."""
-    repository: str | None = None
-    """Where git is asked for files that the capture only names."""
 
 
 Orders: TypeAlias = ToRecord | ToReplay | ToUpdate | ToFork

@@ -36,7 +36,6 @@ from reenact.injected.handover import (
     HANDOVER_VARIABLE,
     SEED_VARIABLE,
     SITE,
-    Diverted,
     Handover,
     Orders,
     Replayed,
@@ -100,17 +99,17 @@ def hide() -> str | None:
     return text
 
 
-def divert_programs_below(diverted: Diverted, before: str | None) -> None:
-    """Route the programs that this process starts to the gateway, so that their model calls are recorded.
+def route_programs_below(gateway: str, before: str | None) -> None:
+    """Route the programs that this process starts to the *gateway*, so that their model calls are recorded.
 
     ``putenv`` does not change ``os.environ``: this process itself must not use the gateway. An explicit
     environment is usually a copy of ``os.environ``, so it is changed when the program is started.
     """
-    for name, value in variables(f"{diverted.address}/{BELOW}", os.environ).items():
+    for name, value in variables(f"{gateway}/{BELOW}", os.environ).items():
         os.putenv(name, value)
     if before is not None:
         os.putenv(BEFORE_VARIABLE, before)
-    lead_programs(None, partial(environment_below, diverted.address, is_whole=False))
+    lead_programs(None, partial(environment_below, gateway, is_whole=False))
 
 
 def at_the_end(end_run: Callable[[BaseException | None], None]) -> None:
@@ -171,10 +170,10 @@ def _begin(handover: Handover, born: Born | None) -> None:
     _seed_numpy()
     orders = handover.orders()
     part = _make_part(orders, handover, born)
-    leave_to_gateway(orders.diverted.address)
+    leave_to_gateway(orders.gateway)
     before = hide()
     if not is_hermetic(orders) or part.runs_programs:
-        divert_programs_below(orders.diverted, before)
+        route_programs_below(orders.gateway, before)
     _permanent.enter_context(print_in_turn())
     at_the_end(part.end)
     follow(part)
@@ -409,9 +408,9 @@ class _ReplayedProcess(_Rerun):
             root=root,
             find_root=self._first_lane,
             within=born.within if born is not None else None,
-            evidence=_gather_evidence(handover, orders.workspace),
-            workspace=Path(orders.workspace) if orders.workspace is not None else None,
-            repository=Path(orders.repository) if orders.repository is not None else None,
+            evidence=_gather_evidence(handover, orders.files),
+            workspace=orders.files_folder,
+            repository=orders.repository_folder,
             runs_programs=True,
         )
         self._begin()
@@ -446,8 +445,8 @@ class _UpdatedProcess(_Rerun):
             orders.path,
             volatile=orders.volatile,
             part=part,
-            workspace=Path(orders.workspace) if orders.workspace is not None else None,
-            repository=Path(orders.repository) if orders.repository is not None else None,
+            workspace=orders.files_folder,
+            repository=orders.repository_folder,
         )
         self._begin()
 
@@ -490,9 +489,9 @@ class _ForkedProcess(_Rerun):
             root=root,
             find_root=self._first_lane,
             within=born.within if born is not None else None,
-            evidence=_gather_evidence(handover, orders.workspace),
-            workspace=Path(orders.workspace) if orders.workspace is not None else None,
-            repository=Path(orders.repository) if orders.repository is not None else None,
+            evidence=_gather_evidence(handover, orders.files),
+            workspace=orders.files_folder,
+            repository=orders.repository_folder,
         )
         self._begin()
 
@@ -508,7 +507,7 @@ class _ForkedProcess(_Rerun):
 
 
 def _read_allowed(orders: ToRecord | ToReplay | ToFork, began_s: float = 0.0) -> Allow:
-    port = urlsplit(orders.diverted.address).port
+    port = urlsplit(orders.gateway).port
     named = () if isinstance(orders, ToRecord) else read_allow(orders.allowed).addresses
     return Allow(
         loopback_ports=[port] if port else [], addresses=named, children=is_starting_child, began_s=began_s
