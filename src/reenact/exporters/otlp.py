@@ -33,7 +33,7 @@ from reenact.providers import (
     ToolResultPart,
 )
 from reenact.store.reader import CaptureReader
-from reenact.trace.model_calls import DerivedEvents, as_text, request_of, response_of, usage_of
+from reenact.trace.model_calls import as_text, read_with_derived, request_of, response_of, usage_of
 from reenact.trace.to_rows import find_seal
 from reenact.values.tags import plain
 
@@ -68,10 +68,8 @@ _PARAMS: Final = ("temperature", "top_p", "top_k", "max_tokens", "seed")
 def document_of(reader: CaptureReader, lose: Callable[[Loss], None]) -> dict[str, object]:
     """One request to a collector; the span of the run names the capture."""
     writing = _SpanBuilder(reader, lose)
-    derived = DerivedEvents(reader)
-    for recorded in reader.events():
-        for event in derived.add_to(recorded):
-            writing.event(event)
+    for event in read_with_derived(reader):
+        writing.event(event)
     scope = {"name": "reenact", "version": __version__}
     resource = {"attributes": _attributes({"service.name": "reenact", "telemetry.sdk.name": "reenact"})}
     spans = writing.finish()

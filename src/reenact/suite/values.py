@@ -1,19 +1,18 @@
 """Looking into texts (bullets, sentences, word stems) and JSON values (paths, schemas, matchers).
 
-A matcher is ``{contains: news}``, ``{min: 1, max: 10}``, or the value itself. Schemas are checked offline:
-none is fetched, and their patterns run in a linear engine.
+A matcher is ``{contains: news}``, ``{min: 1, max: 10}``, or the value itself.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any, Final, Literal, NoReturn, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 
-from reenact.canonical import JsonValue, child_path
-from reenact.errors import UsageError
+from reenact.canonical import JsonValue
+from reenact.formats.json_schema import compile_schema, find_violations
 from reenact.suite.params import Params, read_params
 from reenact.suite.patterns import Searcher
 from reenact.suite.verdict import quote, shorten
@@ -164,36 +163,11 @@ def includes(value: JsonValue, part: JsonValue) -> bool:
 
 
 _SHOWN_PROBLEMS: Final = 20
-_SHOWN_CHARACTERS: Final = 200
 
 
 def schema_problems(value: object, schema: Any) -> list[str]:
     """Where *value* violates *schema*, with paths; :class:`UsageError` for an invalid schema."""
-    import jsonschema_rs  # slow to import, and few tests need it
-
-    try:
-        validator = jsonschema_rs.validator_for(
-            schema, retriever=_refuse_fetching, pattern_options=jsonschema_rs.RegexOptions()
-        )
-    except (jsonschema_rs.ValidationError, ValueError) as error:
-        raise UsageError(f"params.schema: not a JSON Schema: {_first_line(error)}") from None
-    found = [_problem(error) for error in validator.iter_errors(value)]
-    return sorted(found)[:_SHOWN_PROBLEMS]
-
-
-def _refuse_fetching(address: str) -> NoReturn:
-    raise ValueError(f"{address} is not fetched; put it under $defs")
-
-
-def _problem(error: Any) -> str:
-    path = "$"
-    for step in error.instance_path:
-        path = child_path(path, step)
-    return f"{path}: {error.message:.{_SHOWN_CHARACTERS}}"
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).partition("\n")[0][:_SHOWN_CHARACTERS]
+    return find_violations(compile_schema(schema, "params.schema"), value)[:_SHOWN_PROBLEMS]
 
 
 TypeName: TypeAlias = Literal["string", "number", "integer", "boolean", "array", "object", "null"]

@@ -202,6 +202,12 @@ class DerivedEvents:
                 yield _derived_event(event, "tool_call", data)
 
 
+def read_with_derived(reader: CaptureReader) -> Iterator[CaptureEvent]:
+    """All events of a capture, and the tool calls and results derived from its model traffic."""
+    derived = DerivedEvents(reader)
+    return (event for recorded in reader.events() for event in derived.add_to(recorded))
+
+
 def _derived_event(event: CaptureEvent, kind: str, data: dict[str, JsonValue]) -> CaptureEvent:
     envelope = {name: getattr(event, name) for name in ("version", "captureId", "runId", "seq", "ts")}
     return event_codec.from_json({**envelope, "type": kind, "data": tag(data)})
