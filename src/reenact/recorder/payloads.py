@@ -147,15 +147,15 @@ class Payloads:
         """Which of *texts* may hold a secret; searched in batches, because most hold none."""
         is_suspect = self._redactor.is_suspect
         found: set[int] = set()
-        asked: dict[int, bytes] = {}
+        batch: dict[int, bytes] = {}
         size_bytes = 0
         for number, text in enumerate(texts):
-            asked[number] = text
+            batch[number] = text
             size_bytes += len(text)
             if size_bytes > _ASKED_BYTES or number == len(texts) - 1:
-                if is_suspect(b"\n".join(asked.values())):
-                    found.update(each for each, text in asked.items() if is_suspect(text))
-                asked, size_bytes = {}, 0
+                if is_suspect(b"\n".join(batch.values())):
+                    found.update(each for each, text in batch.items() if is_suspect(text))
+                batch, size_bytes = {}, 0
         return found
 
     def encode_reported_event(self, event_type: str, data: dict[str, object], *, is_json: bool) -> bytes:
@@ -260,11 +260,11 @@ def _encode_reported(events: Sequence[ReportedEvent]) -> list[tuple[bytes, bytes
         return None
 
 
-def _with_digest(asked: dict[str, JsonValue]) -> bytes:
+def _with_digest(data: dict[str, JsonValue]) -> bytes:
     """The data of a model call with the digest of its request."""
-    request = dump_sorted(asked["request"])
+    request = dump_sorted(data["request"])
     digest = digest_of_bytes(request)
-    return dump_sorted({**asked, "inputHash": digest, "request": Fragment(request), "requestHash": digest})
+    return dump_sorted({**data, "inputHash": digest, "request": Fragment(request), "requestHash": digest})
 
 
 def freeze_piece(value: object) -> object:
