@@ -218,7 +218,7 @@ def _run_among(root: Path, wanted: CommandSucceedsInWorkspace) -> CommandEnd:
         raise UsageError(f"params.folder: {wanted.folder}: is not a folder of the recorded files")
     words = [word.replace("{workspace}", str(root)) for word in wanted.words]
     fence = Fence(os.environ)
-    with fence.around_child() as enter:
+    with fence.fence_child() as enter:
         status, output = _run_for(wanted.timeout_s, words, cwd, enter)
     return CommandEnd(status, output, fence.stands)
 

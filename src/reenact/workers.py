@@ -47,7 +47,7 @@ def map_batches(
     pickled. Raises :class:`StoreError` if workers die repeatedly in one batch.
     """
     if on is not None:
-        yield from _on_ray(work, batches, _ray_address(on), jobs)
+        yield from _run_on_ray(work, batches, _ray_address(on), jobs)
     elif jobs <= 1:
         yield from map(work, batches)
     else:
@@ -104,7 +104,7 @@ class _Pool(Generic[B, R]):
         for piece in pieces:
             piece.tries += 1
             if piece.tries > MAX_TRIES:
-                raise _lost(MAX_TRIES)
+                raise _lost_error(MAX_TRIES)
             try:
                 piece.future = self._executor.submit(self._work, piece.batch)
             except BrokenProcessPool as error:
@@ -127,7 +127,7 @@ def _ignore_ctrl_c() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-def _lost(tries: int) -> StoreError:
+def _lost_error(tries: int) -> StoreError:
     return StoreError(
         f"workers: one was ended {tries} times over the same runs; is there enough memory? try --jobs 1"
     )
@@ -140,7 +140,7 @@ def _ray_address(on: str) -> str | None:
     return address or None
 
 
-def _on_ray(work: Callable[[B], R], batches: Iterable[B], address: str | None, jobs: int) -> Iterator[R]:
+def _run_on_ray(work: Callable[[B], R], batches: Iterable[B], address: str | None, jobs: int) -> Iterator[R]:
     ray = _import_ray()
     is_ours = not ray.is_initialized()
     if is_ours:
@@ -177,7 +177,7 @@ def _result(ray: Any, waiting: deque[object]) -> Any:
     except ray.exceptions.RayTaskError as error:
         raise error.cause from None
     except (ray.exceptions.WorkerCrashedError, ray.exceptions.OutOfMemoryError):
-        raise _lost(MAX_TRIES) from None
+        raise _lost_error(MAX_TRIES) from None
     except ray.exceptions.RayError as error:
         raise StoreError(f"ray: {' '.join(str(error).split())[:300]}") from None
     waiting.popleft()

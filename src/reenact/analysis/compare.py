@@ -248,11 +248,11 @@ class Comparison:
         contents = common_content(ours, theirs), common_content(theirs, ours)
         left, right = ({"asked": each.asked, **({} if is_free else {"came": each.came})} for each in contents)
         if self._is_coarse:
-            left, right = _common(left, right), _common(right, left)
+            left, right = _common_members(left, right), _common_members(right, left)
         return json_changes(left, right)
 
 
-def _common(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+def _common_members(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
     """The members of *one* that *other* has too."""
     return {
         part: {name: value for name, value in one[part].items() if name in other[part]}

@@ -18,7 +18,7 @@ from typing import Final
 import msgspec
 
 from reenact.analysis.artifact import Artifact
-from reenact.analysis.brief import tidy_number
+from reenact.analysis.brief import drop_noise
 from reenact.analysis.index import STATES, StepIndex, Tokens, cost_of, total_cost
 from reenact.suite.settings import Price
 
@@ -294,7 +294,7 @@ def _run_stats(artifact: Artifact, rows: StepIndex, retries: int) -> RunStats:
         steps=counts.steps,
         errors=counts.states.get("error", 0),
         retries=retries,
-        duration_ms=tidy_number(counts.duration_ms if stated_ms is None else stated_ms),
+        duration_ms=drop_noise(counts.duration_ms if stated_ms is None else stated_ms),
         tokens=counts.tokens or Tokens(),
         cost=counts.cost,
         utility=mean_utility(utilities),
@@ -303,4 +303,4 @@ def _run_stats(artifact: Artifact, rows: StepIndex, retries: int) -> RunStats:
 
 def mean_utility(numbers: Sequence[float]) -> float | None:
     """The mean rating of steps; ``None`` without ratings."""
-    return tidy_number(math.fsum(numbers) / len(numbers)) if numbers else None
+    return drop_noise(math.fsum(numbers) / len(numbers)) if numbers else None

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 import msgspec
 
-from reenact.analysis.brief import tidy_number
+from reenact.analysis.brief import drop_noise
 from reenact.analysis.index import Tokens
 from reenact.canonical import is_digest
 from reenact.corpus.messages import (
@@ -385,7 +385,7 @@ class CaptureBatch:
                 steps=calls.stop - calls.start,
                 errors=self.states[calls].count("error"),
                 tokens=tokens,
-                duration_ms=tidy_number(float(max(at_ms))) if data else 0,
+                duration_ms=drop_noise(float(max(at_ms))) if data else 0,
                 size_bytes=len(capture.text),
             )
             header = capture_header(capture.folder, capture.manifest, capture.state, command, output)

@@ -80,7 +80,7 @@ class PathPattern:
         return self._open(
             position if self.steps[position] is Wild.DEPTH else position + 1
             for position in positions
-            if position < len(self.steps) and _takes(self.steps[position], key)
+            if position < len(self.steps) and _is_taken(self.steps[position], key)
         )
 
     def is_met(self, positions: Positions) -> bool:
@@ -135,7 +135,7 @@ def _unquote(text: str) -> str:
         raise FormatError(f"not a quoted name: {text}") from None
 
 
-def _takes(step: PathStep, key: str | int) -> bool:
+def _is_taken(step: PathStep, key: str | int) -> bool:
     return isinstance(step, Wild) or (type(step) is type(key) and step == key)
 
 

@@ -94,7 +94,7 @@ class Fence:
         ]
 
     @contextmanager
-    def around_child(self) -> Iterator[Callable[[], None] | None]:
+    def fence_child(self) -> Iterator[Callable[[], None] | None]:
         """Yield the ``preexec_fn`` of a child that is started in the block; ``None`` without a fence."""
         if not is_known_machine():
             yield None

@@ -164,7 +164,7 @@ def run(
     with (
         _pass_signals_on() as passed_on_to,
         heard as output,
-        _around_child(fence) as enter,
+        _fence_child(fence) as enter,
         _keep_input(keep_input) as stdin,
     ):
         child_stdout = None if output == 1 else output
@@ -225,8 +225,8 @@ def _open_nameless(link: Path) -> Iterator[FileIO]:
         yield file
 
 
-def _around_child(fence: Fence | None) -> AbstractContextManager[Callable[[], None] | None]:
-    return nullcontext() if fence is None else fence.around_child()
+def _fence_child(fence: Fence | None) -> AbstractContextManager[Callable[[], None] | None]:
+    return nullcontext() if fence is None else fence.fence_child()
 
 
 @contextmanager

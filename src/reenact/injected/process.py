@@ -66,7 +66,7 @@ from reenact.seams.imports import watch_imports
 from reenact.seams.patches import Patch
 from reenact.seams.printing import print_in_turn
 from reenact.seams.stdlib.draws import Draws
-from reenact.seams.stdlib.process import end_programs, lead_programs
+from reenact.seams.stdlib.process import end_programs, set_environment_change
 from reenact.store.blobs import BlobStore
 from reenact.values.objects import message_of
 from reenact.volatile.places import own_places
@@ -109,7 +109,7 @@ def route_programs_below(gateway: str, before: str | None) -> None:
         os.putenv(name, value)
     if before is not None:
         os.putenv(BEFORE_VARIABLE, before)
-    lead_programs(None, partial(environment_below, gateway, is_whole=False))
+    set_environment_change(None, partial(environment_below, gateway, is_whole=False))
 
 
 def at_the_end(end_run: Callable[[BaseException | None], None]) -> None:

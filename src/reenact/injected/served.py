@@ -80,7 +80,7 @@ class ServedCapture(CaptureRun):
         self._began_s = time.time()
 
     def attachments(self) -> Iterable[AbstractContextManager[object]]:
-        return (telemetry.beside_hosts(project_beside(Path.cwd())),)
+        return (telemetry.leave_out_hosts(project_beside(Path.cwd())),)
 
     def redacted_words(self) -> list[str]:
         """The command line without secrets."""
@@ -209,7 +209,7 @@ def _cwd_of(workspace: WorkspaceFolder | None) -> Path:
 
 def _attach_gateway(context: Context) -> Iterable[AbstractContextManager[object]]:
     """What an answering gateway attaches: the project's telemetry hosts, and *context* as the current run."""
-    return telemetry.beside_hosts(project_beside(Path.cwd())), enter_context(context)
+    return telemetry.leave_out_hosts(project_beside(Path.cwd())), enter_context(context)
 
 
 def _add_written(recorded: list[str], cwd: Path, began_s: float) -> list[str]:

@@ -151,7 +151,7 @@ def _read_manifest(run: RunDir) -> CaptureManifest:
 def _read_part(folder: Path, whole: CaptureManifest) -> _Log | None:
     """Read the part in *folder*, recovered if its process was killed; ``None`` while it is open."""
     if not RunDir(folder).is_capture:
-        return _Log(folder, msgspec.structs.replace(whole, **_CUT_OFF), _whole_lines(folder))
+        return _Log(folder, msgspec.structs.replace(whole, **_CUT_OFF), _read_whole_lines(folder))
     state = RunDir.open(folder).state
     if state is RunState.INTERRUPTED:
         recover(folder)
@@ -162,7 +162,7 @@ _CUT_OFF: Final = {"status": "error", "error": INTERRUPTED, "warnings": ABSENT, 
 """The end of a part whose manifest is lost; its other fields are those of the whole run."""
 
 
-def _whole_lines(folder: Path) -> list[bytes]:
+def _read_whole_lines(folder: Path) -> list[bytes]:
     file = inside(folder, EVENT_LOG_NAME)
     if not file.exists():
         return []

@@ -83,7 +83,7 @@ class Substitution:
         """The edits that replace all names in the text that *fragments* form."""
         assert self._pattern is not None
         for found in self._pattern.finditer("".join(part for _, part in fragments)):
-            yield from _spread(fragments, found.span(), self._names[found[0]])
+            yield from _spread_edit(fragments, found.span(), self._names[found[0]])
 
     def _replace(self, found: re.Match[str]) -> str:
         return self._names[found[0]]
@@ -120,7 +120,7 @@ def _strings(text: str) -> Iterator[tuple[tuple[object, ...], int, str]]:
             path[-1] += 1
 
 
-def _spread(fragments: list[_Fragment], span: tuple[int, int], text: str) -> Iterator[AnswerEdit]:
+def _spread_edit(fragments: list[_Fragment], span: tuple[int, int], text: str) -> Iterator[AnswerEdit]:
     """Replace a name that spans *fragments* by *text*; each fragment but the last keeps its length."""
     ends = list(accumulate(len(part) for _, part in fragments))
     touched = [

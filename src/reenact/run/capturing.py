@@ -214,7 +214,7 @@ class CaptureRun(Run):
     def attachments(self) -> Iterable[AbstractContextManager[object]]:
         """The patches and hooks that route the calls of this process to us."""
         yield seams.attach_seams()
-        yield telemetry.beside_hosts(project_beside(Path(working_folder())))
+        yield telemetry.leave_out_hosts(project_beside(Path(working_folder())))
         yield stdlib.attach_stdlib(self._stand_ins, self._context)
         yield workspace_known(self._workspace.root if self._workspace is not None else None)
         yield watch_written(self._written)
@@ -223,7 +223,7 @@ class CaptureRun(Run):
         self._entered.is_whole = self.is_test or self._fixed_surroundings is not None
         yield self._entered
         allow = replace(self._allow or Allow(), is_served_here=is_served_here, is_client=asks_server_of_run)
-        yield probes.asked_by(self._context, lambda host, port: not allow.permits(Connect(host, port)))
+        yield probes.record_probes(self._context, lambda host, port: not allow.permits(Connect(host, port)))
         watch = Watch(allow, self._is_unseen, self._context.warn)
         yield watch
         yield process.watch_programs(self._context, watch.talks_with)
@@ -244,11 +244,11 @@ class CaptureRun(Run):
                 self._context.warn(f"model calls of programs are not seen: {message_of(error)}")
                 return environ
 
-        process.lead_programs(self._context, lead)
+        process.set_environment_change(self._context, lead)
         try:
             yield
         finally:
-            process.lead_programs(self._context, None)
+            process.set_environment_change(self._context, None)
             for gateway in opened:
                 gateway.close()
 

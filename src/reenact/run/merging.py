@@ -351,7 +351,7 @@ class _Merge:
                 line = new.line.encode()
                 if new.has_tree:
                     continue
-                if (same := self._same_derived(line)) is not None:
+                if (same := self._find_equal_derived(line)) is not None:
                     places.reached = max(places.reached, same)
                     events.append(((same, 0, 0), _Event(self._reader.line(same), old_seq=same)))
                 else:
@@ -377,7 +377,7 @@ class _Merge:
             else:
                 yield place, _Event(line, new=(index, number))
 
-    def _same_derived(self, line: bytes) -> int | None:
+    def _find_equal_derived(self, line: bytes) -> int | None:
         """The equal recorded event that was derived from model traffic, if there is one."""
         if b'"derived":true' not in line:
             return None

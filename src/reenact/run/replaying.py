@@ -216,12 +216,12 @@ class ReplayRun(Run):
         """The patches and hooks that route the calls of this process to us, and the guard."""
         yield self._guard  # below the seams, which answer some calls that it would refuse
         yield seams.attach_seams()
-        yield telemetry.beside_hosts(project_beside(Path(working_folder())))
+        yield telemetry.leave_out_hosts(project_beside(Path(working_folder())))
         yield stdlib.attach_stdlib(self._stand_ins, self._engine)
         yield workspace_known(self._engine.files.root if self._engine.files is not None else None)
         if self._evidence.draws is not None:
             yield watch_draws(self._evidence.draws)
-        yield probes.asked_by(self._engine, self._is_probe)
+        yield probes.record_probes(self._engine, self._is_probe)
         yield enter_context(self._engine, self._within)
         yield self.watch_entered()
 

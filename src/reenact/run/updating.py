@@ -499,10 +499,10 @@ class UpdateRun(Run):
     def attachments(self) -> Iterable[AbstractContextManager[object]]:
         """The patches and hooks that route the calls of this process to us."""
         yield seams.attach_seams()
-        yield telemetry.beside_hosts(project_beside(Path(working_folder())))
+        yield telemetry.leave_out_hosts(project_beside(Path(working_folder())))
         yield stdlib.attach_stdlib(self._stand_ins, self._engine)
         yield workspace_known(self._engine.files.root if self._engine.files is not None else None)
-        yield probes.asked_by(self._engine, lambda host, port: True)  # noqa: ARG005
+        yield probes.record_probes(self._engine, lambda host, port: True)  # noqa: ARG005
         yield watch_written(self._written)
         yield enter_context(self._engine, None if self._part is None else self._part.within)
         self._entered.is_whole = self.is_test

@@ -123,7 +123,9 @@ class _Seam:
     ) -> object:
         """The result object for *job*, whose outcome is recorded before any callback, or replayed."""
         if job.step.live:
-            return start(_after(job.note_answer, callback), _after(job.failed, error_callback))
+            return start(
+                _record_before(job.note_answer, callback), _record_before(job.failed, error_callback)
+            )
         result = self._module.ApplyResult(pool, callback, error_callback)
 
         def deliver(promised: Future[object]) -> None:
@@ -272,7 +274,7 @@ class _AsTheyCome(Iterator[object]):
         return answer
 
 
-def _after(record: Callable[[Any], None], callback: _Callback) -> Callable[[object], None]:
+def _record_before(record: Callable[[Any], None], callback: _Callback) -> Callable[[object], None]:
     def both(outcome: object) -> None:
         record(outcome)
         if callback is not None:

@@ -84,7 +84,7 @@ def _total_lines(report: ShadowReport) -> Iterator[str]:
     counted = [run for run in report.counted if run.candidates]
     before = [run.recorded for run in counted]
     now = [each for run in counted for each in run.candidates]
-    for name, left, right in _means(before, now):
+    for name, left, right in _mean_figures(before, now):
         yield f"{name:<12}{left:<28}{right:<28}"
     points = [f"{100 * each:+.0f}" for each in (found.difference, found.low, found.high)]
     change = f"{points[0]} points ({points[1]} to {points[2]})"
@@ -95,7 +95,7 @@ def _total_lines(report: ShadowReport) -> Iterator[str]:
     yield f"{'baseline':<12}{how}"
 
 
-def _means(before: Sequence[RunOutcome], now: Sequence[RunOutcome]) -> Iterator[tuple[str, str, str]]:
+def _mean_figures(before: Sequence[RunOutcome], now: Sequence[RunOutcome]) -> Iterator[tuple[str, str, str]]:
     """Mean figures per run, over the runs that were made."""
     sides = [[each for each in side if not each.problem] for side in (before, now)]
     if not all(sides):
@@ -119,7 +119,7 @@ def sample_lines(report: SamplesReport) -> Iterator[str]:
     total = len(report.outcomes)
     for group in report.groups:
         outcome, count = group.outcome, len(group.paths)
-        yield f"{Rate.of(count, total)}  {_outcome_words(outcome)}"
+        yield f"{Rate.of(count, total)}  {_describe_outcome(outcome)}"
         yield f"  {_shorten(outcome.problem or outcome.output or '(no output)')}"
         names = [use.name for use in outcome.tools]
         if names:
@@ -136,7 +136,7 @@ def sample_lines(report: SamplesReport) -> Iterator[str]:
         yield f"  as recorded {report.same}"
 
 
-def _outcome_words(outcome: RunOutcome) -> str:
+def _describe_outcome(outcome: RunOutcome) -> str:
     if outcome.problem:
         return "no fork"
     ended = f"exit status {outcome.exit_status}" if outcome.exit_status is not None else "ended"
@@ -289,17 +289,17 @@ def _html_row(run: ShadowRun, report: ShadowReport) -> str:
 
 def _numbers_in(report: ShadowReport) -> list[str]:
     """The figures that are known for any run; the cost needs prices."""
-    known = {name for run in report.counted for name, *_ in _means_of(run)}
+    known = {name for run in report.counted for name, *_ in _mean_figures_of(run)}
     return [name for name in ("tokens", "cost", "time") if name in known]
 
 
 def _row_numbers(run: ShadowRun, names: Sequence[str]) -> list[str]:
-    found = {name: f"{left} → {right}" for name, left, right in _means_of(run)}
+    found = {name: f"{left} → {right}" for name, left, right in _mean_figures_of(run)}
     return [found.get(name, "–") for name in names]
 
 
-def _means_of(run: ShadowRun) -> Iterator[tuple[str, str, str]]:
-    return _means([run.recorded], run.candidates)
+def _mean_figures_of(run: ShadowRun) -> Iterator[tuple[str, str, str]]:
+    return _mean_figures([run.recorded], run.candidates)
 
 
 def _describe_verdict(passed: bool) -> str:

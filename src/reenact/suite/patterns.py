@@ -185,7 +185,7 @@ class _Translator:
         self._at += len(text)
         return True
 
-    def _until(self, end: str, what: str) -> str:
+    def _read_until(self, end: str, what: str) -> str:
         found = self._pattern.find(end, self._at)
         if found < 0:
             self._refuse(f"{what} is not closed with {end}")
@@ -285,12 +285,12 @@ class _Translator:
             if self._skip(opening):
                 return self._translate_group(f"(?{opening}", options), None
         if self._skip("#"):
-            self._until(")", "a comment")
+            self._read_until(")", "a comment")
             return "", None
         if self._skip("("):
             return self._conditional(options), None
         if self._peek() in ("<", "'"):
-            name = self._until(">" if self._take() == "<" else "'", "the name of a group")
+            name = self._read_until(">" if self._take() == "<" else "'", "the name of a group")
             if not regex.fullmatch(r"[^\W\d]\w*", name):
                 self._refuse(f"{name!r} is not the name of a group")
             self.group_count += 1
@@ -331,7 +331,7 @@ class _Translator:
         return self._translate_group(f"(?{flags}:", options), None
 
     def _conditional(self, options: _Options) -> str:
-        name = self._until(")", "a condition").strip("<>'")
+        name = self._read_until(")", "a condition").strip("<>'")
         return self._translate_group(f"(?({self._number_or_name(name)})", options)
 
     # Atoms
@@ -394,7 +394,7 @@ class _Translator:
 
     def _reference(self) -> str:
         kind, opening = self._take(), self._take()
-        name = self._until(">" if opening == "<" else "'", "a reference")
+        name = self._read_until(">" if opening == "<" else "'", "a reference")
         if kind == "g" and name == "0":
             return "(?0)"
         target = self._number_or_name(name)
@@ -424,7 +424,7 @@ class _Translator:
         if sign not in ("p", "P") or self._peek(2) != f"{sign}{{":
             return None
         self._at += 2
-        name = self._until("}", "a property")
+        name = self._read_until("}", "a property")
         negated = name.startswith("^") is (sign == "p")
         plain = name.removeprefix("^").replace("_", "").replace(" ", "").replace("-", "").lower()
         inside = (
@@ -469,7 +469,7 @@ class _Translator:
         return taken
 
     def _unicode(self) -> list[int]:
-        names = self._until("}", "\\u{").split() if self._skip("{") else [self._take(4).ljust(4)]
+        names = self._read_until("}", "\\u{").split() if self._skip("{") else [self._take(4).ljust(4)]
         if not names or not all(_HEX.issuperset(name) and int(name, 16) < 0x110000 for name in names):
             self._refuse("\\u needs four hexadecimal digits, or codes in braces")
         codes = [int(name, 16) for name in names]

@@ -63,7 +63,7 @@ def no_secret_in_output(trace: Trace, params: NoSecret) -> Verdict:
         for event in trace.events:
             for text in strings_in(event.data):
                 found += _findings(text, event, params, searcher)
-    listed = "; ".join(f"{kind} {hint} in {_where(event)}" for kind, hint, event in found[:5])
+    listed = "; ".join(f"{kind} {hint} in {_describe_place(event)}" for kind, hint, event in found[:5])
     events = [event for _, _, event in found if event is not None] or output_events(trace)
     observed = [{"kind": kind, "event": event.event_id if event else None} for kind, _, event in found]
     message = f"expected no secret, found {listed or 'none'}"
@@ -97,5 +97,5 @@ def _shorten_secret(secret: str) -> str:
     return f"{secret[:_SHOWN_CHARACTERS]}… ({len(secret)} characters)"
 
 
-def _where(event: TraceEvent | None) -> str:
+def _describe_place(event: TraceEvent | None) -> str:
     return event.event_id if event is not None else "the output"

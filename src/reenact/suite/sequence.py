@@ -37,7 +37,7 @@ def tool_sequence(trace: Trace, params: ToolSequence) -> Verdict:
     """The calls are the expected ones, as *mode* says: in order, in any order, a subset or a superset."""
     steps = [step if isinstance(step, SequenceStep) else SequenceStep(tool=step) for step in params.steps]
     found = calls(trace)
-    taken = (_in_order if params.mode == "strict" else _assign_calls)(found, steps, params)
+    taken = (_pair_in_order if params.mode == "strict" else _assign_calls)(found, steps, params)
     extra = [event for index, event in enumerate(found) if index not in taken]
     missing = [step for index, step in enumerate(steps) if index not in taken.values()]
     passed = not (extra and params.mode != "superset") and not (missing and params.mode != "subset")
@@ -76,7 +76,9 @@ def _fits(event: TraceEvent, step: SequenceStep, params: ToolSequence) -> bool:
     return step.args is msgspec.UNSET or agrees(event.data.get("args"), step.args)
 
 
-def _in_order(found: list[TraceEvent], steps: list[SequenceStep], params: ToolSequence) -> dict[int, int]:
+def _pair_in_order(
+    found: list[TraceEvent], steps: list[SequenceStep], params: ToolSequence
+) -> dict[int, int]:
     """Pair calls and steps by position, up to the first difference."""
     pairs = zip(found, steps, strict=False)
     good = takewhile(lambda pair: _fits(*pair, params), pairs)
@@ -202,7 +204,7 @@ def divergence_free(trace: Trace, params: DivergenceFree) -> Verdict:
     found = [
         event for event in of_type(trace, "divergence") if event.data.get("code") not in params.allowed_codes
     ]
-    problems = [*map(_headline, found), *(f"a live call: {_live(event)}" for event in refused)]
+    problems = [*map(_headline, found), *(f"a live call: {_describe_live_call(event)}" for event in refused)]
     passed = len(found) <= params.max_divergences and not refused
     wanted = count_of(params.max_divergences, "divergence")
     message = f"expected {wanted}, found {'; '.join(problems[:5]) or 'none'}"
@@ -216,5 +218,5 @@ def _headline(event: TraceEvent) -> str:
     return f"{event.data.get('code')}{place}{path}: {event.data.get('detail', '')}"
 
 
-def _live(event: TraceEvent) -> str:
+def _describe_live_call(event: TraceEvent) -> str:
     return f"{event.data.get('kind')} {event.data.get('target')}"

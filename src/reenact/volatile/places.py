@@ -46,13 +46,13 @@ def own_places(workspace: str | None = None, given: str = "") -> dict[str, str]:
     home = os.path.expanduser("~").rstrip(os.sep)
     found = {
         "cwd": working_folder(),
-        "cwd/given": _same_folder(os.environ.get("PWD", ""), working_folder()),
+        "cwd/given": _alias_of(os.environ.get("PWD", ""), working_folder()),
         "home": home,
         "python": sys.prefix,
         "tmp": tempfile.gettempdir(),
     }
     if workspace is not None:
-        found |= {"workspace": workspace, "workspace/given": _same_folder(given, workspace)}
+        found |= {"workspace": workspace, "workspace/given": _alias_of(given, workspace)}
     for name in ("cwd", "workspace"):
         if home and found.get(name, "").startswith(f"{home}/"):
             found[f"{name}/home"] = "~" + found[name].removeprefix(home)
@@ -60,7 +60,7 @@ def own_places(workspace: str | None = None, given: str = "") -> dict[str, str]:
     return {name: place for name, place in plain.items() if len(place) >= _MIN_CHARACTERS}
 
 
-def _same_folder(given: str, real: str) -> str:
+def _alias_of(given: str, real: str) -> str:
     """Return *given* if it is another name of the folder *real*, else an empty text."""
     name = os.path.normpath(given) if os.path.isabs(given) else ""
     return name if name and name != real and os.path.realpath(name) == os.path.realpath(real) else ""

@@ -139,10 +139,10 @@ def _names_of_bits(count: int, drawn: int) -> Iterator[str]:
         drawn = drawn & ~(0xF000 << 64) & ~(0xC000 << 48) | 4 << 76 | 0x8000 << 48
         yield f"{drawn:032x}"
     if count >= 64:
-        yield from (_in_base(drawn, letters) for letters in _BASES)
+        yield from (_to_base(drawn, letters) for letters in _BASES)
 
 
-def _in_base(number: int, letters: str) -> str:
+def _to_base(number: int, letters: str) -> str:
     written = ""
     while number:
         number, digit = divmod(number, len(letters))

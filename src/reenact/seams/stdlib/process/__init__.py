@@ -14,8 +14,8 @@ from reenact.seams.stdlib.process import asynchronous, piped, spawned, transport
 from reenact.seams.stdlib.process.command import (
     Environment,
     end_programs,
-    lead_programs,
     run_again,
+    set_environment_change,
     watch_programs,
 )
 from reenact.seams.stdlib.process.piped import Popen
@@ -25,8 +25,8 @@ __all__ = [
     "STAND_INS",
     "Environment",
     "end_programs",
-    "lead_programs",
     "run_again",
+    "set_environment_change",
     "watch_programs",
 ]
 

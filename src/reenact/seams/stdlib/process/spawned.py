@@ -46,7 +46,7 @@ def _waitpid(original: Callable[[int, int], tuple[int, int]]) -> Callable[[int, 
         command = _started.get(pid)
         if command is None or lane_for("subprocess") is None:
             return original(pid, options)
-        with crossing(command.doing("wait", options=options or None)) as step:
+        with crossing(command.call_of_action("wait", options=options or None)) as step:
             if step.live:
                 found, status = original(pid, options)
                 step.answer = status if found else None

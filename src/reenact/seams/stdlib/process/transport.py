@@ -231,7 +231,7 @@ def _do(command: Command, what: str, act: Callable[[], object], **details: objec
     if lane_for("subprocess") is None:
         act()
         return
-    with crossing(command.doing(what, **details)) as step:
+    with crossing(command.call_of_action(what, **details)) as step:
         if step.live:
             act()
 
