@@ -13,6 +13,7 @@ from typing import Final, TypeAlias, cast
 import msgspec
 
 from reenact.canonical import is_unicode
+from reenact.redaction.assignments import assignment_edits, is_lone_value, looks_secret
 from reenact.redaction.coded import (
     MAX_DEPTH,
     Registered,
@@ -38,14 +39,11 @@ from reenact.redaction.nearby import looks_generated
 from reenact.redaction.placeholder import Placeholders, placeholder_spans
 from reenact.redaction.places import (
     argument_name,
-    assignment_edits,
     basic_password,
     beside_edits,
     cookie_edits,
     header_line_edits,
     is_http_client,
-    is_lone_value,
-    looks_secret,
     member_edits,
     option_edits,
     scheme_edits,
