@@ -270,7 +270,7 @@ except StoreError as error:
 
 @pytest.mark.slow
 def test_of_many_recorders_one_gets_the_directory(tmp_path: Path) -> None:
-    """Started at the same moment; the others are told."""
+    """Started at the same moment; the others are reported."""
     recorders = [child.start(CREATE, tmp_path / "run", stdin=-1) for _ in range(6)]
     for recorder in recorders:
         assert recorder.stdin is not None

@@ -161,7 +161,7 @@ class _ReplayedText(msgspec.Struct, frozen=True):
 
 
 def _explain_not_utf_8(path: str) -> str:
-    """Why *path* cannot be told to other processes, which are told in JSON."""
+    """Why *path* cannot be written into the orders, which are JSON."""
     try:
         text = os.fsencode(path).decode()
     except UnicodeDecodeError:

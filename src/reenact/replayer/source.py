@@ -351,30 +351,30 @@ class ReplaySource:
             self._move_busy_back()
 
     def _index_order(self, head: EventHead) -> None:
-        for told in head.order:
-            act = self._read_act(head.seq, told)
+        for entry in head.order:
+            act = self._read_act(head.seq, entry)
             if act is not None:
                 self.acts.setdefault(head.seq, []).append(act)
 
-    def _read_act(self, seq: int, told: str) -> Act | None:
+    def _read_act(self, seq: int, entry: str) -> Act | None:
         """Parse one entry of a recorded order; ``None`` for other processes' lanes and unknown entries."""
         outcome = ""
-        lane, mark, how = told.partition(ENDED)
+        lane, mark, how = entry.partition(ENDED)
         if mark:
             # Older captures have the mark of arrivals here, too.
             outcome = self._read_end(lane, how.removeprefix(JOINED).strip())
-        elif PRINTED in told:
-            lane, _, count = told.partition(PRINTED)
+        elif PRINTED in entry:
+            lane, _, count = entry.partition(PRINTED)
             if self.is_ours(lane):
                 self.prints.append((lane, _number(count, 1)))
             return None
-        elif told.endswith(STILL_RUNNING):
-            lane = told.removesuffix(STILL_RUNNING)  # it may end after all else has happened
-        elif FIRED in told:
-            lane = told.partition(FIRED)[0]
+        elif entry.endswith(STILL_RUNNING):
+            lane = entry.removesuffix(STILL_RUNNING)  # it may end after all else has happened
+        elif FIRED in entry:
+            lane = entry.partition(FIRED)[0]
             if not self.has_deadlines or not self.is_ours(lane):
                 return None
-            timer, mark, rounds = told.partition(JOINED)
+            timer, mark, rounds = entry.partition(JOINED)
             return Act(
                 seq,
                 timer,
@@ -382,7 +382,7 @@ class ReplaySource:
                 joined=int(rounds[:9] or 0) if mark and rounds.isdecimal() else 0 if mark else None,
             )
         else:
-            lane, mark, count = told.partition(next((each for each in (TOOK, READ) if each in told), PUT))
+            lane, mark, count = entry.partition(next((each for each in (TOOK, READ) if each in entry), PUT))
             if not mark or not self.is_ours(lane):
                 return None
             is_busy = count.startswith(JOINED)
@@ -393,7 +393,7 @@ class ReplaySource:
         return Act(seq, lane + ENDED, 1, is_cancelled=is_cancelled)
 
     def _read_end(self, lane: str, how: str) -> str:
-        """Keep what is told of the end of a task; returns its outcome."""
+        """Keep what is recorded of the end of a task; returns its outcome."""
         if how.startswith("("):
             function, bracket, outcome = how.rpartition(")")
             function += bracket
