@@ -58,7 +58,9 @@ class Side:
         rows = artifact.rows
         self.places: Sequence[int] = range(len(rows))
         if self._is_coarse:
-            self.places = [place for place in self.places if _holds(beside, rows.kinds[rows.kind[place]])]
+            self.places = [
+                place for place in self.places if _is_in_family(beside, rows.kinds[rows.kind[place]])
+            ]
         self._numbers = dict(zip(self.places, count(), strict=False))
         self.items: list[Item] = []
         self.came: list[str] = []
@@ -103,7 +105,7 @@ def similarity(ours: Side, theirs: Side, one: int, other: int) -> float:
     return words_in_common(ours.words(one), theirs.words(other))
 
 
-def _holds(family: str, kind: str) -> bool:
+def _is_in_family(family: str, kind: str) -> bool:
     return kind not in _NOT_IN_CAPTURES if family == "capture" else kind in _HELD[family]
 
 

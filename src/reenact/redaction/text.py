@@ -32,8 +32,8 @@ from reenact.redaction.names import (
     HARMLESS,
     holds_numbers,
     is_cookie_name,
+    is_headers_name,
     is_secret_name,
-    names_headers,
 )
 from reenact.redaction.nearby import looks_generated
 from reenact.redaction.placeholder import Placeholders, placeholder_spans
@@ -210,7 +210,7 @@ class TextRules:
         members = {self.redact_member(None, key): member for key, member in value.items()}
         # Next to log probabilities, "token" is a piece of text.
         ordinary = "token" if "logprob" in members else None
-        holds_headers = in_header or (name is not None and names_headers(name))
+        holds_headers = in_header or (name is not None and is_headers_name(name))
         holds_cookies = self.by_name and name is not None and is_cookie_name(name)
         redacted = {
             key: self.redact_value(None if key == ordinary else key, member, in_header=holds_headers)
@@ -293,12 +293,12 @@ class TextRules:
             ]
         pairs = [_as_pair(item) for item in items]
         if all(pair is not None for pair in pairs):
-            holds_headers = in_header or (name is not None and names_headers(name))
+            holds_headers = in_header or (name is not None and is_headers_name(name))
             both = zip(items, cast("list[tuple[str, Json]]", pairs), strict=True)
             return [self._redact_pair(item, *pair, in_header=holds_headers) for item, pair in both]
         if all(isinstance(item, str) for item in items):
             return cast(Json, self._redact_strings(name, cast("list[str]", items), in_header=in_header))
-        below = name if name is not None and (names_headers(name) or is_cookie_name(name)) else None
+        below = name if name is not None and (is_headers_name(name) or is_cookie_name(name)) else None
         return [
             self.redact_value(None, item, in_header=in_header)
             if isinstance(item, str)

@@ -35,7 +35,7 @@ from reenact.replayer.idle import (
     PatientClock,
     StartingJob,
     UnseenThread,
-    others_run,
+    do_others_run,
     this_thread,
 )
 from reenact.replayer.loops import Loop, TrioLoop, running_loop
@@ -977,7 +977,7 @@ class Turns:
 
     def _others_run(self) -> bool:
         polling = [loop.polling_thread for loop in self._loops.values()]
-        return others_run(besides=[thread for thread in polling if thread is not None])
+        return do_others_run(besides=[thread for thread in polling if thread is not None])
 
     def _pass_over_late_event(self) -> None:
         is_awaited = self._queue or self._acting or not self._timeline.went_off.isdisjoint(self._timers)

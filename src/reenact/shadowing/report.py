@@ -156,7 +156,7 @@ def report_json(report: ShadowReport | StepsReport) -> dict[str, JsonValue]:
 
 def junit_report(report: ShadowReport) -> bytes:
     """One test case per run: a failure if it fails or no longer passes, skipped if it is set apart."""
-    failures = sum(_fails(run) for run in report.runs)
+    failures = sum(_is_failure(run) for run in report.runs)
     counts = {
         "name": "reenact shadow",
         "tests": str(len(report.runs)),
@@ -173,7 +173,7 @@ def junit_report(report: ShadowReport) -> bytes:
         said = "\n".join(_run_lines(run))
         if run.set_apart:
             ET.SubElement(case, "skipped", {"message": _clean(run.set_apart)})
-        elif _fails(run):
+        elif _is_failure(run):
             message = _clean(_verdict_of(run) or WORDS[run.difference])
             ET.SubElement(case, "failure", {"message": message, "type": run.difference}).text = _clean(said)
         elif run.difference != "same":
@@ -188,7 +188,7 @@ def _seconds(runs: Iterable[ShadowRun]) -> str:
     return f"{sum(each.duration_ms for run in runs for each in run.candidates) / 1000:.3f}"
 
 
-def _fails(run: ShadowRun) -> bool:
+def _is_failure(run: ShadowRun) -> bool:
     if run.set_apart or not run.candidates:
         return False
     return run.difference == "failed" or (

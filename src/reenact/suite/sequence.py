@@ -69,7 +69,7 @@ def _sentence(mode: str, steps: list[SequenceStep], found: list[TraceEvent]) -> 
     )
 
 
-def _fits(event: TraceEvent, step: SequenceStep, params: ToolSequence) -> bool:
+def _is_fitting(event: TraceEvent, step: SequenceStep, params: ToolSequence) -> bool:
     if event.data.get("tool") != step.tool:
         return False
     agrees = is_same if params.args_mode == "exact" else includes
@@ -81,14 +81,16 @@ def _pair_in_order(
 ) -> dict[int, int]:
     """Pair calls and steps by position, up to the first difference."""
     pairs = zip(found, steps, strict=False)
-    good = takewhile(lambda pair: _fits(*pair, params), pairs)
+    good = takewhile(lambda pair: _is_fitting(*pair, params), pairs)
     return {place: place for place, _ in enumerate(good)}
 
 
 def _assign_calls(found: list[TraceEvent], steps: list[SequenceStep], params: ToolSequence) -> dict[int, int]:
     """Pair as many calls and steps as possible, each once (Kuhn's augmenting paths)."""
     owner: dict[int, int] = {}
-    fitting = [[place for place, step in enumerate(steps) if _fits(event, step, params)] for event in found]
+    fitting = [
+        [place for place, step in enumerate(steps) if _is_fitting(event, step, params)] for event in found
+    ]
 
     def assign(call: int, seen: set[int]) -> bool:
         # Try a free step first: augmenting paths are long and seldom needed.
@@ -122,13 +124,13 @@ def step_count(trace: Trace, params: StepCount) -> Verdict:
         if event.type in types and (params.tool is None or event.data.get("tool") == params.tool)
     ]
     what = f"{' or '.join(types)} events{f' of {params.tool}' if params.tool else ''}"
-    passed = within(len(found), params.exact, params.min, params.max)
+    passed = is_within(len(found), params.exact, params.min, params.max)
     wanted = bounds(params.exact, params.min, params.max)
     message = f"{what}: expected {wanted}, found {len(found)}{at(found)}"
     return verdict(passed, message, observed={"steps": len(found)}, events=found)
 
 
-def within(number: int, exact: int | None, at_least: int | None, at_most: int | None) -> bool:
+def is_within(number: int, exact: int | None, at_least: int | None, at_most: int | None) -> bool:
     """Whether *number* is within the bounds; :class:`UsageError` without bounds."""
     if exact is None and at_least is None and at_most is None:
         raise UsageError("params: give exact, min or max")
@@ -161,7 +163,7 @@ def scheduler_outbound_count(trace: Trace, params: OutboundCount) -> Verdict:
         None if given is msgspec.UNSET else given or 0 for given in (params.exact, params.min, params.max)
     )
     is_scheduled = trigger == "scheduler"
-    passed = within(len(found), exact, at_least, at_most) and is_scheduled
+    passed = is_within(len(found), exact, at_least, at_most) and is_scheduled
     wanted = f"{params.tool} in a scheduled run: expected {bounds(exact, at_least, at_most)}"
     message = f"{wanted}, found {len(found)}{at(found)} in a run started by {trigger}"
     observed = {"calls": len(found), "trigger": trigger}

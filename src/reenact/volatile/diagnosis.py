@@ -18,7 +18,7 @@ from reenact.formats.divergence import ReplayDivergence
 from reenact.formats.volatile import VolatileRule, describe_call
 from reenact.volatile.alignment import AlignedCall, Alignment
 from reenact.volatile.masking import Masking
-from reenact.volatile.shapes import any_item, call_of_rule, differ_in_time, list_covering_rules
+from reenact.volatile.shapes import any_item, call_of_rule, is_time_difference, list_covering_rules
 
 Cover: TypeAlias = Literal["recording", "rule", "nothing"]
 _NAMES: Final = ("$.data.tool", "$.data.source", "$.data.key")
@@ -125,7 +125,7 @@ def _is_same_call(divergence: ReplayDivergence) -> bool:
 
 def _is_of_clock(place: Difference) -> bool:
     one, other = place.expected, place.observed
-    return isinstance(one, str) and isinstance(other, str) and differ_in_time(one, other)
+    return isinstance(one, str) and isinstance(other, str) and is_time_difference(one, other)
 
 
 def _call_of(event: dict[str, Any]) -> str:

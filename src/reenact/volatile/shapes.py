@@ -107,7 +107,7 @@ def line_masks_for(one: str, other: str) -> Masks | None:
     return _check_masks(one, other, patterns, is_strong=False)
 
 
-def differ_in_time(one: str, other: str) -> bool:
+def is_time_difference(one: str, other: str) -> bool:
     """Whether two texts differ only in dates and times."""
     shapes = _differing_shapes(*_differing_stretch(one, other)) or {}
     return bool(shapes) and all(shape.tells_time for shape in shapes.values())
