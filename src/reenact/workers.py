@@ -54,7 +54,7 @@ def map_batches(
         yield from _Pool(work, jobs).map(batches)
 
 
-class _Piece(Generic[B, R]):
+class _BatchTry(Generic[B, R]):
     """A batch, and its current try."""
 
     def __init__(self, batch: B) -> None:
@@ -77,13 +77,13 @@ class _Pool(Generic[B, R]):
         return ProcessPoolExecutor(self._jobs, mp_context=context, initializer=_ignore_ctrl_c)
 
     def map(self, batches: Iterable[B]) -> Iterator[R]:
-        waiting: deque[_Piece[B, R]] = deque()
+        waiting: deque[_BatchTry[B, R]] = deque()
         rest = iter(batches)
         try:
             while True:
                 while len(waiting) < self._jobs * IN_FLIGHT:
                     try:
-                        piece: _Piece[B, R] = _Piece(next(rest))
+                        piece: _BatchTry[B, R] = _BatchTry(next(rest))
                     except StopIteration:
                         break
                     waiting.append(piece)
@@ -100,7 +100,7 @@ class _Pool(Generic[B, R]):
         finally:
             self._executor.shutdown(wait=True, cancel_futures=True)
 
-    def _submit(self, pieces: Iterable[_Piece[B, R]]) -> None:
+    def _submit(self, pieces: Iterable[_BatchTry[B, R]]) -> None:
         for piece in pieces:
             piece.tries += 1
             if piece.tries > MAX_TRIES:
@@ -111,7 +111,7 @@ class _Pool(Generic[B, R]):
                 piece.future = Future()
                 piece.future.set_exception(error)
 
-    def _replace(self, waiting: Iterable[_Piece[B, R]]) -> None:
+    def _replace(self, waiting: Iterable[_BatchTry[B, R]]) -> None:
         self._executor.shutdown(wait=True, cancel_futures=True)
         self._executor = self._start()
         # Finished results are kept and not computed again.

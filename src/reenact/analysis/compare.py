@@ -141,7 +141,7 @@ class Totals(msgspec.Struct, frozen=True, rename="camel"):
     cost: float | None
 
 
-class _Row(NamedTuple):
+class _StepPair(NamedTuple):
     mark: Mark
     left: int | None
     """The place of the step in the left run."""
@@ -171,7 +171,7 @@ class Comparison:
         self._sides = ours, theirs
         self.left_out = len(left) - len(ours.places), len(right) - len(theirs.places)
         """The number of steps of each run that the format of the other cannot hold."""
-        self._rows: list[_Row] = []
+        self._rows: list[_StepPair] = []
         self._differing: list[int] = []
         self.counts: dict[Mark, int] = dict.fromkeys(_MARKS, 0)
         """The number of rows with each mark."""
@@ -232,18 +232,18 @@ class Comparison:
             None if other is None else self.right.at(other),
         )
 
-    def _compare_steps(self, one: int | None, other: int | None) -> _Row:
+    def _compare_steps(self, one: int | None, other: int | None) -> _StepPair:
         """The row of two aligned steps, by their numbers on their sides, or of one step alone."""
         ours, theirs = self._sides
         if one is None or other is None:
             left = None if one is None else ours.places[one]
             right = None if other is None else theirs.places[other]
-            return _Row("added" if one is None else "removed", left, right)
+            return _StepPair("added" if one is None else "removed", left, right)
         left, right = ours.places[one], theirs.places[other]
         is_same = ours.items[one].key == theirs.items[other].key and ours.came[one] == theirs.came[other]
         if not is_same or self._strict or self._is_coarse:
             is_same = not self._differences(ours.content(left), theirs.content(right))
-        return _Row("same" if is_same else "changed", left, right)
+        return _StepPair("same" if is_same else "changed", left, right)
 
     def _differences(self, ours: Content, theirs: Content) -> list[JsonChange]:
         is_free = ours.is_chance and theirs.is_chance and not self._strict

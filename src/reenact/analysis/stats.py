@@ -197,7 +197,7 @@ def find_retries(artifact: Artifact) -> set[int]:
     return found
 
 
-class _Call:
+class _CallCounts:
     """The counts of one kind and name so far."""
 
     def __init__(self) -> None:
@@ -211,7 +211,7 @@ class Counting:
 
     def __init__(self, prices: Mapping[str, Price] | None = None) -> None:
         self.prices = dict(prices or {})
-        self._calls: dict[tuple[str, str], _Call] = defaultdict(_Call)
+        self._calls: dict[tuple[str, str], _CallCounts] = defaultdict(_CallCounts)
         self._models: Counter[str] = Counter()
         self._tokens: dict[str, Tokens] = {}
         self._runs: list[RunStats] = []

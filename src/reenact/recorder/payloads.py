@@ -276,7 +276,7 @@ def _piece_text(piece: object) -> bytes:
     return bytes(piece) if isinstance(piece, _Raw) else to_ordered_text(piece)
 
 
-class _Place(NamedTuple):
+class _WrittenPlace(NamedTuple):
     call_id: str
     path: tuple[str, ...]
     items: int | None
@@ -298,7 +298,7 @@ class Sharing:
     """
 
     def __init__(self) -> None:
-        self._written: dict[bytes, _Place] = {}
+        self._written: dict[bytes, _WrittenPlace] = {}
 
     def shrink(self, call_id: str, value: object, path: tuple[str, ...] = ()) -> object:
         """Replace the parts of request *value* that were written before by references.
@@ -318,14 +318,14 @@ class Sharing:
         text = encode_clean(value)
         if len(text) < _MIN_BYTES:
             return value
-        found = self._written.setdefault(sha256(text).digest(), _Place(call_id, path, None))
+        found = self._written.setdefault(sha256(text).digest(), _WrittenPlace(call_id, path, None))
         return value if found.call_id == call_id else found.reference()
 
     def _shrink_list(self, call_id: str, value: list[object], path: tuple[str, ...]) -> object:
         """Replace the longest prefix written before by a reference, and remember every new prefix."""
         chain = sha256()
         size_bytes = known_bytes = 0
-        known: _Place | None = None
+        known: _WrittenPlace | None = None
         for count, item in enumerate(value, 1):
             text = encode_clean(item)
             size_bytes += len(text)
@@ -333,7 +333,7 @@ class Sharing:
             chain.update(text)
             place = self._written.get(digest := chain.digest())
             if place is None:
-                self._written[digest] = _Place(call_id, path, count)
+                self._written[digest] = _WrittenPlace(call_id, path, count)
             elif place.call_id != call_id:
                 known, known_bytes = place, size_bytes
         if known is None or known_bytes < _MIN_BYTES:

@@ -293,7 +293,7 @@ def beside_edits(text: str, placeholders: Placeholders) -> Iterator[Edit]:
         yield from _setting_edits(text, line, placeholders)
 
 
-def _setting_edits(text: str, line: _Line, placeholders: Placeholders) -> Iterator[Edit]:
+def _setting_edits(text: str, line: _SuspectLine, placeholders: Placeholders) -> Iterator[Edit]:
     """Edits for a setting that begins with *line*."""
     start, end, last_core = line
     for pattern in (_YAML_QUESTION, _QUOTED_LINES):
@@ -314,7 +314,7 @@ def _setting_edits(text: str, line: _Line, placeholders: Placeholders) -> Iterat
             yield from _value_edits(value, "quoted" if value["quote"] else "bare", placeholders)
 
 
-class _Line(NamedTuple):
+class _SuspectLine(NamedTuple):
     """A line that may contain a secret name; of a long line, the part near the name."""
 
     start: int
@@ -323,15 +323,15 @@ class _Line(NamedTuple):
     """The start of the last core of a secret name."""
 
 
-def _lines_with_cores(text: str) -> list[_Line]:
-    lines: list[_Line] = []
+def _lines_with_cores(text: str) -> list[_SuspectLine]:
+    lines: list[_SuspectLine] = []
     for core, _ in core_spans(text):
         if lines and core <= lines[-1].end:
             lines[-1] = lines[-1]._replace(last_core=core)
             continue
         start = text.rfind("\n", max(0, core - _FAR), core) + 1 or max(0, core - _FAR)
         end = text.find("\n", core, core + _FAR)
-        lines.append(_Line(start, end if end >= 0 else min(core + _FAR, len(text)), core))
+        lines.append(_SuspectLine(start, end if end >= 0 else min(core + _FAR, len(text)), core))
     return lines
 
 

@@ -102,7 +102,7 @@ class MatchingFirst(ReplayEngine):
         self._passed_over: set[int] = set()
         self._reached_seq = 1
         self._awaited: list[RecordedCall] = []
-        self.new_events = _NewEvents(self, blobs)
+        self.new_events = _UnmatchedEvents(self, blobs)
         found = (_CALL_NUMBER.findall(line) for line in source.reader.lines())
         last_number = max((int(number) for numbers in found for number in numbers), default=0)
         self.recorder = self.make_recorder(
@@ -296,7 +296,7 @@ class _Due(threading.local):
     """The recorded event that its events follow; ``None`` for the latest one."""
 
 
-class _NewEvents:
+class _UnmatchedEvents:
     """A sink for the events of unmatched calls, which are read at the end of the run."""
 
     def __init__(self, engine: MatchingFirst, blobs: BlobStore) -> None:

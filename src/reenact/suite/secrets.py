@@ -48,7 +48,7 @@ class NoSecret(Params, frozen=True, kw_only=True):
     """``everything`` includes the arguments, results and errors of the run."""
 
 
-class _Finding(NamedTuple):
+class _FoundSecret(NamedTuple):
     kind: str
     hint: str
     """The secret, mostly masked."""
@@ -72,15 +72,15 @@ def no_secret_in_output(trace: Trace, params: NoSecret) -> Verdict:
 
 def _findings(
     text: str, event: TraceEvent | None, params: NoSecret, searcher: Searcher
-) -> Iterator[_Finding]:
+) -> Iterator[_FoundSecret]:
     for kind, secret in _secrets_in(text):
-        yield _Finding(kind, _shorten_secret(secret), event)
+        yield _FoundSecret(kind, _shorten_secret(secret), event)
     for pattern in params.patterns:
         if match := searcher.search(pattern, text):
-            yield _Finding("a match of a pattern", _shorten_secret(match[0]), event)
+            yield _FoundSecret("a match of a pattern", _shorten_secret(match[0]), event)
     for value in params.values:
         if value and value in text:
-            yield _Finding("a listed value", _shorten_secret(value), event)
+            yield _FoundSecret("a listed value", _shorten_secret(value), event)
 
 
 def _secrets_in(text: str) -> Iterator[tuple[str, str]]:
