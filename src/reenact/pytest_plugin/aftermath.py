@@ -83,7 +83,7 @@ class Aftermath:
     def wait_to_act(self, lane: Lane, act: str) -> None:
         """Nothing is ordered after the run."""
 
-    async def turn_to_act(self, lane: Lane, act: str) -> None:
+    async def async_wait_to_act(self, lane: Lane, act: str) -> None:
         """Nothing is ordered after the run."""
 
     def has_acted(self, lane: Lane, act: str) -> None:

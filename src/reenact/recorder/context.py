@@ -295,7 +295,7 @@ class CaptureContext:
     def wait_to_act(self, lane: Lane, act: str) -> None:
         """Recording does not hold anyone back."""
 
-    async def turn_to_act(self, lane: Lane, act: str) -> None:
+    async def async_wait_to_act(self, lane: Lane, act: str) -> None:
         """Recording does not hold anyone back."""
 
     def has_acted(self, lane: Lane, act: str) -> None:

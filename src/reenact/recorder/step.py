@@ -56,7 +56,7 @@ class CaptureStep(msgspec.Struct, eq=False):
     def wait(self) -> None:
         """A live call does not wait for a turn."""
 
-    async def turn(self) -> None:
+    async def async_wait(self) -> None:
         """Find out whether the call yields to the event loop: the replayed call must do the same."""
         loop = _get_running_loop()
         if loop is not None:

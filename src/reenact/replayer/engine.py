@@ -377,7 +377,7 @@ class ReplayEngine:
             return coro
         return EndingInTurn(
             coro,
-            lambda: self.turn_to_act(lane, ENDED),
+            lambda: self.async_wait_to_act(lane, ENDED),
             lambda answer, error: self.task_ended(lane, describe(answer, error)),
         )
 
@@ -454,7 +454,7 @@ class ReplayEngine:
         if lane.has_order and self._is_placed() and self.source.acts:
             self.turns.wait_to_act(self._lanes.name_of(lane) + act, lane)
 
-    async def turn_to_act(self, lane: Lane, act: str) -> None:
+    async def async_wait_to_act(self, lane: Lane, act: str) -> None:
         if lane.has_order and self._is_placed() and self.source.acts:
             await self.turns.turn_to_act(self._lanes.name_of(lane) + act)
 

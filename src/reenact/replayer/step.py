@@ -38,7 +38,7 @@ class Replayer(Protocol):
     def wait_to_act(self, lane: Lane, act: str) -> None:
         """Block until it is the turn of *lane* to do *act*."""
 
-    async def turn_to_act(self, lane: Lane, act: str) -> None:
+    async def async_wait_to_act(self, lane: Lane, act: str) -> None:
         """The same on an event loop."""
 
     def has_acted(self, lane: Lane, act: str) -> None:
@@ -185,7 +185,7 @@ class ReplayStep:
         if not self.live and not self._is_unmatched:
             self._take(self._engine.turns.wait(self._recorded, self._lane))
 
-    async def turn(self) -> None:
+    async def async_wait(self) -> None:
         if self._early is not None:
             await self._engine.turns.turn_to_match(self._lane, self._early.try_again)
             self._settle(self._early)
@@ -222,7 +222,7 @@ class ReplayStep:
             if not self._recorded.inline:
                 await give_way()
             if self._has_turns:
-                await self._engine.turn_to_act(self._lane, READ)
+                await self._engine.async_wait_to_act(self._lane, READ)
                 self._engine.has_acted(self._lane, READ)
             yield self._rename_piece(piece)
         if self._data.get("cancelled") and not self._data.get("closed"):
@@ -311,7 +311,7 @@ class BesideStep(ReplayStep):
     def wait(self) -> None:
         self._take(True)
 
-    async def turn(self) -> None:
+    async def async_wait(self) -> None:
         self._take(True)
 
     def _end_of_pieces(self) -> None:

@@ -300,7 +300,7 @@ def _put_by_task(
     async def put(self: object, item: object) -> None:
         lane = current_lane()
         if lane is not None:
-            await lane.context.turn_to_act(lane, PUT)
+            await lane.context.async_wait_to_act(lane, PUT)
         await original(self, item)
 
     return put
