@@ -39,7 +39,7 @@ from reenact.formats.capture import (
 from reenact.formats.record import ABSENT
 from reenact.gateway.lane import LANE
 from reenact.importers.source import UNFIT, JsonObject, expect_object, reason_of, unfit
-from reenact.recorder.context import CaptureContext
+from reenact.recorder.importing import ImportingContext
 from reenact.recorder.sink import FileCaptureSink
 from reenact.redaction import Redactor, default_profile
 from reenact.run.capturing import Identity
@@ -233,7 +233,7 @@ class RunBuilder:
             standIns=NOTHING,
         )
         self._sink = FileCaptureSink(path)
-        self._context = CaptureContext(self._sink, seed, self._redactor, now_ns=self._clock_ns)
+        self._context = ImportingContext(self._sink, seed, self._redactor, now_ns=self._clock_ns)
         self._lanes: dict[str, Lane] = {}
         self._latest_model: dict[str, str] = {}
         """The latest model call of each lane."""

@@ -45,7 +45,7 @@ from reenact.formats.capture import (
 from reenact.formats.record import ABSENT, Absent
 from reenact.recorder.eventlog import EventLog, ProcessNames
 from reenact.recorder.order import TaskOrder
-from reenact.recorder.payloads import Payloads, ReportedEvent, Sharing
+from reenact.recorder.payloads import Payloads, Sharing
 from reenact.recorder.sink import CaptureSink, Ending, SettlingSink
 from reenact.recorder.step import CaptureStep, describe_leaving
 from reenact.redaction import Redactor
@@ -86,12 +86,8 @@ _INSTANTS: Final = {"nondeterministic": b"nondeterministic", "state_mutation": b
 
 _MAY_WRITE: Final = frozenset({"tool", "process"})
 """Kinds of calls that may change files."""
-_UNKNOWN_MODEL: Final = {"provider": "unknown", "model": "unknown"}
+UNKNOWN_MODEL: Final = {"provider": "unknown", "model": "unknown"}
 _NO_ANSWER: Final = {"stopReason": None, "usage": None}
-
-
-_MOST_REPORTED: Final = 256
-"""Imported events are redacted and written in batches of this size."""
 
 
 class CaptureContext:
@@ -131,8 +127,6 @@ class CaptureContext:
         """By call id: closes a stream that was not read to its end."""
         self._order = TaskOrder(self._events, is_recording=lambda: self._failure is None)
         self._sharing = Sharing()
-        self._reported: list[ReportedEvent] = []
-        self._is_reported_json = True
         self._model = NO_MODEL
         self._files: WorkspaceRecorder | None = None
         """Records how the run's files change; ``None`` where files are not recorded."""
@@ -344,45 +338,6 @@ class CaptureContext:
         except Exception as error:
             self._fail(error)
 
-    def record_reported(
-        self, event_type: str, data: dict[str, JsonValue], time_ms: int, *, is_json: bool
-    ) -> None:
-        """Append an event read from an imported source.
-
-        *is_json* means that all of *data* was decoded from JSON, so it needs no check for other values.
-        Events are written in batches; :meth:`write_reported` writes the rest.
-        """
-        if not self._reported:
-            self._events.defer(self._write_reported)
-        self._reported.append((event_type, data, time_ms))
-        if not is_json:
-            self._is_reported_json = False
-        if len(self._reported) >= _MOST_REPORTED:
-            self.write_reported()
-
-    def write_reported(self) -> None:
-        """Write the imported events that are still buffered."""
-        if self._reported and self._failure is None:
-            try:
-                self._events.write_deferred()
-            except Exception as error:
-                self._fail(error)
-
-    def _write_reported(self) -> None:
-        reported, self._reported = self._reported, []
-        is_json, self._is_reported_json = self._is_reported_json, True
-        self._events.append_all(self._payloads.encode_reported(reported, is_json=is_json))
-        if self._model is NO_MODEL:
-            asked = next((data for event_type, data, _ in reported if event_type == "llm_request"), None)
-            if asked is not None:
-                self._model = _model_of(
-                    self._payloads.redact_members({name: asked[name] for name in _UNKNOWN_MODEL})
-                )
-
-    def new_call_id(self) -> str:
-        """A new id for an imported call."""
-        return f"{self._names.call_prefix}{next(self._call_numbers)}"
-
     def record_nondeterministic(self, source: str, key: str, value: object) -> None:
         """Record a value that the program cannot compute: a random number, an input."""
         from_outside = Instant("nondeterministic", {"source": source, "key": key})
@@ -508,9 +463,9 @@ class CaptureContext:
         try:
             text, request, facts = self._payloads.redact_model_call(step.call)
             digest = digest_of_bytes(text)
-            data |= _UNKNOWN_MODEL | {"inputHash": digest} | facts | {"requestHash": digest}
+            data |= UNKNOWN_MODEL | {"inputHash": digest} | facts | {"requestHash": digest}
             if self._model is NO_MODEL and "model" in facts:
-                self._model = _model_of(facts)
+                self._model = model_of(facts)
             # Under one lock, so that a request refers only to events written before it.
             with self._events.lock:
                 shared = encode_clean(self._sharing.shrink(step.call_id, request))
@@ -664,14 +619,14 @@ class CaptureContext:
 
 def _model_facts(step: CaptureStep) -> dict[str, object]:
     """The facts of a model's answer, with provider and model taken from the call where it has none."""
-    if step.facts.keys() >= _UNKNOWN_MODEL.keys():
+    if step.facts.keys() >= UNKNOWN_MODEL.keys():
         return _NO_ANSWER | step.facts
     asked = step.call.facts() if callable(step.call.facts) else step.call.facts
-    known = {name: asked[name] for name in _UNKNOWN_MODEL if name in asked}
-    return _UNKNOWN_MODEL | _NO_ANSWER | known | step.facts
+    known = {name: asked[name] for name in UNKNOWN_MODEL if name in asked}
+    return UNKNOWN_MODEL | _NO_ANSWER | known | step.facts
 
 
-def _model_of(facts: dict[str, JsonValue]) -> Model:
-    known = {name: _decode(encode_clean(facts[name])) for name in _UNKNOWN_MODEL if name in facts}
-    named = _UNKNOWN_MODEL | {name: str(value) for name, value in known.items()}
+def model_of(facts: dict[str, JsonValue]) -> Model:
+    known = {name: _decode(encode_clean(facts[name])) for name in UNKNOWN_MODEL if name in facts}
+    named = UNKNOWN_MODEL | {name: str(value) for name, value in known.items()}
     return Model(provider=named["provider"], model=named["model"])
