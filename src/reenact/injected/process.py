@@ -29,7 +29,7 @@ from reenact.errors import Diverged, StoreError
 from reenact.formats.capture import BLOB_THRESHOLD_BYTES, ProcessData
 from reenact.gateway.lane import BELOW
 from reenact.gateway.upstreams import environment_below, variables
-from reenact.injected.children import Born, Parent, follow, is_starting_child
+from reenact.injected.children import NewChild, Parent, follow, is_starting_child
 from reenact.injected.first_call import FirstCallSink
 from reenact.injected.handover import (
     BEFORE_VARIABLE,
@@ -162,14 +162,14 @@ def begin_spawned(folder: str, root: str, within: str | None, seed: str) -> None
     _seed = seed
     handover = Handover(Path(folder))
     with _fail_closed(handover):
-        _begin(handover, Born(root, within))
+        _begin(handover, NewChild(root, within))
 
 
-def _begin(handover: Handover, born: Born | None) -> None:
-    _seed_chance(handover, born)
+def _begin(handover: Handover, new_child: NewChild | None) -> None:
+    _seed_chance(handover, new_child)
     _seed_numpy()
     orders = handover.orders()
-    part = _make_part(orders, handover, born)
+    part = _make_part(orders, handover, new_child)
     leave_to_gateway(orders.gateway)
     before = hide()
     if not is_hermetic(orders) or part.runs_programs:
@@ -179,7 +179,7 @@ def _begin(handover: Handover, born: Born | None) -> None:
     follow(part)
 
 
-def _seed_chance(handover: Handover, born: Born | None) -> None:
+def _seed_chance(handover: Handover, new_child: NewChild | None) -> None:
     """Seed the shared generator of :mod:`random` as in the recorded run; each process has its own seed.
 
     ``random.seed`` is not called: it would mark the generator as one that the agent has seeded.
@@ -188,7 +188,7 @@ def _seed_chance(handover: Handover, born: Born | None) -> None:
     _seed = os.environ.get(SEED_VARIABLE, _seed)
     if _seed:
         words = sys.orig_argv[1:]
-        which = born.root if born is not None else f"{words} {handover.count_start(words)}"
+        which = new_child.root if new_child is not None else f"{words} {handover.count_start(words)}"
         shared: random.Random = random.random.__self__  # type: ignore[attr-defined]  # of a bound method
         _random.Random.seed(shared, int.from_bytes(sha256(f"{_seed} {which}".encode()).digest()))
         shared.gauss_next = None  # type: ignore[attr-defined]  # the cached value of an earlier draw
@@ -216,14 +216,14 @@ _permanent = ExitStack()
 _numpy_seeds = _random.Random()
 
 
-def _make_part(orders: Orders, handover: Handover, born: Born | None) -> _Part:
+def _make_part(orders: Orders, handover: Handover, new_child: NewChild | None) -> _Part:
     if isinstance(orders, ToRecord):
-        return _RecordedProcess(orders, handover, born)
+        return _RecordedProcess(orders, handover, new_child)
     if isinstance(orders, ToUpdate):
-        return _UpdatedProcess(orders, handover, born)
+        return _UpdatedProcess(orders, handover, new_child)
     if isinstance(orders, ToFork):
-        return _ForkedProcess(orders, handover, born)
-    return _ReplayedProcess(orders, handover, born)
+        return _ForkedProcess(orders, handover, new_child)
+    return _ReplayedProcess(orders, handover, new_child)
 
 
 @contextmanager
@@ -247,23 +247,23 @@ class _Process:
 
     runs_programs = False
 
-    def __init__(self, orders: Orders, handover: Handover, born: Born | None) -> None:
+    def __init__(self, orders: Orders, handover: Handover, new_child: NewChild | None) -> None:
         self._orders = orders
         self._handover = handover
-        self._born = born
+        self._born = new_child
         self._root_lock = Lock()
-        self._root: str | None = None if born is None else born.root
+        self._root: str | None = None if new_child is None else new_child.root
 
-    def begin_fork(self, born: Born) -> None:
+    def begin_fork(self, new_child: NewChild) -> None:
         forget_runs()
         with _fail_closed(self._handover):
-            _seed_chance(self._handover, born)  # else it would draw the same values as its parent
-            part = _make_part(self._orders, self._handover, born)
+            _seed_chance(self._handover, new_child)  # else it would draw the same values as its parent
+            part = _make_part(self._orders, self._handover, new_child)
             at_the_end(part.end)
             follow(part)
 
-    def make_beginning(self, born: Born) -> object:
-        return _Beginning(str(self._handover.folder), born)
+    def make_beginning(self, new_child: NewChild) -> object:
+        return _Beginning(str(self._handover.folder), new_child)
 
     def _find_root(self, choose: Callable[[list[str]], str], then: Callable[[], None]) -> str:
         """Return this process's first lane: its parent named it, or *choose* picks it at the first call."""
@@ -280,16 +280,16 @@ class _Process:
 class _Beginning:
     """Begins the run in the interpreter that unpickles it."""
 
-    def __init__(self, folder: str, born: Born) -> None:
-        self._words = (folder, born.root, born.within, _seed)
+    def __init__(self, folder: str, new_child: NewChild) -> None:
+        self._words = (folder, new_child.root, new_child.within, _seed)
 
     def __reduce__(self) -> tuple[Callable[..., None], tuple[str, str, str | None, str]]:
         return begin_spawned, self._words
 
 
 class _RecordedProcess(_Process):
-    def __init__(self, orders: ToRecord, handover: Handover, born: Born | None) -> None:
-        super().__init__(orders, handover, born)
+    def __init__(self, orders: ToRecord, handover: Handover, new_child: NewChild | None) -> None:
+        super().__init__(orders, handover, new_child)
         self._path = Path(orders.path)
         self._sink = FirstCallSink(self._path, durability=orders.durability, beside=self._beside)
         self._run = CaptureRun(
@@ -302,8 +302,8 @@ class _RecordedProcess(_Process):
             on_warning=None,
             identity=orders.identity,
             find_names=lambda: ProcessNames.of_process(self._first_lane()),
-            within=born.within if born is not None else None,
-            origin=origin_of_run() if born is None else None,
+            within=new_child.within if new_child is not None else None,
+            origin=origin_of_run() if new_child is None else None,
             workspace=orders.workspace,
         )
         self._run.__enter__()
@@ -340,8 +340,8 @@ class _Rerun(_Process):
 
     _run: ReplayRun | UpdateRun | ForkRun
 
-    def __init__(self, orders: Orders, handover: Handover, born: Born | None) -> None:
-        super().__init__(orders, handover, born)
+    def __init__(self, orders: Orders, handover: Handover, new_child: NewChild | None) -> None:
+        super().__init__(orders, handover, new_child)
         self._has_joined = False
 
     def join_run(self) -> None:
@@ -393,9 +393,9 @@ class _Rerun(_Process):
 class _ReplayedProcess(_Rerun):
     _run: ReplayRun
 
-    def __init__(self, orders: ToReplay, handover: Handover, born: Born | None) -> None:
-        super().__init__(orders, handover, born)
-        root = born.root if born is not None else ROOT
+    def __init__(self, orders: ToReplay, handover: Handover, new_child: NewChild | None) -> None:
+        super().__init__(orders, handover, new_child)
+        root = new_child.root if new_child is not None else ROOT
         self._allow = _read_allowed(orders, handover.began_s)
         self._run = ReplayRun(
             orders.path,
@@ -407,7 +407,7 @@ class _ReplayedProcess(_Rerun):
             is_ours=lanes_of(root),
             root=root,
             find_root=self._first_lane,
-            within=born.within if born is not None else None,
+            within=new_child.within if new_child is not None else None,
             evidence=_gather_evidence(handover, orders.files),
             workspace=orders.files_folder,
             repository=orders.repository_folder,
@@ -430,15 +430,15 @@ class _ReplayedProcess(_Rerun):
 class _UpdatedProcess(_Rerun):
     _run: UpdateRun
 
-    def __init__(self, orders: ToUpdate, handover: Handover, born: Born | None) -> None:
-        super().__init__(orders, handover, born)
-        root = born.root if born is not None else ROOT
+    def __init__(self, orders: ToUpdate, handover: Handover, new_child: NewChild | None) -> None:
+        super().__init__(orders, handover, new_child)
+        root = new_child.root if new_child is not None else ROOT
         part = UpdatePart(
             orders.blobs,
             lanes_of(root),
             root,
             self._first_lane,
-            born.within if born is not None else None,
+            new_child.within if new_child is not None else None,
             tree_file=str(handover.tree_file),
         )
         self._run = UpdateRun(
@@ -462,14 +462,14 @@ class _UpdatedProcess(_Rerun):
 class _ForkedProcess(_Rerun):
     _run: ForkRun
 
-    def __init__(self, orders: ToFork, handover: Handover, born: Born | None) -> None:
+    def __init__(self, orders: ToFork, handover: Handover, new_child: NewChild | None) -> None:
         # Imported here, because every recorded process loads this module and few are forks.
         from reenact.forks.capture import seed_of_fork
         from reenact.forks.engine import ForkPart
         from reenact.forks.run import ForkRun
 
-        super().__init__(orders, handover, born)
-        root = born.root if born is not None else ROOT
+        super().__init__(orders, handover, new_child)
+        root = new_child.root if new_child is not None else ROOT
         self._allow = _read_allowed(orders, handover.began_s)
         self._is_hermetic = is_hermetic(orders)
         self._run = ForkRun(
@@ -488,7 +488,7 @@ class _ForkedProcess(_Rerun):
             is_ours=lanes_of(root),
             root=root,
             find_root=self._first_lane,
-            within=born.within if born is not None else None,
+            within=new_child.within if new_child is not None else None,
             evidence=_gather_evidence(handover, orders.files),
             workspace=orders.files_folder,
             repository=orders.repository_folder,
