@@ -33,7 +33,7 @@ from reenact.replayer.engine import Policy
 from reenact.replayer.volatile import beyond_defaults
 from reenact.run import CaptureRun, ReplayRun, Run, UpdateRun, capture, replay, update
 from reenact.run.redact import Redact, profile_and_secrets
-from reenact.seams.stdlib.chosen import Source
+from reenact.seams.stdlib.sources import Source
 from reenact.store.place import discard, put_in_place, staging_folder
 from reenact.store.reader import CaptureReader
 from reenact.workspace.history import WorkspaceHistory

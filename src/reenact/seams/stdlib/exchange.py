@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from reenact.library import is_library, namespace_of, possible_agents
 from reenact.seams.patches import Patch, as_import_machinery, attach, detach
-from reenact.seams.stdlib.standing import StandIn
+from reenact.seams.stdlib.stand_ins import StandIn
 
 Namespace: TypeAlias = dict[str, Any]
 Patterns: TypeAlias = tuple[str, ...]

@@ -19,9 +19,9 @@ from typing import Any, Final
 
 from reenact.boundary import Instant
 from reenact.seams.patches import Patch
-from reenact.seams.stdlib.chosen import lane_for, value_of
 from reenact.seams.stdlib.exchange import is_exchanged_in
 from reenact.seams.stdlib.places import recorded_path
+from reenact.seams.stdlib.sources import lane_for, value_of
 
 _WRITE_MODES: Final = frozenset(
     "".join(letters)

@@ -20,7 +20,7 @@ from types import ModuleType
 from typing import Any, Final
 
 from reenact.boundary import Instant
-from reenact.seams.stdlib.chosen import (
+from reenact.seams.stdlib.sources import (
     AS_IT_IS,
     TEXT,
     Form,
@@ -30,7 +30,7 @@ from reenact.seams.stdlib.chosen import (
     lane_for,
     value_of,
 )
-from reenact.seams.stdlib.standing import Standing
+from reenact.seams.stdlib.stand_ins import StandInMeta
 
 _random: Final = random.Random
 _system_random: Final = random.SystemRandom
@@ -101,7 +101,7 @@ class _Shared(random.Random):
         return bits("getrandbits", k, lambda: drawn)
 
 
-class Random(random.Random, metaclass=Standing):
+class Random(random.Random, metaclass=StandInMeta):
     """``random.Random``; without an explicit seed it gets a recorded one."""
 
     __supertype__ = random.Random
@@ -115,7 +115,7 @@ class Random(random.Random, metaclass=Standing):
         super().seed(a, version)
 
 
-class SystemRandom(random.SystemRandom, metaclass=Standing):
+class SystemRandom(random.SystemRandom, metaclass=StandInMeta):
     """``random.SystemRandom``, but each number is recorded."""
 
     __supertype__ = random.SystemRandom

@@ -16,8 +16,8 @@ from typing import Any, Final, TypeAlias, TypedDict
 from reenact.boundary import Call, Context, Step, current_lane
 from reenact.library import HOST_QUESTIONS, asking_module
 from reenact.seams.serving import asks_server_of_run
-from reenact.seams.stdlib.chosen import is_everywhere, lane_for
 from reenact.seams.stdlib.places import recorded_path
+from reenact.seams.stdlib.sources import is_everywhere, lane_for
 
 _PASS_ON: Final = frozenset({"os", "subprocess"})
 Environment: TypeAlias = Mapping[str, str] | None

@@ -26,7 +26,7 @@ from reenact.seams.stdlib.process.command import (
     plain,
     running,
 )
-from reenact.seams.stdlib.standing import Standing
+from reenact.seams.stdlib.stand_ins import StandInMeta
 
 _popen: Final = subprocess.Popen
 _SIGNATURE: Final = signature(subprocess.Popen)
@@ -63,7 +63,7 @@ def _recording_class(kind: Any) -> object:
 PATCHES: Final = [Patch(subprocess.Popen, "__init__", _init)]
 
 
-class _Kind(Standing):
+class _Kind(StandInMeta):
     """The metaclass of :class:`Popen`: calling it outside a run calls the real class."""
 
     def __call__(cls, *args: Any, **kwargs: Any) -> object:  # noqa: N805 — it is a metaclass

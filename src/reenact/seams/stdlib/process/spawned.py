@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from reenact.boundary import crossing, outside
 from reenact.seams.patches import Patch
-from reenact.seams.stdlib.chosen import lane_for
 from reenact.seams.stdlib.process.command import Command, as_bytes, is_seen, plain, running
+from reenact.seams.stdlib.sources import lane_for
 
 _started: Final[dict[int, Command]] = {}
 """Spawned programs by process id, until the agent has seen their end."""

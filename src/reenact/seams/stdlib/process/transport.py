@@ -16,8 +16,8 @@ import msgspec
 
 from reenact.boundary import crossing, current_lane, outside
 from reenact.seams.patches import Patch
-from reenact.seams.stdlib.chosen import lane_for
 from reenact.seams.stdlib.process.command import Command, ProcessStart, as_bytes, is_seen, plain, running
+from reenact.seams.stdlib.sources import lane_for
 
 _STDIN: Final = 0
 _NAMES: Final = ("stdin", "stdout", "stderr")
