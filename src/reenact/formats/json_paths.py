@@ -75,7 +75,7 @@ class PathPattern:
         """The state at the root of a value."""
         return self._open([0])
 
-    def after(self, positions: Positions, key: str | int) -> Positions:
+    def descend(self, positions: Positions, key: str | int) -> Positions:
         """The state after going down to the member or item *key*."""
         return self._open(
             position if self.steps[position] is Wild.DEPTH else position + 1
@@ -91,7 +91,7 @@ class PathPattern:
         """Whether the pattern matches *place*, the keys from the outermost to the innermost."""
         positions = self.start
         for key in place:
-            positions = self.after(positions, key)
+            positions = self.descend(positions, key)
         return self.is_met(positions)
 
     def _open(self, positions: Iterable[int]) -> Positions:

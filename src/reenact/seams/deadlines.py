@@ -86,7 +86,7 @@ def patches() -> list[Patch]:
     loop = asyncio.base_events.BaseEventLoop
     return [
         Patch(loop, "call_at", call_at),
-        Patch(loop, "call_soon_threadsafe", in_turn),
+        Patch(loop, "call_soon_threadsafe", call_in_turn),
         Patch(loop, "time", loop_time),
         Patch(asyncio.Timeout, "reschedule", _reschedule),
         *threads,
@@ -153,7 +153,7 @@ def _reschedule(original: Callable[..., None]) -> Callable[..., None]:
     return reschedule
 
 
-def in_turn(original: Callable[..., object]) -> Callable[..., object]:
+def call_in_turn(original: Callable[..., object]) -> Callable[..., object]:
     """``call_soon_threadsafe`` of an event loop, but the callback runs in the recorded order, as a timer."""
 
     def call_soon_threadsafe(self: Any, callback: Any, *args: object, context: Any = None) -> Any:

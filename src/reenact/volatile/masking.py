@@ -61,7 +61,7 @@ class _Place:
         return found
 
     def _reach(self, key: str | int) -> _Place:
-        stepped = [(rule, rule.path.after(reached, key)) for rule, reached in self._walk]
+        stepped = [(rule, rule.path.descend(reached, key)) for rule, reached in self._walk]
         return _Place([(rule, reached) for rule, reached in stepped if reached])
 
 

@@ -115,7 +115,7 @@ def watch_draws(draws: Draws) -> Iterator[None]:
 
 
 def _is_too_large(drawn: object) -> bool:
-    """Whether nobody makes a name of what was drawn: bytes, a number, or a number of so many bits."""
+    """Whether what was drawn is too large for a name: bytes, a number, or a number of so many bits."""
     if isinstance(drawn, bytes):
         return len(drawn) * 8 > _MAX_BITS
     if isinstance(drawn, tuple):
