@@ -45,8 +45,8 @@ def test_what_descends_from_a_lane_is_within_it(below):
 
 def test_a_lane_that_moves_to_another_parent_keeps_its_own_part():
     """Below the recorded parent it has the name it was recorded under."""
-    assert LaneName("0.1.2").moved("0.1", "0.4") == "0.4.2"
-    assert LaneName("0.1~").moved("0.1", "0:2.3") == "0:2.3~"
+    assert LaneName("0.1.2").move("0.1", "0.4") == "0.4.2"
+    assert LaneName("0.1~").move("0.1", "0:2.3") == "0:2.3~"
 
 
 def test_code_that_the_run_did_not_start():

@@ -135,7 +135,7 @@ class Step(Protocol[A]):
     def wait(self) -> None:
         """In a replay, block until it is the turn of the outcome; raises what the recorded call raised."""
 
-    async def turn(self) -> None:
+    async def async_wait(self) -> None:
         """The same without blocking the event loop."""
 
     def close(self, error: BaseException | None) -> None:
@@ -203,7 +203,7 @@ class Context(Protocol):
         *act* is its mark in the recorded order. A replay lets it act in its turn.
         """
 
-    async def turn_to_act(self, lane: Lane, act: str) -> None:
+    async def async_wait_to_act(self, lane: Lane, act: str) -> None:
         """The same without blocking the event loop."""
 
     def has_acted(self, lane: Lane, act: str) -> None:
@@ -514,7 +514,7 @@ os.register_at_fork(after_in_child=_renew_lock)
 
 
 @contextmanager
-def entered(context: Context, within: str | None = None) -> Iterator[Lane]:
+def enter_context(context: Context, within: str | None = None) -> Iterator[Lane]:
     """Make *context* the current one, with a fresh root lane, for the block.
 
     *within* is the id of the call, of another process of the run, that contains this block.
@@ -596,7 +596,7 @@ class _Off(Generic[A]):
     def wait(self) -> None:
         """Nothing to wait for."""
 
-    async def turn(self) -> None:
+    async def async_wait(self) -> None:
         """Nothing to wait for."""
 
     def close(self, error: BaseException | None) -> None:
@@ -658,7 +658,7 @@ class crossing(Generic[A]):  # noqa: N801 — used like a function, as `contextl
         if self._again is not None and not was_live:
             with self._inside_again():
                 await self._again()
-        await step.turn()
+        await step.async_wait()
         if step.live and not was_live:
             self._enter_call()
         return step

@@ -47,7 +47,7 @@ def _is_memory_limited() -> bool:
     return any(getrlimit(kind)[0] != RLIM_INFINITY for kind in (RLIMIT_AS, RLIMIT_DATA))
 
 
-def guarded(encode: _E) -> _E:
+def with_memory_check(encode: _E) -> _E:
     """Return *encode*, or in a process with limited memory a function that allocates the memory first.
 
     The libraries abort the process without memory; the allocation raises :class:`MemoryError` instead.
@@ -87,7 +87,7 @@ def _room_bytes(value: object) -> int:
 _decode = msgspec.json.Decoder().decode
 _encoder = msgspec.json.Encoder(order="sorted")
 _bits = msgspec.msgpack.Encoder().encode
-_dump = guarded(orjson.dumps)
+_dump = with_memory_check(orjson.dumps)
 _STRICT: Final = (
     orjson.OPT_SORT_KEYS
     | orjson.OPT_PASSTHROUGH_DATACLASS
@@ -100,9 +100,9 @@ _DIGEST: Final = re.compile("sha256:[0-9a-f]{64}")
 _NAME: Final = re.compile(r"[^\W\d]\w*")
 """A key that needs no quotes in a path."""
 
-encode_clean: Final[Callable[[Any], bytes]] = guarded(_encoder.encode)
+encode_clean: Final[Callable[[Any], bytes]] = with_memory_check(_encoder.encode)
 """The ``replay`` text of a value known to be plain JSON: decoded from JSON or checked before."""
-encode_ordered: Final[Callable[[object], bytes]] = guarded(msgspec.json.Encoder().encode)
+encode_ordered: Final[Callable[[object], bytes]] = with_memory_check(msgspec.json.Encoder().encode)
 """The same, keeping the order of object members."""
 
 
@@ -161,11 +161,11 @@ def child_path(path: str, key: str | int) -> str:
 
 def refuse_unholdable(value: object) -> None:
     """Raise :class:`FormatError` for the first value in *value* that the ``replay`` profile cannot encode."""
-    for path, reason in _unholdable(value, "$", 0):
+    for path, reason in _find_unholdable(value, "$", 0):
         raise FormatError(reason, json_path=path)
 
 
-def _unholdable(value: object, path: str, depth: int) -> Iterator[tuple[str, str]]:
+def _find_unholdable(value: object, path: str, depth: int) -> Iterator[tuple[str, str]]:
     kind = type(value)
     if kind is not dict and kind is not list and kind is not tuple:
         reason = _scalar_problem(value)
@@ -177,7 +177,7 @@ def _unholdable(value: object, path: str, depth: int) -> Iterator[tuple[str, str
         for key, child in _children(value):
             if kind is dict:
                 _refuse_key(key, path)
-            yield from _unholdable(child, child_path(path, key), depth + 1)
+            yield from _find_unholdable(child, child_path(path, key), depth + 1)
 
 
 def _scalar_problem(value: Any) -> str | None:
@@ -185,7 +185,11 @@ def _scalar_problem(value: Any) -> str | None:
     if kind is str:
         return None if is_unicode(value) else "a lone surrogate is not Unicode text"
     if kind is int:
-        return None if -(2**63) <= value < 2**64 else f"integer {_short(value)} does not fit into 64 bits"
+        return (
+            None
+            if -(2**63) <= value < 2**64
+            else f"integer {_describe_integer(value)} does not fit into 64 bits"
+        )
     if kind is float:
         return None if math.isfinite(value) else f"{value} is not a JSON number"
     return None if value is None or kind is bool else f"a {kind.__name__} is not a JSON value"
@@ -221,7 +225,7 @@ def as_unicode(text: str) -> str:
         return text.encode(errors="backslashreplace").decode()
 
 
-def _short(value: int) -> str:
+def _describe_integer(value: int) -> str:
     # Python refuses to print integers of thousands of digits.
     return str(value) if value.bit_length() < 200 else f"of {value.bit_length()} bits"
 
@@ -235,7 +239,7 @@ def _jcs(value: Any, path: str, depth: int) -> Iterator[str]:
         yield from (_jcs_object if kind is dict else _jcs_array)(value, path, depth)
     elif kind is int:
         if not is_double(value):
-            shown = _short(value)
+            shown = _describe_integer(value)
             raise FormatError(
                 f"integer {shown} is beyond ±(2**53 - 1) and no double; write it as text", json_path=path
             )
@@ -340,8 +344,8 @@ def read_json_exactly(text: bytes, profile: Profile = "replay") -> object:
     try:
         value = json.loads(
             text.decode("utf-8-sig"),
-            object_pairs_hook=_no_duplicates,
-            parse_constant=_no_constants,
+            object_pairs_hook=_mark_duplicates,
+            parse_constant=_refuse_constant,
             parse_int=_integer_or_double if profile == "jcs" else int,
         )
     except UnicodeDecodeError as error:
@@ -364,7 +368,7 @@ class _Duplicate(dict[str, Any]):
     key = ""
 
 
-def _no_duplicates(pairs: list[tuple[str, object]]) -> dict[str, object]:
+def _mark_duplicates(pairs: list[tuple[str, object]]) -> dict[str, object]:
     value = dict(pairs)
     if len(value) == len(pairs):
         return value
@@ -379,7 +383,7 @@ def _integer_or_double(text: str) -> int | float:
     return value if -(2**63) <= value < 2**64 or not is_double(value) else float(value)
 
 
-def _no_constants(name: str) -> object:
+def _refuse_constant(name: str) -> object:
     raise ValueError(f"{name} is not a JSON number")
 
 

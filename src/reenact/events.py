@@ -100,9 +100,9 @@ def _model_events(event: AgentEvent, data: dict[str, object], state: EventStream
     request = {"messages": data["messages"]} if data.get("messages") is not None else None
     response = {name: data[name] for name in ("text", "tool_calls") if data.get(name)}
     state.output = data["text"] if data.get("text") else state.output
-    asked = ids | named | {"lane": _LANE, "request": request, "inputHash": _digest_of(request)}
+    call = ids | named | {"lane": _LANE, "request": request, "inputHash": _digest_of(request)}
     ended = {"stopReason": data.get("stop_reason"), "usage": data.get("usage"), "response": response}
-    return [("llm_request", asked), ("llm_response", ids | named | ended)]
+    return [("llm_request", call), ("llm_response", ids | named | ended)]
 
 
 def _tool_event(event: AgentEvent, data: dict[str, object], state: EventStreamState) -> list[CaptureData]:
@@ -121,8 +121,8 @@ def _tool_event(event: AgentEvent, data: dict[str, object], state: EventStreamSt
     if phase == "call" or own not in state.calls:
         return found
     outcome = {"callId": state.calls.pop(own), "ok": phase == "result", "derived": True}
-    came = {"result": data.get("result")} if phase == "result" else {"error": data.get("error")}
-    return [*found, ("tool_result", outcome | came)]
+    result = {"result": data.get("result")} if phase == "result" else {"error": data.get("error")}
+    return [*found, ("tool_result", outcome | result)]
 
 
 def _digest_of(request: object) -> str:
@@ -292,7 +292,7 @@ def _langgraph_event(event: Mapping[str, Any]) -> Iterator[AgentEvent]:
     is_whole = not event.get("parent_ids")
     node = event.get("metadata", {}).get("langgraph_node")
     if kind == "on_chat_model_end":
-        yield from _assistant(data.get("output"), asked=data.get("input"))
+        yield from _assistant(data.get("output"), request=data.get("input"))
     elif kind == "on_tool_start":
         fields = {"phase": "call", "tool": event.get("name"), "args": data.get("input")}
         yield AgentEvent(TOOL, fields, run_id)
@@ -339,7 +339,7 @@ def _langchain_message(message: Any) -> Iterator[AgentEvent]:
         yield AgentEvent(TOOL, fields, message.tool_call_id)
 
 
-def _assistant(message: Any, asked: object = None) -> Iterator[AgentEvent]:
+def _assistant(message: Any, request: object = None) -> Iterator[AgentEvent]:
     if getattr(message, "type", None) not in ("ai", "AIMessageChunk"):
         return
     metadata = message.response_metadata
@@ -353,7 +353,7 @@ def _assistant(message: Any, asked: object = None) -> Iterator[AgentEvent]:
         "provider": metadata.get("model_provider"),
         "usage": message.usage_metadata,
         "stop_reason": metadata.get("finish_reason") or metadata.get("stop_reason"),
-        "messages": asked.get("messages") if isinstance(asked, Mapping) else asked,
+        "messages": request.get("messages") if isinstance(request, Mapping) else request,
     }
     yield AgentEvent(ASSISTANT, data, message.id)
 

@@ -79,7 +79,7 @@ class LaneName(str):
         """Whether its code ran in its process without having been started by the run."""
         return self.startswith(self.process + LOOSE)
 
-    def moved(self, parent: str, other: str) -> str:
+    def move(self, parent: str, other: str) -> str:
         """Its name if its parent were *other* instead of *parent*."""
         return other + self.removeprefix(parent)
 

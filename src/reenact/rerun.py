@@ -196,10 +196,10 @@ def run_in_files(capture: Path, wanted: CommandSucceedsInWorkspace) -> CommandEn
 
 def run_in_folder(folder: Path, wanted: CommandSucceedsInWorkspace) -> CommandEnd:
     """Run the command in a copy of *folder*."""
-    from reenact.replayer.guard import aside
+    from reenact.replayer.guard import run_unguarded
 
     # Not part of the run, if a test calls this during its run.
-    with aside(), TemporaryDirectory(prefix="reenact-workspace-") as scratch:
+    with run_unguarded(), TemporaryDirectory(prefix="reenact-workspace-") as scratch:
         root = Path(os.path.realpath(scratch), "workspace")
         shutil.copytree(folder, root, symlinks=True)
         return _run_among(root, wanted)
@@ -218,7 +218,7 @@ def _run_among(root: Path, wanted: CommandSucceedsInWorkspace) -> CommandEnd:
         raise UsageError(f"params.folder: {wanted.folder}: is not a folder of the recorded files")
     words = [word.replace("{workspace}", str(root)) for word in wanted.words]
     fence = Fence(os.environ)
-    with fence.around_child() as enter:
+    with fence.fence_child() as enter:
         status, output = _run_for(wanted.timeout_s, words, cwd, enter)
     return CommandEnd(status, output, fence.stands)
 

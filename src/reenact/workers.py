@@ -47,14 +47,14 @@ def map_batches(
     pickled. Raises :class:`StoreError` if workers die repeatedly in one batch.
     """
     if on is not None:
-        yield from _on_ray(work, batches, _ray_address(on), jobs)
+        yield from _run_on_ray(work, batches, _ray_address(on), jobs)
     elif jobs <= 1:
         yield from map(work, batches)
     else:
         yield from _Pool(work, jobs).map(batches)
 
 
-class _Piece(Generic[B, R]):
+class _BatchTry(Generic[B, R]):
     """A batch, and its current try."""
 
     def __init__(self, batch: B) -> None:
@@ -77,13 +77,13 @@ class _Pool(Generic[B, R]):
         return ProcessPoolExecutor(self._jobs, mp_context=context, initializer=_ignore_ctrl_c)
 
     def map(self, batches: Iterable[B]) -> Iterator[R]:
-        waiting: deque[_Piece[B, R]] = deque()
+        waiting: deque[_BatchTry[B, R]] = deque()
         rest = iter(batches)
         try:
             while True:
                 while len(waiting) < self._jobs * IN_FLIGHT:
                     try:
-                        piece: _Piece[B, R] = _Piece(next(rest))
+                        piece: _BatchTry[B, R] = _BatchTry(next(rest))
                     except StopIteration:
                         break
                     waiting.append(piece)
@@ -100,18 +100,18 @@ class _Pool(Generic[B, R]):
         finally:
             self._executor.shutdown(wait=True, cancel_futures=True)
 
-    def _submit(self, pieces: Iterable[_Piece[B, R]]) -> None:
+    def _submit(self, pieces: Iterable[_BatchTry[B, R]]) -> None:
         for piece in pieces:
             piece.tries += 1
             if piece.tries > MAX_TRIES:
-                raise _lost(MAX_TRIES)
+                raise _lost_error(MAX_TRIES)
             try:
                 piece.future = self._executor.submit(self._work, piece.batch)
             except BrokenProcessPool as error:
                 piece.future = Future()
                 piece.future.set_exception(error)
 
-    def _replace(self, waiting: Iterable[_Piece[B, R]]) -> None:
+    def _replace(self, waiting: Iterable[_BatchTry[B, R]]) -> None:
         self._executor.shutdown(wait=True, cancel_futures=True)
         self._executor = self._start()
         # Finished results are kept and not computed again.
@@ -127,7 +127,7 @@ def _ignore_ctrl_c() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-def _lost(tries: int) -> StoreError:
+def _lost_error(tries: int) -> StoreError:
     return StoreError(
         f"workers: one was ended {tries} times over the same runs; is there enough memory? try --jobs 1"
     )
@@ -140,7 +140,7 @@ def _ray_address(on: str) -> str | None:
     return address or None
 
 
-def _on_ray(work: Callable[[B], R], batches: Iterable[B], address: str | None, jobs: int) -> Iterator[R]:
+def _run_on_ray(work: Callable[[B], R], batches: Iterable[B], address: str | None, jobs: int) -> Iterator[R]:
     ray = _import_ray()
     is_ours = not ray.is_initialized()
     if is_ours:
@@ -177,7 +177,7 @@ def _result(ray: Any, waiting: deque[object]) -> Any:
     except ray.exceptions.RayTaskError as error:
         raise error.cause from None
     except (ray.exceptions.WorkerCrashedError, ray.exceptions.OutOfMemoryError):
-        raise _lost(MAX_TRIES) from None
+        raise _lost_error(MAX_TRIES) from None
     except ray.exceptions.RayError as error:
         raise StoreError(f"ray: {' '.join(str(error).split())[:300]}") from None
     waiting.popleft()

@@ -1,4 +1,4 @@
-"""Artifacts of one document: what is told apart, and what is found in each."""
+"""Artifacts of one document: what is distinguished, and what is found in each."""
 
 from __future__ import annotations
 

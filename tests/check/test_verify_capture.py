@@ -134,7 +134,7 @@ def test_line_ends_that_were_changed_are_named(tmp_path: Path) -> None:
 
 
 def test_a_transcript_is_looked_at_beside_a_warning(tmp_path: Path) -> None:
-    """Where times go back, that alone is told, and why."""
+    """Where times go back, that alone is reported, and why."""
 
     @reenact.tool
     def look_up(item: str) -> str:

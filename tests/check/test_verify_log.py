@@ -264,7 +264,7 @@ TWO_USES = log_of(call("a"), result("a"), call("b"), result("b"), end(2, 10))
 
 @pytest.mark.parametrize("name", RECEIPTS)
 def test_a_receipt_is_compared_entry_by_entry(name: str) -> None:
-    """Differing, missing and extra entries are told apart, and one of them does not hide the others."""
+    """Differing, missing and extra entries are distinguished, and one of them does not hide the others."""
     claims, expected = RECEIPTS[name]
     assert receipt_findings(receipt_of(*claims), TWO_USES) == expected
 

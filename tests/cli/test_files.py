@@ -138,7 +138,7 @@ def test_captures_in_the_workspace_are_no_part_of_it(work):
 
 
 def test_secrets_in_files_never_reach_the_disk(work, tmp_path):
-    """A file is redacted before it is stored; who gets it back is told."""
+    """A file is redacted before it is stored; who gets it back is reported."""
     secret = "sk-proj-" + "Ab3dEf6hIj9kLm2nOp5qRs8t" * 2
     (work / "config.py").write_text(f"API_KEY = '{secret}'\n")
     (work / "wide.ini").write_text(f"API_KEY = {secret}\n", encoding="utf-16")

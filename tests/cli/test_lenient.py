@@ -1,4 +1,4 @@
-"""Agents whose tools really run: what a tool says now is told, and the recorded conversation goes on."""
+"""Agents whose tools really run: what a tool says now is reported, and the recorded conversation goes on."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ if sys.argv[1:]:
 
 
 def test_a_run_reaches_its_end_where_nothing_recorded_is_alike(tmp_path: Path) -> None:
-    """With an error of its own, with nothing, or for real; which it was is told and counted."""
+    """With an error of its own, with nothing, or for real; which it was is reported and counted."""
     (tmp_path / "agent.py").write_text(MORE)
     run("record", "-o", "d", "--", *AGENT, cwd=tmp_path)
     ways = {}

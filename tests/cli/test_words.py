@@ -13,7 +13,7 @@ AGENT = "import reenact, sys\nreenact.tool(lambda word: ascii(word))(sys.argv[-1
     ("word", "told"), [("\udcc3\udca4ndern", "ändern"), ("\udcff", r"\xff")], ids=["UTF-8", "no text at all"]
 )
 def test_a_run_is_recorded_whatever_its_words_are(tmp_path, word, told):
-    """They are told as UTF-8, or else by their bytes; each verb passes them on."""
+    """They are recorded as UTF-8, or else by their bytes; each verb passes them on."""
     (tmp_path / "agent.py").write_text(AGENT)
     agent = ("--", PYTHON, "agent.py", word)
     plain = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}

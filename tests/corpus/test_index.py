@@ -160,7 +160,7 @@ def test_a_run_that_is_not_finished_is_looked_at_every_time(runs):
 
 
 def test_a_run_that_cannot_be_read_is_one_row_that_says_why(runs):
-    """And no reason not to index the others; it is told every time until it is mended."""
+    """And no reason not to index the others; it is reported every time until it is mended."""
     (runs / "lamp" / "manifest.json").write_text("{")
     with (runs / "chat" / "events.jsonl").open("r+b") as log:
         log.seek(-200, 2)
@@ -454,7 +454,7 @@ def test_sources_wait_in_a_file_by_the_time_they_were_written():
 
 
 def test_the_name_of_a_run_need_not_be_utf8(runs):
-    """It is told with the numbers of the bytes, and found again by that."""
+    """It is reported with the numbers of the bytes, and found again by that."""
     for name in (b"bad\xff", b"bad\xfe", b"\\udcff"):
         shutil.copytree(b"runs/lamp", b"runs/" + name)
     reenact.index("runs", out="corpus")

@@ -160,7 +160,7 @@ def test_a_bad_line_is_tried_again(bucket, fault):
 
 @pytest.mark.parametrize("fault", ["truncated", "changed"])
 def test_an_answer_that_is_not_what_was_stored_is_no_run(bucket, fault):
-    """It is told, nothing of it is left, and the next try brings the run."""
+    """It is reported, nothing of it is left, and the next try brings the run."""
     reenact.push("runs", to=bucket)
     BadLine.faults = ["", ""] + [fault] * 3
     report = reenact.pull(f"{bucket}/lamp", "back")

@@ -128,7 +128,7 @@ def test_rows_by_several_processes_are_the_same(runs, killing, monkeypatch):
 
 
 def test_documents_by_several_processes_are_the_same(runs):
-    """Each file, and what is told of it."""
+    """Each file, and what is reported of it."""
     one = reenact.export_runs("runs", "atif", "one")
     two = reenact.export_runs("runs", "atif", "two", jobs=2)
     assert tree(Path("one")) == tree(Path("two"))

@@ -86,7 +86,7 @@ def stats(capsys, *words):
 
 
 def test_stats_are_the_same_by_several_processes_and_from_an_index(runs, capsys):
-    """To the last number; what could not be read is told alike."""
+    """To the last number; what could not be read is reported alike."""
     alone = stats(capsys, "runs")
     assert alone[0] == 2
     assert alone[1]["runs"] == 10

@@ -231,7 +231,7 @@ def test_spans_are_sent_to_a_collector(recorded, answer, said, monkeypatch):
 
 
 def test_a_collector_that_nobody_answers_for_is_asked_once(recorded, tmp_path, monkeypatch):
-    """In bounded time, also where it drips its answer; the other runs are told as not sent."""
+    """In bounded time, also where it drips its answer; the other runs are reported as not sent."""
     run, _, _ = recorded
     shutil.copytree(run, tmp_path / "a")
     shutil.copytree(run, tmp_path / "b")
@@ -309,7 +309,7 @@ def test_a_run_whose_events_say_something_else_is_told(tmp_path, recorded, seed)
 
 
 def test_an_archive_tells_cookies_and_where_an_answer_leads(tmp_path, recorded):
-    """Tools read them from their own members; what is no HTTP is told and left out."""
+    """Tools read them from their own members; what is no HTTP is reported and left out."""
     run = recorded[0]
     events = [json.loads(line) for line in (run / "events.jsonl").read_bytes().splitlines()]
     answers = [event["data"]["value"] for event in events if "status" in (event["data"].get("value") or {})]

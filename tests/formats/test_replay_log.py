@@ -88,7 +88,7 @@ def test_reads_the_documented_legacy_log():
 
 
 def test_a_value_that_is_absent_is_not_null():
-    """Absent and null are told apart, and each is written as it was read."""
+    """Absent and null are distinguished, and each is written as it was read."""
     text = (
         b'{"event":"ToolResult","id":"a","latency_ms":1,"output_hash":"h","step_utility":0,'
         b'"t":"2026-01-01T00:00:00Z"}'

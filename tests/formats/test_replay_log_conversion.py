@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reenact.formats.dialects import DIALECTS, UnknownEvent, current, legacy
-from reenact.formats.dialects.conversion import Converter, convert
+from reenact.formats.dialects.conversion import Converter
 from reenact.formats.dialects.losses import Loss
 from reenact.formats.record import ABSENT
 from reenact.formats.replay_log import ReplayWriter, read_replay_log
@@ -24,7 +24,8 @@ OTHER = {"current": "legacy", "legacy": "current"}
 
 def converted(name: str, to: str) -> tuple[list, list[Loss]]:
     lines = read_replay_log(io.BytesIO((GOLDEN / f"{name}.jsonl").read_bytes()), file=name)
-    conversions = list(convert(lines, to))
+    converter = Converter(to)
+    conversions = [converter.convert(event, line.number) for line, event in lines]
     return (
         [event for conversion in conversions for event in conversion.events],
         [loss for conversion in conversions for loss in conversion.losses],

@@ -5,7 +5,7 @@ import asyncio
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reenact.gateway.app import unless_gone
+from reenact.gateway.app import run_while_connected
 from reenact.gateway.call import RequestBody
 
 
@@ -30,14 +30,14 @@ def test_all_but_the_last_byte_is_passed_on_before_it_is_recorded(pieces, is_end
     out, out_by_then = [], []
 
     async def record():
-        assert await body.whole() == b"".join(pieces)
+        assert await body.read_all() == b"".join(pieces)
         out_by_then.extend(out)
 
     async def work():
         await body.next_piece()
-        out.extend([piece async for piece in body.passed_on(record)])
+        out.extend([piece async for piece in body.forward(record)])
 
-    asyncio.run(unless_gone(body.listen(), work()))
+    asyncio.run(run_while_connected(body.listen(), work()))
     assert b"".join(out) == b"".join(pieces)
     assert len(b"".join(out_by_then)) < max(len(b"".join(pieces)), 1)
 
@@ -56,5 +56,5 @@ def test_nothing_more_is_taken_from_the_client_than_is_read():
             await asyncio.sleep(0)
 
     body = RequestBody(receive)
-    asyncio.run(unless_gone(body.listen(), work()))
+    asyncio.run(run_while_connected(body.listen(), work()))
     assert len(taken) == 3

@@ -126,7 +126,7 @@ def test_in_every_object_of_a_bundle(tmp_path):
 
 
 def test_in_every_object_of_a_sample(tmp_path, monkeypatch):
-    """Messages that a model is given again have an id, and are told once."""
+    """Messages that a model is given again have an id, and are imported once."""
     marks: Marks = {}
     samples = [marked(sample, marks) for sample in SAMPLES]
     monkeypatch.setattr(inspect, "samples_of", lambda _: iter(samples))

@@ -274,7 +274,7 @@ CASSETTE = {"version": 1, "interactions": [interaction({"string": f"body {n}"}) 
 @pytest.mark.parametrize("share", [0.35, 0.6, 0.8, 0.97])
 @pytest.mark.parametrize("form", ["yaml", "json"])
 def test_of_a_cassette_that_was_cut_off_the_rest_is_read(tmp_path, form, share):
-    """Whole interactions are there, the loss is told with its place, and the exit status is 1."""
+    """Whole interactions are there, the loss is reported with its place, and the exit status is 1."""
     text = yaml.safe_dump(CASSETTE) if form == "yaml" else json.dumps(CASSETTE, indent=1)
     cut = text[: int(len(text) * share)]
     whole = sum(f"body {n}" in cut and cut.count("code") > n for n in range(5))
@@ -288,7 +288,7 @@ def test_of_a_cassette_that_was_cut_off_the_rest_is_read(tmp_path, form, share):
 
 
 def test_one_bad_interaction_does_not_take_the_others_away(tmp_path):
-    """The ones before and behind it are read; its line is told."""
+    """The ones before and behind it are read; its line is reported."""
     text = yaml.safe_dump(CASSETTE).replace("body 2", '"unclosed')
     (tmp_path / "it.yaml").write_text(text)
     (run,) = reenact.import_runs(tmp_path / "it.yaml", tmp_path / "run").runs

@@ -32,10 +32,10 @@ def test_a_command_goes_on_diverged_when_others_outlast_the_one_that_did(tmp_pat
     report.write_text("{}")
     long_ago_s = time.time() - 60
     os.utime(report, (long_ago_s, long_ago_s))
-    assert not handover.goes_on_diverged(10)
+    assert not handover.has_outlived_divergence(10)
     handover.note("diverged", "a difference")
-    assert handover.goes_on_diverged(10)
-    assert not handover.goes_on_diverged(600)
+    assert handover.has_outlived_divergence(10)
+    assert not handover.has_outlived_divergence(600)
 
 
 def test_a_command_that_is_of_no_use_any_more_is_ended():
@@ -46,9 +46,9 @@ def test_a_command_that_is_of_no_use_any_more_is_ended():
 def test_no_base_url_is_written_to_the_folder(tmp_path, monkeypatch):
     """It may hold a password; it stays in the environment, where it was."""
     base = {"OPENAI_BASE_URL": "https://bob:hunter2@h.example/v1"}
-    environ, changes = route_through_gateway(base, "http://127.0.0.1:1")
+    environ = route_through_gateway(base, "http://127.0.0.1:1")
     handover = Handover(tmp_path)
-    handover.give(ToReplay("run", "strict", changes))
+    handover.give(ToReplay(path="run", gateway="http://127.0.0.1:1", policy="strict"))
     assert "hunter2" not in "".join(path.read_text() for path in tmp_path.iterdir())
     for name, value in environ.items():
         monkeypatch.setenv(name, value)

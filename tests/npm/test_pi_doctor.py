@@ -1,4 +1,4 @@
-"""``pi`` under the doctor: what differs in its requests gets rules, and what differs elsewhere is told."""
+"""``pi`` under the doctor: what differs in its requests gets rules; other differences are reported."""
 
 import json
 import shutil

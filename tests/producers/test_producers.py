@@ -134,7 +134,7 @@ print(json.dumps([runs, [failed.reason for failed in report.failed]]))
 
 
 def test_evaluations_of_inspect(tmp_path):
-    """By its own reader; a log that was cut off is told, not half of it taken for the whole."""
+    """By its own reader; a log that was cut off is reported, not half of it taken for the whole."""
     produce("inspect", tmp_path)
     told = json.loads((tmp_path / "inspect-samples.txt").read_text())
     kinds = [[event["event"] for event in sample["events"]] for sample in told]

@@ -38,7 +38,7 @@ BODIES: dict[str, tuple[bytes, list[dict[str, int]], bool]] = {
 
 @pytest.mark.parametrize(("body", "objects", "streamed"), BODIES.values(), ids=BODIES.keys())
 def test_framing(body: bytes, objects: list[dict[str, int]], streamed: bool) -> None:
-    """The framing is told from the bytes alone."""
+    """The framing is recognized from the bytes alone."""
     assert read_frames(body) == (objects, streamed)
 
 

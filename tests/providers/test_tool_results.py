@@ -87,7 +87,7 @@ def test_an_id_never_meets_a_name() -> None:
 @settings(deadline=None)
 @given(st.permutations(range(8)))
 def test_pairs_in_any_order(order: list[int]) -> None:
-    """Equal results are told apart by their ids."""
+    """Equal results are distinguished by their ids."""
     calls = [call("f", str(number)) for number in range(8)]
     results = [result(number, call_id=str(number)) for number in order]
     assert pairs(calls, results) == list(range(8))

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from reenact import seams
-from reenact.boundary import entered
+from reenact.boundary import enter_context
 from reenact.formats.capture import (
     NO_MODEL,
     CaptureEvent,
@@ -62,7 +62,7 @@ def recorded_by(
     context = CaptureContext(wrap(FileCaptureSink(path)), seed, redactor, on_warning=on_warning)
     context.start()
     try:
-        with seams.attached(), entered(context):
+        with seams.attach_seams(), enter_context(context):
             yield context
     except BaseException as error:
         context.finalize("error", f"{type(error).__name__}: {message_of(error)}", None)

@@ -60,7 +60,7 @@ def model_call(request: Any, facts: dict[str, Any] | None = None, *, is_json: bo
 def test_a_whole_event_is_the_same_as_its_parts(facts: dict[str, Any], answer: Any):
     """Whatever can be written in one go is written as it would have been piece by piece."""
     ours = payloads()
-    whole = ours.whole({"callId": "c1", **facts, "response": answer}, "response")
+    whole = ours.encode_if_plain({"callId": "c1", **facts, "response": answer}, "response")
     if whole is not None:
         parts = {"callId": "c1", **ours.redact_members(facts), "response": ours.answer(answer).stored}
         assert whole == encode_clean(parts)
@@ -130,7 +130,7 @@ def test_a_member_with_a_secret_is_written_without_it():
 def test_nearly_every_answer_is_written_whole():
     """Small, in order, nothing to hide: an answer as a seam tells it."""
     answer = {"body": '{"b":1,"a":2}', "headers": [{"date": "today"}, {"age": "1"}], "status": 200}
-    assert payloads().whole({"response": answer, "model": "large-1"}, "response") == encode_clean(
+    assert payloads().encode_if_plain({"response": answer, "model": "large-1"}, "response") == encode_clean(
         {"model": "large-1", "response": answer}
     )
 
@@ -151,4 +151,4 @@ NOT_WHOLE: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("name", NOT_WHOLE)
 def test_what_needs_a_second_look_is_not_written_whole(name: str):
     """Secrets, odd values, order that must be kept and large payloads go the long way."""
-    assert payloads().whole(NOT_WHOLE[name], "response") is None
+    assert payloads().encode_if_plain(NOT_WHOLE[name], "response") is None

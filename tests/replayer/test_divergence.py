@@ -299,7 +299,7 @@ def test_a_divergence_survives_its_json(tmp_path: Path) -> None:
 
 
 def test_values_that_are_not_json_can_be_told(tmp_path: Path) -> None:
-    """A difference between tuples, sets or bytes is told in their recorded form."""
+    """A difference between tuples, sets or bytes is reported in their recorded form."""
     found = diverging(
         tmp_path / "run",
         lambda run: search("a", filters=(1, {2}, b"x")),

@@ -263,7 +263,7 @@ def test_lenient_goes_on_after_an_added_call(tmp_path: Path) -> None:
 
 
 def test_lenient_goes_on_after_a_dropped_call(tmp_path: Path) -> None:
-    """One dropped call is told where it was missed, and as missing; those after it are recognised."""
+    """One dropped call is reported where it was missed, and as missing; those after it are recognised."""
     captured(tmp_path / "run", saying("a", "b", "c", "d"))
     assert lenient(tmp_path / "run", saying("a", "c", "d")) == (
         ["said a", "said c", "said d"],

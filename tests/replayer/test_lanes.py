@@ -138,7 +138,7 @@ def test_one_lane_stays_a_strict_cursor() -> None:
 
 
 def test_a_task_around_each_task_loses_nothing() -> None:
-    """Lanes that begin alike are told by where they stand, also where the recording has a task less."""
+    """Lanes that begin alike are found by where they stand, also where the recording has a task less."""
     found, top = (
         lanes(("0.0", "a"), ("0.1", "a"), ("0.2", "a"), ("0.0", "x"), ("0.1", "y"), ("0.2", "z")),
         root(),
@@ -156,7 +156,7 @@ def test_a_task_around_each_task_loses_nothing() -> None:
 
 
 def test_a_task_around_all_tasks_loses_nothing() -> None:
-    """The children of the new task are told by their ordinals."""
+    """The children of the new task are found by their ordinals."""
     found, top = (
         lanes(("0.0", "a"), ("0.1", "a"), ("0.2", "a"), ("0.0", "x"), ("0.1", "y"), ("0.2", "z")),
         root(),
@@ -176,7 +176,7 @@ def test_a_task_less_around_each_loses_nothing() -> None:
 
 
 def test_a_task_less_around_all_loses_nothing() -> None:
-    """The children are told by their ordinals."""
+    """The children are found by their ordinals."""
     found, top = lanes(("0.0.0", "a"), ("0.0.1", "a"), ("0.0.0", "x"), ("0.0.1", "y")), root()
     first, second = top.child(), top.child()
     assert [match(found, second, "a"), match(found, first, "a")] == [2, 1]

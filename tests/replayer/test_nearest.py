@@ -82,7 +82,7 @@ def test_parallel_calls_get_the_answers_of_their_likes(tmp_path: Path, pool: Str
 
 
 def test_a_liker_call_further_on_goes_before_the_one_in_its_place(tmp_path: Path) -> None:
-    """The agent left something out and changed what follows; the answer is told to be from there."""
+    """The agent left something out and changed what follows; the answer is reported to be from there."""
     captured(tmp_path / "run", lambda run: [say("alpha"), say("the second question")])
     result, told = lenient(tmp_path / "run", lambda run: say("the second question!"))
     assert result == "said the second question"

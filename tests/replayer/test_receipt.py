@@ -151,7 +151,7 @@ def test_a_receipt_tells_no_secret(tmp_path: Path) -> None:
 
 
 def test_notes_are_in_the_receipt(capture: Path) -> None:
-    """Outcomes out of order are told, and are no divergence."""
+    """Outcomes out of order are reported, and are no divergence."""
     receipt = receipt_of(capture, lambda run: say("hi"))
     # Newer Pythons tell that the recording was made by way of another module than this replay.
     assert [note for note in receipt.notes if not note.startswith("nothing of tests/twice.py")] == []

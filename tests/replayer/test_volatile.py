@@ -1,4 +1,4 @@
-"""Replay under volatile rules: equal but for what they name; other differences are told."""
+"""Replay under volatile rules: equal but for what they name; other differences are reported."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ REPRODUCED: dict[str, tuple[Agent, Agent, list[str]]] = {
 
 @pytest.mark.parametrize(("recorded", "agent", "rules"), REPRODUCED.values(), ids=REPRODUCED)
 def test_what_a_rule_names_may_differ(tmp_path, recorded, agent, rules) -> None:
-    """The recorded answers are given, nothing is told, and nothing runs."""
+    """The recorded answers are given, nothing is reported, and nothing runs."""
     before = captured(tmp_path / "run", recorded)
     runs.clear()
     assert replayed(tmp_path / "run", agent, volatile=rules) == before
@@ -108,7 +108,7 @@ def test_without_the_rule_it_differs(tmp_path, name) -> None:
 
 
 def test_a_rule_covers_nothing_else(tmp_path) -> None:
-    """What differs beside the volatile part is told, and the volatile part is not."""
+    """What differs beside the volatile part is reported, and the volatile part is not."""
     captured(tmp_path / "run", lambda run: search("a", "now"))
     with pytest.raises(reenact.Diverged) as caught:
         replayed(tmp_path / "run", lambda run: search("b", "later"), volatile=["$.when"])

@@ -78,7 +78,7 @@ def test_an_app_that_a_replay_never_entered_is_named(tmp_path: Path, url: str) -
 
 
 def test_nothing_is_said_where_all_ran(tmp_path: Path, app: ModuleType) -> None:
-    """Twice, because functions are told once and must be told again in the next run."""
+    """Twice, because functions are reported once and must be reported again in the next run."""
     with of_test(reenact.capture(tmp_path / "run")):
         app.answer("x")
     for _ in range(2):

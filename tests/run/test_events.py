@@ -71,7 +71,7 @@ FOUND = [
 
 
 def in_any_order(found: list[tuple[str, Any]]) -> list[str]:
-    """Tools that run side by side are told in the order in which they do."""
+    """Tools that run side by side are reported in the order in which they do."""
     return sorted(map(repr, found))
 
 

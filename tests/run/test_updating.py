@@ -296,7 +296,7 @@ def test_a_task_that_returns_something_else_is_accepted(tmp_path: Path) -> None:
 
 
 def test_times_of_new_events_go_on_from_the_recorded_ones(tmp_path: Path) -> None:
-    """No time goes back, the run is no longer than it was, and how long a new call took is told."""
+    """No time goes back, the run is no longer than it was, and how long a new call took is reported."""
 
     @reenact.tool
     def wait(query: str) -> str:

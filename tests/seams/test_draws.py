@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import pytest
 
-from reenact.seams.stdlib.draws import Draws, watched_by
+from reenact.seams.stdlib.draws import Draws, watch_draws
 
 LETTERS = string.ascii_lowercase + string.digits
 
@@ -34,11 +34,11 @@ DRAWN: dict[str, Callable[[], str]] = {
 @pytest.mark.parametrize("draw", DRAWN.values(), ids=DRAWN.keys())
 def test_what_was_drawn_is_known(draw: Callable[[], str]) -> None:
     """Whoever drew it, and only while it is watched."""
-    with watched_by(Draws()):
+    with watch_draws(Draws()):
         random.seed()  # another test may have told the shared generator where to begin
     draws = Draws()
     before = draw()
-    with watched_by(draws):
+    with watch_draws(draws):
         name = draw()
     behind = draw()
     assert [draws.has_given(each) for each in (before, name, behind)] == [False, True, False]
@@ -47,7 +47,7 @@ def test_what_was_drawn_is_known(draw: Callable[[], str]) -> None:
 def test_what_a_seed_decides_is_not_drawn() -> None:
     """It would be the same with the same seed, which somebody gave."""
     draws = Draws()
-    with watched_by(draws):
+    with watch_draws(draws):
         name = "".join(random.Random(7).choices(LETTERS, k=12))
     assert not draws.has_given(name)
 
@@ -55,6 +55,6 @@ def test_what_a_seed_decides_is_not_drawn() -> None:
 def test_sources_are_left_as_they_were() -> None:
     """Nothing of it stays behind."""
     before = os.urandom, random.choice, random.Random.choice, random.Random.seed, secrets.choice
-    with watched_by(Draws()), watched_by(Draws()):
+    with watch_draws(Draws()), watch_draws(Draws()):
         assert os.urandom is not before[0]
     assert (os.urandom, random.choice, random.Random.choice, random.Random.seed, secrets.choice) == before

@@ -12,7 +12,7 @@ from types import ModuleType
 
 import pytest
 
-from reenact.seams.imports import watched
+from reenact.seams.imports import watch_imports
 from reenact.seams.patches import Patch
 
 HALF = """
@@ -50,7 +50,7 @@ def test_a_library_that_another_thread_loads_is_waited_for(hook: ModuleType) -> 
     thread.start()
     begun.wait(10)
     threading.Timer(0.05, rest.set).start()
-    with watched({"half_loaded": patches}):
+    with watch_imports({"half_loaded": patches}):
         assert sys.modules["half_loaded"].ask() == "ours"
     thread.join()
     assert sys.modules["half_loaded"].ask() == "real"
@@ -63,7 +63,7 @@ def test_a_fork_from_within_a_library_that_is_being_loaded_goes_on(hook: ModuleT
     def run() -> None:
         child = os.fork()
         if not child:
-            with watched({"half_loaded": patches}):
+            with watch_imports({"half_loaded": patches}):
                 os._exit(0)
         ended.append(os.waitpid(child, 0)[1])
 
@@ -82,10 +82,10 @@ def test_a_version_without_a_place_for_us_can_be_used(
         same = lambda original: original  # noqa: E731
         return [Patch(module, "gone", same), Patch(module, "new", same, may_lack=True), *patches(module)]
 
-    with watched({"half_loaded": more_patches}):
+    with watch_imports({"half_loaded": more_patches}):
         assert importlib.import_module("half_loaded").ask() == "ours"
     assert "this version of half_loaded is not known (gone)" in caplog.text
     sys.modules.pop("half_loaded")
-    with watched({"half_loaded": lambda module: [Patch(module.no_class, "ask", str)]}):
+    with watch_imports({"half_loaded": lambda module: [Patch(module.no_class, "ask", str)]}):
         assert importlib.import_module("half_loaded").ask() == "real"
     assert "no_class" in caplog.text

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from reenact.errors import FormatError, ReenactError, StoreError, UsageError
-from reenact.store import rundir
+from reenact.store import claims
 from reenact.store.durable import Durability
 from reenact.store.rundir import Recording, RunDir, RunState, reopen_for_recovery
 
@@ -270,7 +270,7 @@ except StoreError as error:
 
 @pytest.mark.slow
 def test_of_many_recorders_one_gets_the_directory(tmp_path: Path) -> None:
-    """Started at the same moment; the others are told."""
+    """Started at the same moment; the others are reported."""
     recorders = [child.start(CREATE, tmp_path / "run", stdin=-1) for _ in range(6)]
     for recorder in recorders:
         assert recorder.stdin is not None
@@ -393,7 +393,7 @@ def test_what_could_not_be_begun_leaves_nothing(tmp_path: Path, monkeypatch: pyt
     def fail(fd: int, data: bytes) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(rundir, "write_all", fail)
+    monkeypatch.setattr(claims, "write_all", fail)
     (tmp_path / "there").mkdir()
     for name in ("new", "there"):
         with pytest.raises(StoreError, match="No space left"):

@@ -61,7 +61,7 @@ def ask(folder, question, **query):
 
 
 def test_the_tree_is_among_the_runs_that_may_be_looked_at(folder):
-    """A parent that was not given has no name here, and nothing else of it is told."""
+    """A parent that was not given has no name here, and nothing else of it is reported."""
     nodes = ask(folder, "forks", run="late")["nodes"]
     assert [(node["name"], node["depth"], node.get("at"), node["isThis"]) for node in nodes] == [
         ("support", 0, None, False),

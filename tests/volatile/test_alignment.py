@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reenact.volatile.alignment import AlignedCall, Alignment, aligned
+from reenact.volatile.alignment import AlignedCall, Alignment, align_calls
 
 
 def calls(*told: tuple[str, str, Any]) -> list[AlignedCall]:
@@ -33,17 +33,17 @@ def test_a_lane_is_aligned_in_order() -> None:
     """By kind and name, whatever was asked."""
     one = calls(("0", "a", 1), ("0", "b", 2), ("0", "a", 3))
     other = calls(("0", "a", 10), ("0", "b", 20), ("0", "a", 30))
-    assert said(aligned(one, other)) == [(1, 10), (2, 20), (3, 30)]
+    assert said(align_calls(one, other)) == [(1, 10), (2, 20), (3, 30)]
 
 
 def test_a_call_too_many_is_named_and_the_rest_stays_aligned() -> None:
     """One inserted call does not shift the others."""
     one = calls(("0", "a", 1), ("0", "c", 3))
     other = calls(("0", "a", 1), ("0", "b", 2), ("0", "c", 3))
-    found = aligned(one, other)
+    found = align_calls(one, other)
     assert said(found) == [(1, 1), (3, 3)]
     assert [call.request for call in found.only_in_other] == [2]
-    assert [call.request for call in aligned(other, one).only_in_one] == [2]
+    assert [call.request for call in align_calls(other, one).only_in_one] == [2]
 
 
 @pytest.mark.slow
@@ -51,7 +51,7 @@ def test_a_long_lane_is_aligned_in_time() -> None:
     """One call too many among many alike ones."""
     one = calls(*[("0", "a", number) for number in range(20_000)])
     other = calls(*[("0", "a", 0)], *[("0", "b", 0)], *[("0", "a", number) for number in range(1, 20_000)])
-    found = aligned(one, other)
+    found = align_calls(one, other)
     assert [call.name for call in found.only_in_other] == ["b"]
     assert all(a == b for a, b in said(found))
 
@@ -60,14 +60,14 @@ def test_siblings_that_changed_places_are_recognised() -> None:
     """Tasks may be started in another order; what they do inside follows them."""
     one = nested(("0.0", "a", "x"), ("0.0/1", "b", 1), ("0.1", "a", "y"), ("0.1/1", "b", 2))
     other = nested(("0.0", "a", "y"), ("0.0/1", "b", 20), ("0.1", "a", "x"), ("0.1/1", "b", 10))
-    assert sorted(said(aligned(one, other)), key=str) == [("x", "x"), ("y", "y"), (1, 10), (2, 20)]
+    assert sorted(said(align_calls(one, other)), key=str) == [("x", "x"), ("y", "y"), (1, 10), (2, 20)]
 
 
 def test_a_lane_in_no_order_is_aligned_by_likeness() -> None:
     """Equal ones first, then the likest."""
     one = calls(("0~", "a", "red 1"), ("0~", "a", "blue 1"), ("0~", "a", "same"))
     other = calls(("0~", "a", "same"), ("0~", "a", "blue 2"), ("0~", "a", "red 2"))
-    assert said(aligned(one, other)) == [("same", "same"), ("blue 1", "blue 2"), ("red 1", "red 2")]
+    assert said(align_calls(one, other)) == [("same", "same"), ("blue 1", "blue 2"), ("red 1", "red 2")]
 
 
 lanes = st.sampled_from(["0", "0.0", "0.1", "0.1.0", "0/1", "0~", "0.0~"])
@@ -79,7 +79,7 @@ runs = st.lists(st.tuples(lanes, st.sampled_from("ab"), st.integers(0, 2)), max_
 @given(runs, runs)
 def test_every_call_is_accounted_for_once(one, other) -> None:
     """In a pair of its kind, or as one that only its run made."""
-    found = aligned(one, other)
+    found = align_calls(one, other)
     assert sorted([a.seq for a, _ in found.pairs] + [call.seq for call in found.only_in_one]) == [
         call.seq for call in one
     ]
@@ -92,6 +92,6 @@ def test_every_call_is_accounted_for_once(one, other) -> None:
 @given(runs)
 def test_a_run_is_aligned_with_itself(run) -> None:
     """Call by call, with nothing left."""
-    found = aligned(run, run)
+    found = align_calls(run, run)
     assert (found.only_in_one, found.only_in_other) == ([], [])
     assert all(a.request == b.request for a, b in found.pairs)

@@ -73,7 +73,7 @@ def test_an_answer_names_the_folder_here():
     pairs = [
         pair
         for recorded in known.recorded
-        for pair in zip(spellings(recorded), spellings(known.here(recorded)), strict=True)
+        for pair in zip(spellings(recorded), spellings(known.find_folder(recorded)), strict=True)
     ]
     answers = Substitution(pairs)
     for recorded, live in NAMED.values():

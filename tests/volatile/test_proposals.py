@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from reenact.comparing.differences import differences
 from reenact.volatile.masking import Masking
-from reenact.volatile.shapes import any_item, covering
+from reenact.volatile.shapes import any_item, list_covering_rules
 
 COVERED: dict[str, tuple[Any, Any, list[str]]] = {
     "a number": ({"a": [1]}, {"a": [2]}, ["tool x $.a[*]"]),
@@ -30,19 +30,19 @@ COVERED: dict[str, tuple[Any, Any, list[str]]] = {
 def test_a_volatile_place_gets_the_narrowest_rule(one, other, rules) -> None:
     """A mask where a shape is known, any index where the value says what it is, else this place alone."""
     [place] = differences(one, other)
-    assert [str(rule) for rule in covering("tool x", place)] == rules
+    assert [str(rule) for rule in list_covering_rules("tool x", place)] == rules
 
 
 def test_an_item_more_or_less_has_no_rule() -> None:
     """Leaving it out would leave a hole that the other does not have."""
     [place] = differences([1], [1, 2])
-    assert covering("llm", place) == ()
+    assert list_covering_rules("llm", place) == ()
 
 
 def test_a_network_call_is_named_without_its_address() -> None:
     """Which may differ as well."""
     [place] = differences({"url": "http://a/1794729709"}, {"url": "http://a/1794729710"})
-    assert [str(rule) for rule in covering("network GET http://a/1794729709", place)] == [
+    assert [str(rule) for rule in list_covering_rules("network GET http://a/1794729709", place)] == [
         r"network $.url =~ http://a/\d{10,}(?:\.\d+)?"
     ]
 
@@ -67,7 +67,7 @@ values = st.recursive(
 @given(values, values)
 def test_covering_rules_cover(one, other) -> None:
     """Under the rules for all its differences a request is equal to the other."""
-    rules = [rule for place in differences(one, other) for rule in covering("tool x", place)]
+    rules = [rule for place in differences(one, other) for rule in list_covering_rules("tool x", place)]
     masking = Masking(rules)
     assert masking.masked("tool_call", "x", one) == masking.masked("tool_call", "x", other)
     assert masking.differences("tool_call", "x", one, other) == ()

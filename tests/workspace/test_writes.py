@@ -2,7 +2,7 @@
 
 import pytest
 
-from reenact.injected.output import Printed, differing_line
+from reenact.injected.output import Printed, describe_differing_line
 from tests.cli.commands import PYTHON, run
 
 AGENT = """
@@ -70,7 +70,7 @@ def test_what_is_printed_of_the_folder_is_the_same_elsewhere():
     assert told[0] == told[1]
     printed = Printed(b"salt", ["/tmp/x"])
     printed.add(b"in /tmp/x-1\n")
-    assert "line 1" in (differing_line(told[0], printed) or "")
+    assert "line 1" in (describe_differing_line(told[0], printed) or "")
 
 
 def test_another_text_is_a_divergence_with_its_diff(folder):

@@ -29,7 +29,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from reenact.analysis.brief import tidy_number
+from reenact.analysis.brief import drop_noise
 from reenact.analysis.content import Content, content_of, detail_of
 from reenact.analysis.index import STATES, StepIndex, Term, Tokens, cost_of, total_cost
 from reenact.analysis.steps import Detail, RunStep, describe_outcome, describe_request, event_with_blobs
@@ -172,12 +172,12 @@ class Artifact(AbstractContextManager["Artifact"]):
             parent_seq=index.seq[parent] if parent >= 0 else None,
             column=index.column[place],
             beside=tuple(bit for bit in range(mask.bit_length()) if mask >> bit & 1) if mask else (),
-            at_ms=tidy_number(index.at_ms[place]),
-            took_ms=None if math.isnan(took_ms) else tidy_number(took_ms),
+            at_ms=drop_noise(index.at_ms[place]),
+            took_ms=None if math.isnan(took_ms) else drop_noise(took_ms),
             state=STATES[index.state[place]],
             tokens=tokens if has_tokens else None,
             cost=cost_of(name, tokens, self._prices) if has_tokens and self._prices else None,
-            utility=None if math.isnan(utility) else tidy_number(utility),
+            utility=None if math.isnan(utility) else drop_noise(utility),
             asked=describe_request(began),
             came=describe_outcome(event_with_blobs(self.source, outcome_seq)) if outcome_seq else "",
         )
@@ -256,7 +256,7 @@ class Artifact(AbstractContextManager["Artifact"]):
                 models=dict(index.models.most_common()),
                 tokens=sum(index.tokens.values(), Tokens()) if index.tokens else None,
                 cost=total_cost(index.tokens, self._prices),
-                duration_ms=tidy_number(index.end_ms),
+                duration_ms=drop_noise(index.end_ms),
                 columns=index.columns,
                 torn_bytes=self.source.torn_bytes if self._is_complete else 0,
                 is_complete=self._is_complete,

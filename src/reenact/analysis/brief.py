@@ -113,7 +113,7 @@ def duration(duration_ms: float) -> str:
     return f"{minutes} min {seconds} s"
 
 
-def tidy_number(number: float) -> int | float:
+def drop_noise(number: float) -> int | float:
     """*number* without noise: 59 for 59.0, and 0.8 for the 32-bit float 0.800000011920929."""
     if number == int(number):
         return int(number)

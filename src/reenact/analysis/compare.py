@@ -58,7 +58,9 @@ class Side:
         rows = artifact.rows
         self.places: Sequence[int] = range(len(rows))
         if self._is_coarse:
-            self.places = [place for place in self.places if _holds(beside, rows.kinds[rows.kind[place]])]
+            self.places = [
+                place for place in self.places if _is_in_family(beside, rows.kinds[rows.kind[place]])
+            ]
         self._numbers = dict(zip(self.places, count(), strict=False))
         self.items: list[Item] = []
         self.came: list[str] = []
@@ -103,7 +105,7 @@ def similarity(ours: Side, theirs: Side, one: int, other: int) -> float:
     return words_in_common(ours.words(one), theirs.words(other))
 
 
-def _holds(family: str, kind: str) -> bool:
+def _is_in_family(family: str, kind: str) -> bool:
     return kind not in _NOT_IN_CAPTURES if family == "capture" else kind in _HELD[family]
 
 
@@ -139,7 +141,7 @@ class Totals(msgspec.Struct, frozen=True, rename="camel"):
     cost: float | None
 
 
-class _Row(NamedTuple):
+class _StepPair(NamedTuple):
     mark: Mark
     left: int | None
     """The place of the step in the left run."""
@@ -169,7 +171,7 @@ class Comparison:
         self._sides = ours, theirs
         self.left_out = len(left) - len(ours.places), len(right) - len(theirs.places)
         """The number of steps of each run that the format of the other cannot hold."""
-        self._rows: list[_Row] = []
+        self._rows: list[_StepPair] = []
         self._differing: list[int] = []
         self.counts: dict[Mark, int] = dict.fromkeys(_MARKS, 0)
         """The number of rows with each mark."""
@@ -219,7 +221,7 @@ class Comparison:
 
     def totals(self) -> tuple[Totals, Totals]:
         """Left and right."""
-        return _totals(self.left), _totals(self.right)
+        return _count_totals(self.left), _count_totals(self.right)
 
     def _row(self, place: int) -> DiffRow:
         mark, one, other = self._rows[place]
@@ -230,29 +232,29 @@ class Comparison:
             None if other is None else self.right.at(other),
         )
 
-    def _compare_steps(self, one: int | None, other: int | None) -> _Row:
+    def _compare_steps(self, one: int | None, other: int | None) -> _StepPair:
         """The row of two aligned steps, by their numbers on their sides, or of one step alone."""
         ours, theirs = self._sides
         if one is None or other is None:
             left = None if one is None else ours.places[one]
             right = None if other is None else theirs.places[other]
-            return _Row("added" if one is None else "removed", left, right)
+            return _StepPair("added" if one is None else "removed", left, right)
         left, right = ours.places[one], theirs.places[other]
         is_same = ours.items[one].key == theirs.items[other].key and ours.came[one] == theirs.came[other]
         if not is_same or self._strict or self._is_coarse:
             is_same = not self._differences(ours.content(left), theirs.content(right))
-        return _Row("same" if is_same else "changed", left, right)
+        return _StepPair("same" if is_same else "changed", left, right)
 
     def _differences(self, ours: Content, theirs: Content) -> list[JsonChange]:
         is_free = ours.is_chance and theirs.is_chance and not self._strict
         contents = common_content(ours, theirs), common_content(theirs, ours)
         left, right = ({"asked": each.asked, **({} if is_free else {"came": each.came})} for each in contents)
         if self._is_coarse:
-            left, right = _common(left, right), _common(right, left)
+            left, right = _common_members(left, right), _common_members(right, left)
         return json_changes(left, right)
 
 
-def _common(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+def _common_members(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
     """The members of *one* that *other* has too."""
     return {
         part: {name: value for name, value in one[part].items() if name in other[part]}
@@ -261,7 +263,7 @@ def _common(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _totals(artifact: Artifact) -> Totals:
+def _count_totals(artifact: Artifact) -> Totals:
     counts = artifact.counts()
     tokens = counts.tokens
     return Totals(

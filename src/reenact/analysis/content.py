@@ -30,17 +30,17 @@ _CHANGE: Final = ("type", "path", "source", "group_id", "content", "details")
 def detail_of(source: RunSource, step: RunStep) -> Detail:
     """*step* with all its recorded data."""
     reading = _Reading(source)
-    began, ended = _events_of(source, step.seq, step.outcome_seq)
-    payloads = reading.payloads(began, ended)
+    first, last = _events_of(source, step.seq, step.outcome_seq)
+    payloads = reading.payloads(first, last)
     events = [*reading.events(step)]
     return Detail(step=step, payloads=payloads, events=events, problems=reading.problems)
 
 
 def _events_of(source: RunSource, seq: int, outcome_seq: int | None) -> tuple[RunEvent, RunEvent | None]:
     """The events that began and ended a step."""
-    began = source.event(seq)
-    assert began is not None
-    return began, source.event(outcome_seq) if outcome_seq else None
+    first = source.event(seq)
+    assert first is not None
+    return first, source.event(outcome_seq) if outcome_seq else None
 
 
 class _Reading:
@@ -50,20 +50,20 @@ class _Reading:
         self._source = source
         self.problems: list[str] = []
 
-    def payloads(self, began: RunEvent, ended: RunEvent | None, *, has_wire: bool = True) -> StepPayloads:
+    def payloads(self, first: RunEvent, last: RunEvent | None, *, has_wire: bool = True) -> StepPayloads:
         """Without *has_wire*, a model call has only its conversation, if its wire format is known."""
-        request = self._first(began, _ASKED.get(began.type, ("request",)))
-        outcome = ended.data if ended else {}
-        response = self._first(ended, _CAME.get(ended.type, ("value",))) if ended else None
+        request = self._first(first, _ASKED.get(first.type, ("request",)))
+        outcome = last.data if last else {}
+        response = self._first(last, _CAME.get(last.type, ("value",))) if last else None
         pieces = self._resolve(outcome.get("pieces"))
-        failure = outcome.get("modelError") if ended is None or ended.failure is None else ended.failure
-        conversation = _conversation(began, request, outcome, response, pieces)
+        failure = outcome.get("modelError") if last is None or last.failure is None else last.failure
+        conversation = _conversation(first, request, outcome, response, pieces)
         if conversation is not None and not has_wire:
             request = None
             if conversation.answer:
                 response = pieces = None
         return StepPayloads(
-            request=self._change(began) if began.type == "state_mutation" else plain(request),
+            request=self._change(first) if first.type == "state_mutation" else plain(request),
             response=plain(response),
             error=plain(self._resolve(failure)),
             pieces=plain(pieces) if isinstance(pieces, list) else None,
@@ -94,19 +94,19 @@ class _Reading:
 
 
 def _conversation(
-    began: RunEvent, request: object, outcome: dict[str, JsonValue], response: object, pieces: object
+    first: RunEvent, request: object, outcome: dict[str, JsonValue], response: object, pieces: object
 ) -> ConversationView | None:
     """The conversation of a model call; ``None`` if its wire format is unknown."""
-    if began.type != "llm_request":
+    if first.type != "llm_request":
         return None
-    asked = read_conversation(request)
+    conversation = read_conversation(request)
     answer = model_reply(str(outcome.get("provider")), response, ABSENT if pieces is None else pieces)
-    if asked is None and answer is None:
+    if conversation is None and answer is None:
         return None
-    sent = asked.to_json() if asked else {}
+    sent = conversation.to_json() if conversation else {}
     got = answer.to_json() if answer else {}
     return ConversationView(
-        model=began.data.get("model"),
+        model=first.data.get("model"),
         system=sent.get("system"),
         messages=sent.get("messages", []),
         tools=sent.get("tools", []),
@@ -154,14 +154,14 @@ def common_content(one: Content, other: Content) -> Content:
 
 def content_of(source: RunSource, index: StepIndex, place: int) -> Content:
     """The content of the step at *place* of *index*."""
-    began, ended = _events_of(source, index.seq[place], index.outcome_seq[place])
-    payloads = _Reading(source).payloads(began, ended, has_wire=False)
-    is_chance = began.type == "nondeterministic" and "callId" not in began.data
-    came = _outcome_content(payloads, ended, STATES[index.state[place]])
-    return Content(_request_content(payloads, began), came, is_chance)
+    first, last = _events_of(source, index.seq[place], index.outcome_seq[place])
+    payloads = _Reading(source).payloads(first, last, has_wire=False)
+    is_chance = first.type == "nondeterministic" and "callId" not in first.data
+    outcome = _outcome_content(payloads, last, STATES[index.state[place]])
+    return Content(_request_content(payloads, first), outcome, is_chance)
 
 
-def _request_content(payloads: StepPayloads, began: RunEvent) -> dict[str, JsonValue]:
+def _request_content(payloads: StepPayloads, first: RunEvent) -> dict[str, JsonValue]:
     conversation, request = payloads.conversation, payloads.request
     if conversation is not None:
         members = {
@@ -172,38 +172,38 @@ def _request_content(payloads: StepPayloads, began: RunEvent) -> dict[str, JsonV
             "params": conversation.params,
         }
         return {name: value for name, value in members.items() if value}
-    if began.type == "state_mutation":
+    if first.type == "state_mutation":
         return {name: request[name] for name in ("type", "path", "source") if name in request}
-    if began.type == "tool_call":
-        return {"arguments" if "args" in began.data else "argumentsHash": request}
+    if first.type == "tool_call":
+        return {"arguments" if "args" in first.data else "argumentsHash": request}
     if request is not None:
         return {"request": _without_transport(request)}
-    return {"value": payloads.response} if began.type not in _VALUED else {}
+    return {"value": payloads.response} if first.type not in _VALUED else {}
 
 
 _VALUED: Final = ("nondeterministic", "llm_request")
 """Events whose value is their outcome; the value of all others is their content."""
 
 
-def _outcome_content(payloads: StepPayloads, ended: RunEvent | None, state: State) -> dict[str, object]:
-    came: dict[str, object] = {"state": state}
+def _outcome_content(payloads: StepPayloads, last: RunEvent | None, state: State) -> dict[str, object]:
+    outcome: dict[str, object] = {"state": state}
     if state == "error":
-        return came if payloads.error is None else came | {"error": _failure(payloads.error)}
+        return outcome if payloads.error is None else outcome | {"error": _failure(payloads.error)}
     conversation = payloads.conversation
     if conversation is not None and conversation.answer:
-        return came | {
+        return outcome | {
             "answer": _renumber_ids(conversation.answer, {}),
             "stopReason": conversation.stop_reason,
         }
     if payloads.pieces is not None:
-        came["pieces"] = payloads.pieces
-    if ended is not None and ended.type == "state_mutation":
+        outcome["pieces"] = payloads.pieces
+    if last is not None and last.type == "state_mutation":
         change = payloads.request
-        came |= {name: change[name] for name in ("content", "details") if name in change}
+        outcome |= {name: change[name] for name in ("content", "details") if name in change}
     if payloads.response is None:
-        return came
-    name = "resultHash" if ended is not None and "resultHash" in ended.data else "result"
-    return came | {name: _without_transport(payloads.response)}
+        return outcome
+    name = "resultHash" if last is not None and "resultHash" in last.data else "result"
+    return outcome | {name: _without_transport(payloads.response)}
 
 
 def _failure(error: JsonValue) -> JsonValue:

@@ -68,8 +68,8 @@ def fork_tree(path: str | Path, among: Iterable[Path] | None = None) -> list[For
     """
     if is_folder_of_runs(path):
         runs = list(map(Path, name_runs([path])))
-        return _list_trees([way for run in runs if (way := _way_up(run))], runs)
-    way_up = _way_up(Path(path))
+        return _list_trees([way for run in runs if (way := _list_ancestors(run))], runs)
+    way_up = _list_ancestors(Path(path))
     if not way_up:
         Path(path).stat()  # raises if there is no run
         return []
@@ -88,7 +88,7 @@ def _list_trees(ways_up: list[list[_Generation]], among: Iterable[Path]) -> list
         if each.manifest is not None and each.manifest.fork is not ABSENT:
             children.setdefault(each.manifest.fork.parent.captureId, []).append(each)
     roots = {way_up[-1].capture_id: way_up[-1] for way_up in ways_up}
-    return [node for root in roots.values() for node in _below(root, 0, children, set())]
+    return [node for root in roots.values() for node in _walk_children(root, 0, children, set())]
 
 
 def fork_links(left: str | Path, right: str | Path) -> list[ForkLink]:
@@ -96,7 +96,7 @@ def fork_links(left: str | Path, right: str | Path) -> list[ForkLink]:
 
     A missing parent also counts as an ancestor.
     """
-    ours, theirs = _way_up(Path(left)), _way_up(Path(right))
+    ours, theirs = _list_ancestors(Path(left)), _list_ancestors(Path(right))
     above = {each.capture_id for each in ours} & {each.capture_id for each in theirs}
     names = {each[0].capture_id: str(path) for each, path in ((ours, left), (theirs, right)) if each}
     return [link for way in (ours, theirs) for link in _links(way, above, names) if above]
@@ -119,7 +119,7 @@ def _describe(name: str, value: Any) -> list[str]:
     return [f"{words.get(name, name)} {text}"]
 
 
-def _way_up(path: Path) -> list[_Generation]:
+def _list_ancestors(path: Path) -> list[_Generation]:
     """The run, its parent, and so on as far as they are known."""
     found: list[_Generation] = []
     manifest = _read_manifest(path)
@@ -152,7 +152,7 @@ def _links(way: list[_Generation], above: set[str], names: dict[str, str]) -> It
         )
 
 
-def _below(
+def _walk_children(
     run: _Generation, depth: int, children: dict[str, list[_Generation]], seen: set[str]
 ) -> Iterator[ForkNode]:
     seen.add(run.capture_id)
@@ -167,7 +167,7 @@ def _below(
     )
     for child in sorted(children.get(run.capture_id, ()), key=lambda each: str(each.path)):
         if child.capture_id not in seen:
-            yield from _below(child, depth + 1, children, seen)
+            yield from _walk_children(child, depth + 1, children, seen)
 
 
 def _runs_around(way_up: list[_Generation]) -> Iterator[Path]:

@@ -18,7 +18,7 @@ from typing import Final
 import msgspec
 
 from reenact.analysis.artifact import Artifact
-from reenact.analysis.brief import tidy_number
+from reenact.analysis.brief import drop_noise
 from reenact.analysis.index import STATES, StepIndex, Tokens, cost_of, total_cost
 from reenact.suite.settings import Price
 
@@ -197,7 +197,7 @@ def find_retries(artifact: Artifact) -> set[int]:
     return found
 
 
-class _Call:
+class _CallCounts:
     """The counts of one kind and name so far."""
 
     def __init__(self) -> None:
@@ -211,7 +211,7 @@ class Counting:
 
     def __init__(self, prices: Mapping[str, Price] | None = None) -> None:
         self.prices = dict(prices or {})
-        self._calls: dict[tuple[str, str], _Call] = defaultdict(_Call)
+        self._calls: dict[tuple[str, str], _CallCounts] = defaultdict(_CallCounts)
         self._models: Counter[str] = Counter()
         self._tokens: dict[str, Tokens] = {}
         self._runs: list[RunStats] = []
@@ -294,7 +294,7 @@ def _run_stats(artifact: Artifact, rows: StepIndex, retries: int) -> RunStats:
         steps=counts.steps,
         errors=counts.states.get("error", 0),
         retries=retries,
-        duration_ms=tidy_number(counts.duration_ms if stated_ms is None else stated_ms),
+        duration_ms=drop_noise(counts.duration_ms if stated_ms is None else stated_ms),
         tokens=counts.tokens or Tokens(),
         cost=counts.cost,
         utility=mean_utility(utilities),
@@ -303,4 +303,4 @@ def _run_stats(artifact: Artifact, rows: StepIndex, retries: int) -> RunStats:
 
 def mean_utility(numbers: Sequence[float]) -> float | None:
     """The mean rating of steps; ``None`` without ratings."""
-    return tidy_number(math.fsum(numbers) / len(numbers)) if numbers else None
+    return drop_noise(math.fsum(numbers) / len(numbers)) if numbers else None

@@ -122,7 +122,7 @@ def _dispatch(arguments: list[str]) -> int:
         sys.stderr.write(help_text())
         return 3
     if first not in VERBS:
-        raise _unknown(first)
+        raise _unknown_verb(first)
     return invoke(first, arguments[1:])
 
 
@@ -151,7 +151,7 @@ def invoke(verb: str, arguments: list[str]) -> int:
     return status if isinstance(status, int) else 0
 
 
-def _unknown(verb: str) -> Exception:
+def _unknown_verb(verb: str) -> Exception:
     from difflib import get_close_matches
 
     from reenact.errors import UsageError

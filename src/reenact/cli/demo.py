@@ -90,13 +90,13 @@ def _timeline(path: Path) -> Table:
         if isinstance(event, LlmRequest):
             rows[event.data.callId] = ["model", event.data.model, "…"]
         elif isinstance(event, ToolCall):
-            rows[event.data.callId] = ["tool", f"{event.data.tool}{_short(event.data.args)}", "…"]
+            rows[event.data.callId] = ["tool", f"{event.data.tool}{_shorten(event.data.args)}", "…"]
         elif isinstance(event, LlmResponse):
             usage = event.data.usage or {}
             tokens = f"{usage.get('inputTokens', 0)}→{usage.get('outputTokens', 0)} tokens"
             rows[event.data.callId][2] = f"{event.data.stopReason}, {tokens}"
         elif isinstance(event, ToolResult):
-            rows[event.data.callId][2] = _short(reader.resolve(event.data.result))
+            rows[event.data.callId][2] = _shorten(reader.resolve(event.data.result))
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
     for kind, call, outcome in rows.values():
         table.add_row(
@@ -105,7 +105,7 @@ def _timeline(path: Path) -> Table:
     return table
 
 
-def _short(value: object, limit: int = 60) -> str:
+def _shorten(value: object, limit: int = 60) -> str:
     text = (
         ", ".join(f"{key}={item!r}" for key, item in value.items()) if isinstance(value, dict) else str(value)
     )

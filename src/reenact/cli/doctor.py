@@ -42,7 +42,10 @@ def as_text(report: DoctorReport) -> str:
     """The report for people."""
     lines = [*_sources(report.diagnosis), *_strays(report.diagnosis)]
     if report.beside:
-        lines += ["telemetry and the like, not compared:", *(f"  {line}" for line in _beside(report))]
+        lines += [
+            "telemetry and the like, not compared:",
+            *(f"  {line}" for line in _describe_beside(report)),
+        ]
     if report.written:
         lines.append(f"wrote {plural(len(report.written), 'rule')} to {report.file}")
     lines += _proof_lines(report.captures[-1], report.proof)
@@ -61,7 +64,7 @@ def as_json(report: DoctorReport) -> dict[str, JsonValue]:
         "captures": [str(path) for path in captures],
         "sources": [msgspec.to_builtins(source) for source in diagnosis.sources()],
         "notInEveryRun": [*diagnosis.strays],
-        "beside": [*_beside(report)],
+        "beside": [*_describe_beside(report)],
         "uncovered": [*diagnosis.reasons],
         "written": {"file": str(file), "rules": [rule_codec.to_json(rule) for rule in report.written]},
         "notWritten": [rule_codec.to_json(rule) for rule in report.not_written],
@@ -74,7 +77,7 @@ def as_json(report: DoctorReport) -> dict[str, JsonValue]:
     }
 
 
-def _beside(report: DoctorReport) -> list[str]:
+def _describe_beside(report: DoctorReport) -> list[str]:
     return [f"{name}: {what}, {plural(count, 'request')}" for name, what, count in report.beside]
 
 

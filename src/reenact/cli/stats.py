@@ -58,7 +58,7 @@ def _summary(counted: Stats) -> Iterator[TextLine]:
         yield _field("retries", f"{counted.retries:,}", "yellow")
     for name, spread in (("run time", counted.duration_ms), ("latency", counted.latency_ms)):
         if spread is not None:
-            yield _field(name, _spread(spread))
+            yield _field(name, _describe_spread(spread))
     if counted.utility is not None:
         used = counted.utility
         yield _field("utility", f"mean {used.mean:.2f}, from {used.min:.2f} to {used.max:.2f}")
@@ -68,7 +68,7 @@ def _summary(counted: Stats) -> Iterator[TextLine]:
         yield _field("cost", f"{counted.cost:.6g}")
 
 
-def _spread(spread: Spread) -> str:
+def _describe_spread(spread: Spread) -> str:
     if spread.count == 1:
         return duration(spread.max)
     ranks = (("p50", spread.p50), ("p90", spread.p90), ("p99", spread.p99), ("max", spread.max))

@@ -147,10 +147,10 @@ def _counts(found: ValidateReport) -> Iterator[str]:
     )
     for name, counts in (("problems", found.problems), ("models", found.models), ("policy", found.verdicts)):
         if counts:
-            yield f"{name:<8}  {_largest(counts)}"
+            yield f"{name:<8}  {_describe_largest(counts)}"
 
 
-def _largest(counts: dict[str, int]) -> str:
+def _describe_largest(counts: dict[str, int]) -> str:
     """The first few of *counts*, which are sorted by size."""
     shown = ", ".join(f"{printable(key)} {count:,}" for key, count in islice(counts.items(), _SHOWN))
     hidden = len(counts) - _SHOWN

@@ -26,7 +26,7 @@ from reenact.replayer.source import ReplaySource
 from reenact.run.rules import project_beside, project_rules
 from reenact.store.project import append_to_project, project_file_to_write
 from reenact.store.rundir import make_empty_folder
-from reenact.volatile.alignment import AlignedCall, aligned
+from reenact.volatile.alignment import AlignedCall, align_calls
 from reenact.volatile.diagnosis import Diagnosis
 from reenact.volatile.masking import DEFAULTS, Masking
 
@@ -138,7 +138,7 @@ def _examine(
     diagnosis = Diagnosis(Masking([*DEFAULTS, *known]))
     asked = [list(_read_requests(path)) for path in captures]
     for one, other in pairwise(asked):
-        diagnosis.add_runs(aligned(one, other))
+        diagnosis.add_runs(align_calls(one, other))
     rules: list[VolatileRule] = []
     for _ in range(_ROUNDS):
         diagnosis.add_replay(replay("lenient", rules).divergences)

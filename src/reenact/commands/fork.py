@@ -23,14 +23,7 @@ from reenact.gateway.lane import LANE
 from reenact.gateway.upstreams import upstreams_of
 from reenact.injected.fence import Fence
 from reenact.injected.handover import Handover, ToFork, read_run_start
-from reenact.injected.launch import (
-    handover_folder,
-    route_through_gateway,
-    run,
-    substitute_address,
-    with_injection,
-)
-from reenact.injected.output import Printed
+from reenact.injected.launch import handover_folder, run_again
 from reenact.injected.served import ServedFork
 from reenact.recorder.recovery import note_exit_status
 from reenact.replayer.allow import read_allow
@@ -135,32 +128,29 @@ def fork_command(
                 workspace=files,
             )
             with served.serve(port=port or 0, on_call=handover.note_gateway_call) as gateway:
-                environ, changes = route_through_gateway(os.environ, gateway.address)
                 orders = ToFork(
-                    str(directory.absolute()),
-                    changes,
-                    str(capture.blobs.root.absolute()),
-                    plan,
-                    capture.seed.captureId,
-                    capture.seed.runId,
-                    rules,
-                    tuple(allow),
-                    str(files.root) if files is not None else None,
-                    str(files.repository) if files is not None else None,
+                    path=str(directory.absolute()),
+                    gateway=gateway.address,
+                    volatile=rules,
+                    files=str(files.root) if files is not None else None,
+                    repository=str(files.repository) if files is not None else None,
+                    blobs=str(capture.blobs.root.absolute()),
+                    plan=plan,
+                    capture_id=capture.seed.captureId,
+                    run_id=capture.seed.runId,
+                    allowed=tuple(allow),
                 )
-                handover.give(orders)
-                if run_start.python is not ABSENT or run_start.upstreams is ABSENT:
-                    environ = with_injection(environ, handover, "replay", salt)
-                printed = Printed(salt, [str(files.root)] if files is not None else ())
-                status = run(
-                    substitute_address(words if files is None else files.locate(words), gateway.address),
-                    environ,
+                status, printed = run_again(
+                    words,
+                    orders,
+                    handover,
+                    run_start,
+                    salt,
+                    files=files,
                     stdout=stdout,
-                    printed=printed,
-                    is_of_no_use=lambda: handover.goes_on_failed(STALL_S),
+                    is_of_no_use=lambda: handover.has_outlived_failure(STALL_S),
                     fence=fence,
                     keep_input=handover.input_copy,
-                    cwd=files.cwd if files is not None else None,
                 )
             halves = _collect_halves(directory, handover, served)
         check_point(plan, source, halves)

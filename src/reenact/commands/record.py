@@ -133,15 +133,15 @@ def record_command(
                 files = msgspec.structs.replace(files, leave_out=(*files.leave_out, str(place)))
                 scanner = served.begin_files(files, blobs, handover.file_index, handover.tree_file)
             with served.serve(port=port or 0, on_call=handover.note_gateway_call) as gateway:
-                environ, changes = route_through_gateway(os.environ, gateway.address)
+                environ = route_through_gateway(os.environ, gateway.address)
                 orders = ToRecord(
-                    str(place),
-                    redact,
-                    durability,
-                    identity,
-                    changes,
-                    tuple(volatile),
-                    served.workspace,
+                    path=str(place),
+                    gateway=gateway.address,
+                    redact=redact,
+                    durability=durability,
+                    identity=identity,
+                    volatile=tuple(volatile),
+                    workspace=served.workspace,
                 )
                 handover.give(orders)
                 folders = (files.root, files.given) if files is not None else ()
@@ -156,7 +156,7 @@ def record_command(
             manifest = _finish(new, ended, handover, gateway, notes)
             if manifest is not None and is_replaced:
                 put_in_place(new, target)
-            silence = _why_silent(handover, gateway)
+            silence = _explain_silence(handover, gateway)
     except Exception as error:
         if status is None:
             raise
@@ -249,7 +249,7 @@ def _finish(
         return None
     if not {*os.listdir(path)} - {BLOBS}:
         failed = f"the command itself failed with exit status {ended.status}; " if ended.status else ""
-        notes.append(f"nothing was recorded: {failed}{_why_silent(handover, gateway)}")
+        notes.append(f"nothing was recorded: {failed}{_explain_silence(handover, gateway)}")
         return None
     left_out = handover.notes("left-out").items()
     notes += [f"not recorded: {why}" for why in handover.notes("failed").values()]
@@ -270,7 +270,7 @@ def _complete(path: Path, ended: _Ended, notes: list[str]) -> CaptureManifest | 
     return note_exit_status(path, ended.status, ended.printed, ended.workspace_end)
 
 
-def _why_silent(handover: Handover, gateway: Gateway) -> str:
+def _explain_silence(handover: Handover, gateway: Gateway) -> str:
     for why in handover.notes("left-out").values():
         return why
     for name in gateway.unknown_names:

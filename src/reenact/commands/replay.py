@@ -20,19 +20,13 @@ from reenact.formats.volatile import VolatileRule
 from reenact.gateway.upstreams import upstreams_of
 from reenact.injected.fence import Fence
 from reenact.injected.handover import Handover, Replayed, ToReplay, read_run_start, recorded_processes
-from reenact.injected.launch import (
-    handover_folder,
-    route_through_gateway,
-    run,
-    substitute_address,
-    with_injection,
-)
-from reenact.injected.output import Printed, differing_line
+from reenact.injected.launch import handover_folder, run_again
+from reenact.injected.output import Printed, describe_differing_line
 from reenact.injected.served import ServedReplay
 from reenact.lane_name import ROOT
 from reenact.replayer.allow import read_allow
 from reenact.replayer.engine import Policy
-from reenact.replayer.report import left_over
+from reenact.replayer.report import describe_left_over
 from reenact.replayer.source import ReplaySource, lanes_of
 from reenact.replayer.step import OnUnmatched
 from reenact.run.replaying import STALL_S
@@ -116,30 +110,27 @@ def replay_command(
             workspace=files,
         )
         with served.serve(port=port or 0, on_call=handover.note_gateway_call) as gateway:
-            environ, changes = route_through_gateway(os.environ, gateway.address)
             orders = ToReplay(
-                str(Path(directory).absolute()),
-                policy,
-                changes,
-                rules,
-                allowed,
-                on_unmatched,
-                str(files.root) if files is not None else None,
-                str(files.repository) if files is not None else None,
+                path=str(Path(directory).absolute()),
+                gateway=gateway.address,
+                volatile=rules,
+                files=str(files.root) if files is not None else None,
+                repository=str(files.repository) if files is not None else None,
+                policy=policy,
+                allowed=allowed,
+                on_unmatched=on_unmatched,
             )
-            handover.give(orders)
-            if run_start.python is not ABSENT or run_start.upstreams is ABSENT:
-                environ = with_injection(environ, handover, "replay", salt)
-            printed = Printed(salt, [str(files.root)] if files is not None else ())
-            status = run(
-                substitute_address(words if files is None else files.locate(words), gateway.address),
-                environ,
+            status, printed = run_again(
+                words,
+                orders,
+                handover,
+                run_start,
+                salt,
+                files=files,
                 stdout=stdout,
-                printed=printed,
-                is_of_no_use=lambda: policy == "strict" and handover.goes_on_diverged(STALL_S),
+                is_of_no_use=lambda: policy == "strict" and handover.has_outlived_divergence(STALL_S),
                 fence=fence,
                 keep_input=handover.input_copy,
-                cwd=files.cwd if files is not None else None,
             )
         found = _collect_replays(directory, handover, served, run_start)
         found = _compare_exit_status(found, None if recorded is ABSENT else recorded, status)
@@ -147,7 +138,7 @@ def replay_command(
             found = _with_notes(_compare_files(found, served), files.notes)
     found = _with_notes(found, fence.notes if fence is not None else [])
     before = reader.manifest.stdout
-    difference = None if before is ABSENT else differing_line(before, printed)
+    difference = None if before is ABSENT else describe_differing_line(before, printed)
     # After a divergence, other output is a consequence.
     if before is not ABSENT and difference and found.receipt.verdict != "diverged":
         difference = served.redact(difference)
@@ -273,7 +264,7 @@ def _find_killed_again(
 def _find_missing_processes(directory: str, roots: Iterable[str]) -> Iterator[ReplayDivergence]:
     """The calls of recorded processes that no process has replayed, except calls inside an answered call."""
     for root in roots:
-        for divergence in left_over(
+        for divergence in describe_left_over(
             ReplaySource(directory, lanes_of(root), root, project_beside(Path.cwd()))
         ):
             if "parent" not in (divergence.expected or {}).get("data", {}):

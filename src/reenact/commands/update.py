@@ -15,17 +15,10 @@ from reenact.formats.record import ABSENT
 from reenact.formats.volatile import VolatileRule
 from reenact.gateway.upstreams import upstreams_of
 from reenact.injected.handover import Handover, ToUpdate, read_run_start
-from reenact.injected.launch import (
-    handover_folder,
-    route_through_gateway,
-    run,
-    substitute_address,
-    with_injection,
-)
-from reenact.injected.output import Printed
+from reenact.injected.launch import handover_folder, run_again
 from reenact.injected.served import ServedUpdate
 from reenact.recorder.recovery import note_exit_status
-from reenact.run.merging import UpdatedCapture, UpdateHalf, halves_from
+from reenact.run.merging import UpdatedCapture, UpdateHalf, read_halves
 from reenact.run.rules import project_rules
 from reenact.store.reader import CaptureReader
 from reenact.workspace.history import WorkspaceHistory
@@ -86,27 +79,16 @@ def update_command(
                 tree_file=str(handover.tree_file),
             )
             with served.serve(port=port or 0, on_call=handover.note_gateway_call) as gateway:
-                environ, changes = route_through_gateway(os.environ, gateway.address)
-                blobs = str(updated.blobs.root.absolute())
                 orders = ToUpdate(
-                    str(directory.absolute()),
-                    changes,
-                    blobs,
-                    rules,
-                    str(files.root) if files is not None else None,
-                    str(files.repository) if files is not None else None,
+                    path=str(directory.absolute()),
+                    gateway=gateway.address,
+                    volatile=rules,
+                    files=str(files.root) if files is not None else None,
+                    repository=str(files.repository) if files is not None else None,
+                    blobs=str(updated.blobs.root.absolute()),
                 )
-                handover.give(orders)
-                if run_start.python is not ABSENT or run_start.upstreams is ABSENT:
-                    environ = with_injection(environ, handover, "capture", salt)
-                folders = [str(files.root)] if files is not None else ()
-                printed = Printed(salt, folders)
-                status = run(
-                    substitute_address(words if files is None else files.locate(words), gateway.address),
-                    environ,
-                    stdout=stdout,
-                    printed=printed,
-                    cwd=files.cwd if files is not None else None,
+                status, printed = run_again(
+                    words, orders, handover, run_start, salt, files=files, stdout=stdout
                 )
             halves = _collect_halves(directory, handover, served)
         if status != (0 if recorded is ABSENT else recorded):
@@ -131,7 +113,7 @@ def _collect_halves(directory: Path, handover: Handover, served: ServedUpdate) -
     for pid in handover.notes("plays"):
         if pid not in reports:
             raise StoreError(f"{directory}: not updated: {handover.process(pid)} did not end normally")
-    halves = sorted(halves_from(reports.values()), key=lambda half: str(half.root))
+    halves = sorted(read_halves(reports.values()), key=lambda half: str(half.root))
     through_gateway = served.half()
     if through_gateway.has_acted or read_run_start(served.context.source.reader).upstreams is not ABSENT:
         halves.append(through_gateway)

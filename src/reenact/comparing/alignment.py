@@ -108,7 +108,7 @@ def _match(left: Sequence[Hashable], right: Sequence[Hashable], ours: range, the
     left_keys, right_keys = [left[each] for each in lefts], [right[each] for each in rights]
     found = _shortest_edit(left_keys, right_keys)
     if found is None:
-        found = _between_anchors(left_keys, right_keys)
+        found = _match_between_anchors(left_keys, right_keys)
     return [(lefts[one], rights[other]) for one, other in found]
 
 
@@ -149,7 +149,7 @@ def _trace_back(history: list[dict[int, int]], x: int, y: int) -> Pairs:
     return found[::-1]
 
 
-def _between_anchors(left: Sequence[Hashable], right: Sequence[Hashable]) -> Pairs:
+def _match_between_anchors(left: Sequence[Hashable], right: Sequence[Hashable]) -> Pairs:
     """Match items that both have once and in the same order, and items between two of these."""
     anchors = _anchors(left, right)
     found: Pairs = []
@@ -170,10 +170,10 @@ def _anchors(left: Sequence[Hashable], right: Sequence[Hashable]) -> Pairs:
     once = {key for key, count in Counter(left).items() if count == 1}
     once &= {key for key, count in Counter(right).items() if count == 1}
     places = {key: y for y, key in enumerate(right) if key in once}
-    return _longest_rising([(x, places[key]) for x, key in enumerate(left) if key in once])
+    return _find_longest_rising([(x, places[key]) for x, key in enumerate(left) if key in once])
 
 
-def _longest_rising(pairs: Pairs) -> Pairs:
+def _find_longest_rising(pairs: Pairs) -> Pairs:
     """The longest part of *pairs* whose second indexes increase; the first indexes do already."""
     ends: list[int] = []
     last: list[int] = []
@@ -279,7 +279,7 @@ def align(left: Sequence[Item], right: Sequence[Item], similarity: Similarity | 
     """
     if [*left] == [*right]:  # a fast path with the same result: 2 instead of 160 ms for 10,000 calls
         return [(place, place) for place in range(len(left))]
-    similarity = similarity or _alike
+    similarity = similarity or _rate_equal
     if _rank(left) <= _rank(right):
         pairs = list(_Alignment(left, right, similarity).siblings(-1, -1))
     else:  # exchanging the sides must give the same pairs
@@ -404,7 +404,7 @@ class _Alignment:
         return found if found >= _MIN_SIMILARITY else 0.0
 
 
-def _alike(_one: int, _other: int) -> float:
+def _rate_equal(_one: int, _other: int) -> float:
     return 1.0
 
 

@@ -65,9 +65,9 @@ class JsonChange(msgspec.Struct, frozen=True, omit_defaults=True):
 
 def _word_changes(left: str, right: str) -> Iterator[Piece]:
     """All words of both texts, in order; neighbours with the same mark are joined."""
-    before = _whole_words(left, common_prefix_length(left, right))
+    before = _end_at_word(left, common_prefix_length(left, right))
     ours, theirs = left[before:], right[before:]
-    behind = _whole_words(ours[::-1], common_prefix_length(ours[::-1], theirs[::-1]))
+    behind = _end_at_word(ours[::-1], common_prefix_length(ours[::-1], theirs[::-1]))
     mine = _WORDS.findall(ours[: len(ours) - behind])
     other = _WORDS.findall(theirs[: len(theirs) - behind])
     equal = common_subsequence(mine, other) if len(mine) + len(other) < _MANY_WORDS else []
@@ -81,7 +81,7 @@ def _word_changes(left: str, right: str) -> Iterator[Piece]:
     yield Piece(" ", ours[len(ours) - behind :])
 
 
-def _whole_words(text: str, length: int) -> int:
+def _end_at_word(text: str, length: int) -> int:
     """*length*, or less if it would end inside a word."""
     while 0 < length < len(text) and _is_word(text[length - 1]) and _is_word(text[length]):
         length -= 1

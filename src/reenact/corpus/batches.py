@@ -12,7 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from reenact.analysis.artifact import open_artifact
-from reenact.analysis.brief import tidy_number
+from reenact.analysis.brief import drop_noise
 from reenact.analysis.index import Tokens, total_cost
 from reenact.analysis.plot import plot_format, write_plot
 from reenact.analysis.stats import CallCount, Counting, RunCount, RunStats, Stats, count_run, mean_utility
@@ -138,7 +138,7 @@ def _count_corpus(corpus: str, counting: Counting) -> list[str]:
                 steps=steps,
                 errors=errors,
                 retries=sum(call.retries for call in counted),
-                duration_ms=tidy_number(duration_ms),
+                duration_ms=drop_noise(duration_ms),
                 tokens=Tokens(*(number or 0 for number in tokens)),
                 cost=total_cost(used, counting.prices),
                 utility=mean_utility([number for call in counted for number in call.utility]),

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 import msgspec
 
-from reenact.analysis.brief import tidy_number
+from reenact.analysis.brief import drop_noise
 from reenact.analysis.index import Tokens
 from reenact.canonical import is_digest
 from reenact.corpus.messages import (
@@ -55,9 +55,10 @@ from reenact.formats.event import (
     read_head,
 )
 from reenact.formats.record import ABSENT
+from reenact.store.claims import OPEN_MANIFEST, RECORDING_LOCK
 from reenact.store.paths import OPEN_FILE
 from reenact.store.reader import References
-from reenact.store.rundir import EVENTS, MANIFEST, OPEN_MANIFEST, RECORDING_LOCK, RECOVERED, RunDir, RunState
+from reenact.store.rundir import EVENTS, MANIFEST, RECOVERED, RunDir, RunState
 from reenact.trace.sources.capture import capture_header
 from reenact.trace.sources.source import Header
 from reenact.values.tags import plain
@@ -384,7 +385,7 @@ class CaptureBatch:
                 steps=calls.stop - calls.start,
                 errors=self.states[calls].count("error"),
                 tokens=tokens,
-                duration_ms=tidy_number(float(max(at_ms))) if data else 0,
+                duration_ms=drop_noise(float(max(at_ms))) if data else 0,
                 size_bytes=len(capture.text),
             )
             header = capture_header(capture.folder, capture.manifest, capture.state, command, output)

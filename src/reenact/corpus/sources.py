@@ -16,9 +16,10 @@ import msgspec
 from reenact.check.kinds import MANIFESTS, RUN_FILES, RUN_KINDS, find_kind, find_runs, is_run
 from reenact.corpus.tables import CorpusSource, SourceKind
 from reenact.errors import ReenactError, StoreError, relabel_errors
+from reenact.store.claims import OPEN_MANIFEST, RECORDING_LOCK
 from reenact.store.objects import address_in
 from reenact.store.remote import is_remote, list_remote, remote_name
-from reenact.store.rundir import EVENTS, MANIFEST, OPEN_MANIFEST, RECORDING_LOCK, RECOVERED
+from reenact.store.rundir import EVENTS, MANIFEST, RECOVERED
 
 BATCH_SOURCES: Final = 1024
 BATCH_BYTES: Final = 64 * 1024 * 1024

@@ -20,8 +20,9 @@ from reenact.store.durable import open_temp, sync_folder, unwritable
 from reenact.store.forked import MAX_GENERATIONS
 from reenact.store.objects import ObjectStore, address_in, files_of
 from reenact.store.pack import PackWriter
+from reenact.store.place import build_folder
 from reenact.store.remote import RemoteRun, is_remote, list_remote, local_path, local_run
-from reenact.store.rundir import MANIFEST, RunDir, RunState, build_folder
+from reenact.store.rundir import MANIFEST, RunDir, RunState
 
 _REMEDY: Final = "name a pack, or an address such as s3://BUCKET/FOLDER"
 _FOLDER_REMEDY: Final = "reenact show lists the runs in a folder"

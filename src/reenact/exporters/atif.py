@@ -18,7 +18,7 @@ from reenact.formats.dialects.losses import Loss
 from reenact.formats.record import ABSENT
 from reenact.providers import Text
 from reenact.store.reader import CaptureReader
-from reenact.trace.model_calls import DerivedEvents, as_text, request_of, response_of, usage_of
+from reenact.trace.model_calls import as_text, read_with_derived, request_of, response_of, usage_of
 from reenact.values.tags import plain
 
 SCHEMA: Final = "ATIF-v1.8"
@@ -33,10 +33,8 @@ def document_of(reader: CaptureReader, lose: Callable[[Loss], None]) -> dict[str
     """The trajectory; its ``extra`` names the capture."""
     manifest = reader.manifest
     writing = _TrajectoryBuilder(reader, lose)
-    derived = DerivedEvents(reader)
-    for recorded in reader.events():
-        for event in derived.around(recorded):
-            writing.event(event)
+    for event in read_with_derived(reader):
+        writing.event(event)
     agent = {"name": "reenact", "version": __version__}
     if manifest.model.model != "none":
         agent["model_name"] = manifest.model.model

@@ -19,13 +19,13 @@ from reenact.store.reader import CaptureReader
 from reenact.values.codec import from_json
 
 _TIMINGS: Final = {"send": 0, "wait": 0, "receive": 0}
-_Asked = capture.LlmRequest | capture.Nondeterministic
+_CallEvent = capture.LlmRequest | capture.Nondeterministic
 
 
 def document_of(reader: CaptureReader, lose: Callable[[Loss], None]) -> dict[str, object]:
     """The archive; its comment names the capture."""
     manifest = reader.manifest
-    waiting: dict[str, _Asked] = {}
+    waiting: dict[str, _CallEvent] = {}
     entries = []
     for event in reader.events():
         if isinstance(event, capture.LlmRequest) or _is_asked(event):
@@ -34,20 +34,20 @@ def document_of(reader: CaptureReader, lose: Callable[[Loss], None]) -> dict[str
         elif (
             isinstance(event, capture.LlmResponse | capture.Nondeterministic) and event.data.callId in waiting
         ):
-            asked = waiting.pop(str(event.data.callId))
+            call = waiting.pop(str(event.data.callId))
             try:
-                entry = _entry_of(reader, asked, event, lose)
+                entry = _entry_of(reader, call, event, lose)
             except (LookupError, TypeError, AttributeError):
-                tag = str(type(asked).__struct_config__.tag)
-                lose(Loss(asked.seq, tag, None, "it is not HTTP as clients use it"))
+                tag = str(type(call).__struct_config__.tag)
+                lose(Loss(call.seq, tag, None, "it is not HTTP as clients use it"))
                 continue
             if entry is not None:
                 entries.append(entry)
         elif isinstance(event, capture.ToolCall | capture.StateMutation | capture.Nondeterministic):
             tag = str(type(event).__struct_config__.tag)
             lose(Loss(event.seq, tag, None, "an archive has only HTTP"))
-    for asked in waiting.values():
-        lose(Loss(asked.seq, str(type(asked).__struct_config__.tag), None, "it was never answered"))
+    for call in waiting.values():
+        lose(Loss(call.seq, str(type(call).__struct_config__.tag), None, "it was never answered"))
     hashed, profile = manifest.integrity.eventsHash, manifest.redaction.profile
     comment = f"capture {manifest.captureId}, {hashed}, redaction {profile}"
     creator = {"name": "reenact", "version": __version__}
@@ -64,27 +64,27 @@ def _is_asked(event: capture.CaptureEvent) -> bool:
 
 def _entry_of(
     reader: CaptureReader,
-    asked: _Asked,
+    call: _CallEvent,
     outcome: capture.LlmResponse | capture.Nondeterministic,
     lose: Callable[[Loss], None],
 ) -> dict[str, JsonValue] | None:
-    kind = str(type(asked).__struct_config__.tag)
-    request = None if asked.data.request is ABSENT else from_json(reader.resolve(asked.data.request))
+    kind = str(type(call).__struct_config__.tag)
+    request = None if call.data.request is ABSENT else from_json(reader.resolve(call.data.request))
     stored = outcome.data.response if isinstance(outcome, capture.LlmResponse) else outcome.data.value
     answer = None if stored is ABSENT else from_json(reader.resolve(stored))
     if not isinstance(request, dict) or "url" not in request:
-        lose(Loss(asked.seq, kind, "request", "it is not known as it was sent"))
+        lose(Loss(call.seq, kind, "request", "it is not known as it was sent"))
         return None
     if not isinstance(answer, dict) or "status" not in answer:
         lose(Loss(outcome.seq, kind, None, "it failed before there was an answer"))
         return None
-    recorded_headers = asked.data.headers if isinstance(asked.data.headers, dict) else {}
+    recorded_headers = call.data.headers if isinstance(call.data.headers, dict) else {}
     headers = [
         {"name": name, "value": value} for name, value in recorded_headers.items() if isinstance(value, str)
     ]
     post = _post_of(request, str(recorded_headers.get("content-type", "")))
     if "parts" in request:
-        lose(Loss(asked.seq, kind, "request", "the bytes of a multipart body are not kept"))
+        lose(Loss(call.seq, kind, "request", "the bytes of a multipart body are not kept"))
     pieces = outcome.data.pieces
     body = _body_of(answer, None if pieces is ABSENT else from_json(reader.resolve(pieces)))
     sent: dict[str, Any] = {
@@ -100,13 +100,13 @@ def _entry_of(
     if post is not None:
         sent["postData"] = post
     return {
-        "startedDateTime": datetime.fromtimestamp(asked.ts / 1000, UTC).isoformat(),
-        "time": outcome.ts - asked.ts,
+        "startedDateTime": datetime.fromtimestamp(call.ts / 1000, UTC).isoformat(),
+        "time": outcome.ts - call.ts,
         "request": sent,
         "response": _response_of(answer, body),
         "cache": {},
-        "timings": _TIMINGS | {"wait": outcome.ts - asked.ts},
-        "comment": f"events {asked.seq} and {outcome.seq}",
+        "timings": _TIMINGS | {"wait": outcome.ts - call.ts},
+        "comment": f"events {call.seq} and {outcome.seq}",
     }
 
 

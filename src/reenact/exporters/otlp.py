@@ -33,7 +33,7 @@ from reenact.providers import (
     ToolResultPart,
 )
 from reenact.store.reader import CaptureReader
-from reenact.trace.model_calls import DerivedEvents, as_text, request_of, response_of, usage_of
+from reenact.trace.model_calls import as_text, read_with_derived, request_of, response_of, usage_of
 from reenact.trace.to_rows import find_seal
 from reenact.values.tags import plain
 
@@ -68,10 +68,8 @@ _PARAMS: Final = ("temperature", "top_p", "top_k", "max_tokens", "seed")
 def document_of(reader: CaptureReader, lose: Callable[[Loss], None]) -> dict[str, object]:
     """One request to a collector; the span of the run names the capture."""
     writing = _SpanBuilder(reader, lose)
-    derived = DerivedEvents(reader)
-    for recorded in reader.events():
-        for event in derived.around(recorded):
-            writing.event(event)
+    for event in read_with_derived(reader):
+        writing.event(event)
     scope = {"name": "reenact", "version": __version__}
     resource = {"attributes": _attributes({"service.name": "reenact", "telemetry.sdk.name": "reenact"})}
     spans = writing.finish()
@@ -196,7 +194,7 @@ class _SpanBuilder:
         begun = self._open.pop(str(event.data.callId), None)
         if begun is None:
             return
-        asked, span = begun
+        call, span = begun
         failure = None if event.data.error is ABSENT else plain(self._reader.resolve(event.data.error))
         attributes: dict[str, object] = {"reenact.outcome_event": event.seq}
         if isinstance(event, capture.LlmResponse):
@@ -210,7 +208,7 @@ class _SpanBuilder:
             attributes["http.response.status_code"] = (
                 answer.get("status") if isinstance(answer, dict) else None
             )
-        span["endTimeUnixNano"] = _nano(max(event.ts, asked.ts))
+        span["endTimeUnixNano"] = _nano(max(event.ts, call.ts))
         if failure is not None:
             facts = failure if isinstance(failure, dict) else {"message": str(failure)}
             attributes["error.type"] = str(facts.get("type") or "error")
@@ -220,10 +218,10 @@ class _SpanBuilder:
 
     def _network(self, event: capture.Nondeterministic) -> None:
         if event.data.request is not ABSENT and str(event.data.callId) not in self._open:
-            asked = plain(self._reader.resolve(event.data.request))
-            asked = asked if isinstance(asked, dict) else {}
-            method = str(asked.get("method") or "HTTP")
-            known = {"http.request.method": method, "url.full": asked.get("url")}
+            request = plain(self._reader.resolve(event.data.request))
+            request = request if isinstance(request, dict) else {}
+            method = str(request.get("method") or "HTTP")
+            known = {"http.request.method": method, "url.full": request.get("url")}
             self._begin(event, known, method, _CLIENT)
         else:
             self._end(event)
@@ -266,9 +264,9 @@ class _SpanBuilder:
 
     def finish(self) -> list[dict[str, JsonValue]]:
         """All spans, with the span of the run first."""
-        for asked, span in self._open.values():
-            tag = str(type(asked).__struct_config__.tag)
-            self._lose(Loss(asked.seq, tag, None, "it was never answered; its span ends with the run"))
+        for call, span in self._open.values():
+            tag = str(type(call).__struct_config__.tag)
+            self._lose(Loss(call.seq, tag, None, "it was never answered; its span ends with the run"))
             span["endTimeUnixNano"] = _nano(self._last_ms)
             self._spans.append(span)
         manifest = self._reader.manifest

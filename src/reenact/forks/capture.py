@@ -38,19 +38,19 @@ from reenact.replayer.source import ReplaySource
 from reenact.run.capturing import Identity
 from reenact.run.merging import (
     Half,
-    ending_of,
+    find_referred_calls,
+    merge_endings,
     merge_ends,
     merge_start,
-    referred_calls,
     seed_again,
     unknown_places,
 )
 from reenact.run.redact import make_redactor
 from reenact.store.blobs import BlobStore
 from reenact.store.forked import PORTION_LINES, RunIds, ids_changer, portion_changer
-from reenact.store.place import discard, staging_folder
+from reenact.store.place import become_folder, discard, refuse_taken, staging_folder
 from reenact.store.reader import CaptureReader, blobs_in
-from reenact.store.rundir import BLOBS, RunDir, become_folder, refuse_taken
+from reenact.store.rundir import BLOBS, RunDir
 from reenact.workspace.history import WorkspaceHistory, blobs_below, tree_in_event
 
 _decode: Final = msgspec.json.Decoder().decode
@@ -161,7 +161,7 @@ class ForkedCapture:
             self._run.journal.write(line)
         self._run.journal.close()
         self._keep_blobs(own, workspace_end, is_whole=is_whole)
-        ending = msgspec.structs.replace(ending_of(halves), workspace_end=workspace_end)
+        ending = msgspec.structs.replace(merge_endings(halves), workspace_end=workspace_end)
         if ending.model == NO_MODEL:
             ending = msgspec.structs.replace(ending, model=before.model)
         manifest = finished_manifest(self.seed, ending, shared + len(suffix), digest.hexdigest())
@@ -448,7 +448,7 @@ class _Suffix:
     def _whole(self, event: dict[str, Any]) -> dict[str, JsonValue]:
         """Write a request in full if the one that it refers to is not in the fork."""
         data = event["data"]
-        referred = referred_calls(data) - self._calls
+        referred = find_referred_calls(data) - self._calls
         if not referred or referred <= self._shared_calls:
             return event
         whole = encode_clean(self._reader.resolve(data["request"]))

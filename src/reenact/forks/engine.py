@@ -282,7 +282,7 @@ class ForkEngine(ReplayEngine):
         raise CallMissed
 
     def _compare_files_at_point(self) -> None:
-        divergence = self.files.before(self._at) if self.files is not None else None
+        divergence = self.files.check_before(self._at) if self.files is not None else None
         if divergence is not None:
             self.diverge(divergence)
 

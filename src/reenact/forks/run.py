@@ -37,7 +37,7 @@ from reenact.run.redact import Redact, profile_and_secrets
 from reenact.run.replaying import STALL_S, ReplayRun, open_source
 from reenact.run.rules import read_rules
 from reenact.seams.entered import Entered
-from reenact.seams.stdlib.written import Written, watched_by
+from reenact.seams.stdlib.written import Written, watch_written
 from reenact.values.codec import rebuild
 from reenact.values.objects import message_of
 from reenact.workspace.history import WorkspaceHistory
@@ -63,7 +63,7 @@ def make_plan(
     if at is not None and type(at) is not int:
         raise UsageError(f"at {at!r} is not the number of an event; reenact show lists them")
     inherited = _inherited_request(path, source, FROM_START if at is None else at)
-    request = change.request.over(inherited)
+    request = change.request.combine(inherited)
     if request != inherited and on_miss == "fail":
         raise UsageError(
             "another model, prompt or temperature needs new answers; choose --on-miss live, or nearest"
@@ -172,16 +172,16 @@ class ForkRun(ReplayRun):
 
     def attachments(self) -> Iterable[AbstractContextManager[object]]:
         yield from super().attachments()
-        yield watched_by(self._written)
+        yield watch_written(self._written)
 
     def watch_entered(self) -> Entered:
         self._entered.is_whole = self.is_test
         return self._entered
 
-    def left_behind(self) -> list[str]:
+    def list_written(self) -> list[str]:
         """The files that the run or answered calls have written."""
         wrote = self._engine.recorded_files()
-        return [*wrote, *(place for place in self._written.left_behind() if place not in wrote)]
+        return [*wrote, *(place for place in self._written.list_written() if place not in wrote)]
 
     def close(self, error: BaseException | None) -> None:
         """End the run, and raise the problem if it is no valid fork."""
@@ -191,7 +191,7 @@ class ForkRun(ReplayRun):
         status: Literal["ok", "error"] = "ok" if error is None else "error"
         message = None if error is None else f"{type(error).__name__}: {message_of(error)}".removesuffix(": ")
         engine.recorder.finalize(
-            status, message, self.final_output, self.confidence, self.left_behind(), self._entered.files
+            status, message, self.final_output, self.confidence, self.list_written(), self._entered.files
         )
         self.divergences = engine.divergences()
         self.blocked = [call for call in self._guard.blocked if not call.is_to(engine.source.beside_hosts)]

@@ -83,12 +83,12 @@ class ForkStep(ReplayStep):
             self._leave(error)
             raise
 
-    async def turn(self) -> None:
+    async def async_wait(self) -> None:
         self._is_awaited = True
         try:
-            await super().turn()
+            await super().async_wait()
             if self._made is not None:
-                await self._made.turn()
+                await self._made.async_wait()
                 self._take_over()
         except BaseException as error:
             self._leave(error)
@@ -227,7 +227,7 @@ class NearestStep(ReplayStep):
             self._engine.change_files(self._recorded)
         self._give()
 
-    async def turn(self) -> None:
+    async def async_wait(self) -> None:
         self._is_inline = True
         self.wait()
 

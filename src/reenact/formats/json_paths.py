@@ -75,12 +75,12 @@ class PathPattern:
         """The state at the root of a value."""
         return self._open([0])
 
-    def after(self, positions: Positions, key: str | int) -> Positions:
+    def descend(self, positions: Positions, key: str | int) -> Positions:
         """The state after going down to the member or item *key*."""
         return self._open(
             position if self.steps[position] is Wild.DEPTH else position + 1
             for position in positions
-            if position < len(self.steps) and _takes(self.steps[position], key)
+            if position < len(self.steps) and _is_taken(self.steps[position], key)
         )
 
     def is_met(self, positions: Positions) -> bool:
@@ -91,7 +91,7 @@ class PathPattern:
         """Whether the pattern matches *place*, the keys from the outermost to the innermost."""
         positions = self.start
         for key in place:
-            positions = self.after(positions, key)
+            positions = self.descend(positions, key)
         return self.is_met(positions)
 
     def _open(self, positions: Iterable[int]) -> Positions:
@@ -135,7 +135,7 @@ def _unquote(text: str) -> str:
         raise FormatError(f"not a quoted name: {text}") from None
 
 
-def _takes(step: PathStep, key: str | int) -> bool:
+def _is_taken(step: PathStep, key: str | int) -> bool:
     return isinstance(step, Wild) or (type(step) is type(key) and step == key)
 
 

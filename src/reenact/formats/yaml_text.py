@@ -168,15 +168,15 @@ def _node(events: Iterator[yaml.Event], event: yaml.Event, depth: int) -> object
     if depth >= MAX_DEPTH:
         _refuse(_place(event), f"nested deeper than {MAX_DEPTH} levels")
     if isinstance(event, yaml.SequenceStartEvent):
-        return [_node(events, item, depth + 1) for item in _until(events, yaml.SequenceEndEvent)]
+        return [_node(events, item, depth + 1) for item in _read_until(events, yaml.SequenceEndEvent)]
     members: dict[str, Any] = {}
-    for key_event in _until(events, yaml.MappingEndEvent):
+    for key_event in _read_until(events, yaml.MappingEndEvent):
         key = _key(key_event, members)
         members[key] = _node(events, next(events), depth + 1)
     return members
 
 
-def _until(events: Iterator[yaml.Event], end: type[yaml.Event]) -> Iterator[yaml.Event]:
+def _read_until(events: Iterator[yaml.Event], end: type[yaml.Event]) -> Iterator[yaml.Event]:
     while not isinstance(event := next(events), end):
         yield event
 
@@ -185,10 +185,10 @@ def _places(events: Iterator[yaml.Event], event: yaml.Event, path: str) -> Itera
     """The places of *event* and everything inside it; for a member, first its key, then its value."""
     yield path, _place(event)
     if isinstance(event, yaml.SequenceStartEvent):
-        for index, item in enumerate(_until(events, yaml.SequenceEndEvent)):
+        for index, item in enumerate(_read_until(events, yaml.SequenceEndEvent)):
             yield from _places(events, item, canonical.child_path(path, index))
     elif isinstance(event, yaml.MappingStartEvent):
-        for key_event in _until(events, yaml.MappingEndEvent):
+        for key_event in _read_until(events, yaml.MappingEndEvent):
             assert isinstance(key_event, yaml.ScalarEvent)  # other keys were refused when the value was read
             child = canonical.child_path(path, str(_scalar(key_event)))
             yield child, _place(key_event)

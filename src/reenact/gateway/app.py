@@ -37,7 +37,7 @@ from reenact.seams.http.message import (
 from reenact.store.peer import LOOPBACK_NAMES, is_other_user
 
 
-async def unless_gone(
+async def run_while_connected(
     listening: Coroutine[object, object, None], work: Coroutine[object, object, None]
 ) -> None:
     """Await *work*; it is cancelled if *listening* ends first, because the client has disconnected."""
@@ -137,7 +137,7 @@ class Forwarding:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         body = RequestBody(receive)
-        await unless_gone(body.listen(), self._answer(scope, body, _Answer(send)))
+        await run_while_connected(body.listen(), self._answer(scope, body, _Answer(send)))
 
     async def _answer(self, scope: Scope, body: RequestBody, answer: _Answer) -> None:
         lane, target = self._lane, _raw_target(scope)
@@ -145,12 +145,12 @@ class Forwarding:
             lane, target = self._lane_below, target.removeprefix(f"{BELOW}/")
         name = re.split("[/?]", target, maxsplit=1)[0]
         if name not in self._upstreams:
-            await body.whole()
+            await body.read_all()
             self.unknown_names.append(name)
             await answer.refuse(unknown_upstream(name, list(self._upstreams)))
             return
         if _leaves_base(target):
-            await body.whole()
+            await body.read_all()
             await answer.refuse(outside_base(name))
             return
         base = self._upstreams[name]

@@ -50,13 +50,13 @@ class RequestBody:
         self.is_whole = not has_more
         return piece
 
-    async def whole(self) -> bytes:
+    async def read_all(self) -> bytes:
         while not self.is_whole:
             await self.next_piece()
         self._pieces = [b"".join(self._pieces)]
         return self._pieces[0]
 
-    async def passed_on(self, record: Callable[[], Awaitable[object]]) -> AsyncIterator[bytes]:
+    async def forward(self, record: Callable[[], Awaitable[object]]) -> AsyncIterator[bytes]:
         """Yield the body as it comes; its last byte waits until it is complete and *record* has returned.
 
         Only the end of the body shows which byte is the last, so one byte is always held back.
@@ -78,7 +78,7 @@ class RequestHead(NamedTuple):
     length: Pairs
     """The ``Content-Length`` header; empty if the client sent none."""
 
-    def above(self, body: bytes) -> Sent:
+    def with_body(self, body: bytes) -> Sent:
         return Sent(self.method, self.url, self.headers, body)
 
 
@@ -132,7 +132,7 @@ class ForwardedCall:
         server that refuses a request may close the connection early, and we miss its answer while we write.
         """
         method, url, headers, length = self._head
-        body = self._body.passed_on(self._ensure_open)
+        body = self._body.forward(self._ensure_open)
         try:
             with outside():
                 request = httpx2.Request(method, url, headers=[*headers, *length], content=body)
@@ -145,7 +145,7 @@ class ForwardedCall:
             raise
 
     async def _request(self, instead: Sent | None) -> httpx2.Request:
-        sent = instead or self._head.above(await self._body.whole())
+        sent = instead or self._head.with_body(await self._body.read_all())
         url = sent.url
         if url.startswith(self._base):
             url = self._live_base + url.removeprefix(self._base)
@@ -163,7 +163,7 @@ class ForwardedCall:
         return self._exchange
 
     async def _open(self) -> Exchange:
-        sent = self._head.above(await self._body.whole())
+        sent = self._head.with_body(await self._body.read_all())
         exchange = Exchange(sent, is_streamed=True, is_elsewhere=True)
         self._on_open()
         with running_in(self._lane):

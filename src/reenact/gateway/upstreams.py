@@ -34,7 +34,6 @@ _KNOWN: Final[Mapping[str, _Known]] = {
     "ollama": _Known("http://127.0.0.1:11434", ("OLLAMA_HOST", "OLLAMA_API_BASE")),
     "openai": _Known("https://api.openai.com/v1", ("OPENAI_BASE_URL", "OPENAI_API_BASE")),
 }
-NAMES: Final = tuple(_KNOWN)
 
 
 def upstreams_of(environ: Mapping[str, str], given: Iterable[str] = ()) -> dict[str, str]:
@@ -57,7 +56,7 @@ def variables(address: str, environ: Mapping[str, str]) -> dict[str, str]:
     return found | {ADDRESS_VARIABLE: address}
 
 
-def lead_below(
+def environment_below(
     address: str, environ: Mapping[str, str] | None, *, is_whole: bool = True
 ) -> Mapping[str, str] | None:
     """The environment for a program below a recorded process that routes it to the gateway at *address*.

@@ -20,7 +20,7 @@ from typing import Final, Protocol
 import msgspec
 
 from reenact._version import __version__
-from reenact.boundary import Lane, entered, running_in
+from reenact.boundary import Lane, enter_context, running_in
 from reenact.canonical import JsonValue
 from reenact.errors import StoreError
 from reenact.formats.capture import (
@@ -39,7 +39,7 @@ from reenact.formats.capture import (
 from reenact.formats.record import ABSENT
 from reenact.gateway.lane import LANE
 from reenact.importers.source import UNFIT, JsonObject, expect_object, reason_of, unfit
-from reenact.recorder.context import CaptureContext
+from reenact.recorder.importing import ImportingContext
 from reenact.recorder.sink import FileCaptureSink
 from reenact.redaction import Redactor, default_profile
 from reenact.run.capturing import Identity
@@ -233,7 +233,7 @@ class RunBuilder:
             standIns=NOTHING,
         )
         self._sink = FileCaptureSink(path)
-        self._context = CaptureContext(self._sink, seed, self._redactor, now_ns=self._clock_ns)
+        self._context = ImportingContext(self._sink, seed, self._redactor, now_ns=self._clock_ns)
         self._lanes: dict[str, Lane] = {}
         self._latest_model: dict[str, str] = {}
         """The latest model call of each lane."""
@@ -368,12 +368,12 @@ class RunBuilder:
         media_type = header_value(head.headers, "content-type").partition(";")[0].strip().lower()
         chunks = _stream_chunks(media_type, plain)
         lane = self._lane(LANE) if self._is_of_gateway else None
-        with entered(self._context) as root, running_in(lane or root):
+        with enter_context(self._context) as root, running_in(lane or root):
             exchange = Exchange(sent, is_streamed=chunks is not None, is_elsewhere=True)
             exchange.open()
             self.at(answered_ms)
             if chunks is not None:
-                exchange.begin_answer(head.above(None) if head.content_encoding else head)
+                exchange.begin_answer(head.for_decoded_body(None) if head.content_encoding else head)
                 for chunk in chunks:
                     exchange.receive(chunk)
                 exchange.end()

@@ -58,7 +58,6 @@ MESSAGE: Final = KnownFields(
 )  # fmt: skip
 """The fields of messages in the forms of all tracing tools."""
 SpanKind = Literal["model", "tool", "other"]
-_MOST_NAMES: Final = 200
 
 
 class Span(msgspec.Struct, kw_only=True):

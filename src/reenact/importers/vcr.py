@@ -503,7 +503,7 @@ def _import_interaction(run: RunBuilder, interaction: Any) -> None:
         run.missing("exact bytes of JSON bodies")
     if answer.is_remade or (answer.is_decoded and head.content_encoding):
         # The recorded length is the one of the bytes that were sent.
-        head = head.above(len(answer.content))
+        head = head.for_decoded_body(len(answer.content))
     sent = Sent(method.upper(), url, headers, _body(request).content)
     run.exchange(sent, head, answer.content, is_decoded=answer.is_decoded)
 

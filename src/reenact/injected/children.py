@@ -18,12 +18,12 @@ import msgspec
 
 from reenact.boundary import Lane, current_lane, forget_runs
 from reenact.lane_name import LaneName
-from reenact.seams.imports import Libraries, watched
+from reenact.seams.imports import Libraries, watch_imports
 from reenact.seams.patches import Patch
 from reenact.seams.pools import POOLS
 
 
-class Born(msgspec.Struct, frozen=True):
+class NewChild(msgspec.Struct, frozen=True):
     """Where a child process comes from."""
 
     root: str
@@ -35,23 +35,23 @@ class Born(msgspec.Struct, frozen=True):
 class Parent(Protocol):
     """The part of this process in the run, as far as its children need it."""
 
-    def settle(self) -> None:
+    def join_run(self) -> None:
         """Become a process of the run now, even if no call has been made."""
 
     def lane_name(self, lane: Lane) -> str:
         """The name of *lane* in the capture."""
 
-    def bear(self, born: Born) -> None:
-        """Begin the run of *born* in a new fork."""
+    def begin_fork(self, new_child: NewChild) -> None:
+        """Begin the run of *new_child* in a new fork."""
 
-    def beginning(self, born: Born) -> object:
-        """An object that begins the run of *born* in the interpreter that unpickles it."""
+    def make_beginning(self, new_child: NewChild) -> object:
+        """An object that begins the run of *new_child* in the interpreter that unpickles it."""
 
 
 _parent: Parent | None = None
-_starting: ContextVar[Born | bool | None] = ContextVar("reenact_starting", default=False)
+_starting: ContextVar[NewChild | bool | None] = ContextVar("reenact_starting", default=False)
 """The child that ``multiprocessing`` is starting: ``None`` if it does not join, ``False`` for no child."""
-_forking: ContextVar[Born | None] = ContextVar("reenact_forking", default=None)
+_forking: ContextVar[NewChild | None] = ContextVar("reenact_forking", default=None)
 _watching: AbstractContextManager[None] | None = None
 
 
@@ -60,27 +60,27 @@ def follow(parent: Parent) -> None:
     global _parent, _watching
     _parent = parent
     if _watching is None:  # a fork inherits the rest from its parent
-        _watching = watched(_LIBRARIES)
+        _watching = watch_imports(_LIBRARIES)
         _watching.__enter__()
         atexit.register(_watching.__exit__, None, None, None)
         os.register_at_fork(before=_before_fork, after_in_child=_after_fork_in_child)
 
 
-def is_bearing() -> bool:
+def is_starting_child() -> bool:
     """Whether ``multiprocessing`` is just starting a child that joins the run."""
-    return isinstance(_starting.get(), Born)
+    return isinstance(_starting.get(), NewChild)
 
 
-def _name_child() -> Born | None:
+def _name_child() -> NewChild | None:
     lane = current_lane()
     if _parent is None or lane is None:
         return None
     try:
-        _parent.settle()
+        _parent.join_run()
     except OSError:  # the command has ended before this process
         return None
     ordinal = LaneName(lane.child().name).ordinal or 0
-    return Born(LaneName(_parent.lane_name(lane)).started_process(ordinal), lane.within)
+    return NewChild(LaneName(_parent.lane_name(lane)).started_process(ordinal), lane.within)
 
 
 def _before_fork() -> None:
@@ -90,12 +90,12 @@ def _before_fork() -> None:
 
 
 def _after_fork_in_child() -> None:
-    born, is_worker = _forking.get(), _starting.get() is None
+    new_child, is_worker = _forking.get(), _starting.get() is None
     _starting.set(False)
     if is_worker:
         forget_runs()
-    elif born is not None and _parent is not None:
-        _parent.bear(born)
+    elif new_child is not None and _parent is not None:
+        _parent.begin_fork(new_child)
 
 
 def _process_patches(process: ModuleType) -> list[Patch]:
@@ -122,9 +122,9 @@ def _get_preparation_data(original: Callable[[str], dict[str, object]]) -> Calla
     def get_preparation_data(name: str) -> dict[str, object]:
         """Add an object to what a child unpickles first; unpickling it begins the run there."""
         data = original(name)
-        born = _starting.get()
-        if isinstance(born, Born) and _parent is not None:
-            data["reenact"] = _parent.beginning(born)
+        new_child = _starting.get()
+        if isinstance(new_child, NewChild) and _parent is not None:
+            data["reenact"] = _parent.make_beginning(new_child)
         return data
 
     return get_preparation_data

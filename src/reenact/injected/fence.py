@@ -25,11 +25,11 @@ from reenact.errors import UsageError
 from reenact.injected.held_calls import (
     HeldCall,
     Listener,
-    adopting_orphans,
+    adopt_orphans,
     filter_program,
-    hand_over,
-    handed_over,
     is_known_machine,
+    receive_listener,
+    send_listener,
 )
 from reenact.replayer.egress import is_loopback, listening_ports
 
@@ -94,7 +94,7 @@ class Fence:
         ]
 
     @contextmanager
-    def around_child(self) -> Iterator[Callable[[], None] | None]:
+    def fence_child(self) -> Iterator[Callable[[], None] | None]:
         """Yield the ``preexec_fn`` of a child that is started in the block; ``None`` without a fence."""
         if not is_known_machine():
             yield None
@@ -104,8 +104,8 @@ class Fence:
         watching = Thread(target=self._watch, args=(ours,), name="reenact-fence", daemon=True)
         watching.start()
         try:
-            with adopting_orphans():
-                yield lambda: hand_over(theirs)
+            with adopt_orphans():
+                yield lambda: send_listener(theirs)
         finally:
             theirs.close()
             watching.join()
@@ -113,7 +113,7 @@ class Fence:
 
     def _watch(self, child: socket) -> None:
         """Decide about held calls until the block is left or no fenced process is left."""
-        listener = handed_over(child)
+        listener = receive_listener(child)
         if listener is None:
             return
         with listener:

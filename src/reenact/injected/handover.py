@@ -71,72 +71,67 @@ They may contain passwords, so they stay in the environment and are written to n
 """
 
 
-class Diverted(msgspec.Struct, frozen=True):
-    """Where the gateway listens for programs without seams."""
-
-    address: str
-
-
-class ToRecord(msgspec.Struct, frozen=True, tag="record"):
+class ToRecord(msgspec.Struct, frozen=True, kw_only=True, tag="record"):
     """Record the run into *path*."""
 
     path: str
+    gateway: str
+    """The address of the gateway, for programs without seams."""
     redact: RedactionProfile | None
     durability: Durability
     identity: Identity
-    diverted: Diverted
     volatile: tuple[VolatileRule, ...] = ()
     workspace: WorkspaceOrder | None = None
     """The files to record too; their tree at the start is known already."""
 
 
-class ToReplay(msgspec.Struct, frozen=True, tag="replay"):
-    """Replay the capture in *path*."""
+class _ToRunAgain(msgspec.Struct, frozen=True, kw_only=True):
+    """Run the command again that was recorded in *path*."""
 
     path: str
-    policy: Policy
-    diverted: Diverted
+    gateway: str
+    """The address of the gateway, for programs without seams."""
     volatile: tuple[VolatileRule, ...] = ()
+    files: str | None = None
+    """The folder with the recorded files, in which the run is made again."""
+    repository: str | None = None
+    """Where git is asked for files that the capture only names."""
+
+    @property
+    def files_folder(self) -> Path | None:
+        return Path(self.files) if self.files is not None else None
+
+    @property
+    def repository_folder(self) -> Path | None:
+        return Path(self.repository) if self.repository is not None else None
+
+
+class ToReplay(_ToRunAgain, frozen=True, kw_only=True, tag="replay"):
+    """Answer all calls from the capture."""
+
+    policy: Policy
     allowed: tuple[str, ...] = ()
     """Addresses that may be reached, as ``HOST:PORT``."""
     on_unmatched: OnUnmatched = "error"
-    workspace: str | None = None
-    """The folder with the recorded files, in which the run is made again."""
-    repository: str | None = None
-    """Where git is asked for files that the capture only names."""
 
 
-class ToUpdate(msgspec.Struct, frozen=True, tag="update"):
-    """Replay the calls that are in the capture in *path*, and record new ones."""
+class ToUpdate(_ToRunAgain, frozen=True, kw_only=True, tag="update"):
+    """Answer the calls that are in the capture, and record new ones."""
 
-    path: str
-    diverted: Diverted
     blobs: str
     """Where payloads of new events go."""
-    volatile: tuple[VolatileRule, ...] = ()
-    workspace: str | None = None
-    """The folder with the recorded files, in which the run is made again."""
-    repository: str | None = None
-    """Where git is asked for files that the capture only names."""
 
 
-class ToFork(msgspec.Struct, frozen=True, tag="fork"):
-    """Fork the capture in *path*."""
+class ToFork(_ToRunAgain, frozen=True, kw_only=True, tag="fork"):
+    """Fork the capture."""
 
-    path: str
-    diverted: Diverted
     blobs: str
     """Where payloads of new events go."""
     plan: ForkPlan
     capture_id: str
     run_id: str
-    volatile: tuple[VolatileRule, ...] = ()
     allowed: tuple[str, ...] = ()
     """Addresses that may be reached, as ``HOST:PORT``."""
-    workspace: str | None = None
-    """The folder with the recorded files, in which the run is made again."""
-    repository: str | None = None
-    """Where git is asked for files that the capture only names."""
 
 
 Orders: TypeAlias = ToRecord | ToReplay | ToUpdate | ToFork
@@ -165,8 +160,8 @@ class _ReplayedText(msgspec.Struct, frozen=True):
     root: str | None
 
 
-def _why_not_utf_8(path: str) -> str:
-    """Why *path* cannot be told to other processes, which are told in JSON."""
+def _explain_not_utf_8(path: str) -> str:
+    """Why *path* cannot be written into the orders, which are JSON."""
     try:
         text = os.fsencode(path).decode()
     except UnicodeDecodeError:
@@ -192,7 +187,7 @@ class Handover:
         try:
             self._write("orders.json", msgspec.json.encode(orders))
         except UnicodeEncodeError:
-            raise UsageError(_why_not_utf_8(orders.path)) from None
+            raise UsageError(_explain_not_utf_8(orders.path)) from None
 
     def note_gateway_call(self) -> None:
         (self.folder / _GATEWAY_CALLED).touch()
@@ -209,13 +204,13 @@ class Handover:
         """The results of the processes' replays, by process id."""
         return {pid: _read_replayed(text) for pid, text in self._read_notes("replayed").items()}
 
-    def goes_on_diverged(self, patience_s: float) -> bool:
+    def has_outlived_divergence(self, patience_s: float) -> bool:
         """Whether a diverged process ended more than *patience_s* ago, while the command still runs."""
         reports = {path.name.rpartition("-")[2]: path for path in self.folder.glob("replayed-*")}
         ended = [reports[pid] for pid in map(str, self.notes("diverged")) if pid in reports]
         return any(time.time() - path.stat().st_mtime > patience_s for path in ended)
 
-    def goes_on_failed(self, patience_s: float) -> bool:
+    def has_outlived_failure(self, patience_s: float) -> bool:
         """Whether a process failed more than *patience_s* ago, while the command still runs."""
         return any(time.time() - path.stat().st_mtime > patience_s for path in self.folder.glob("failed-*"))
 
@@ -235,10 +230,6 @@ class Handover:
         return self.folder / "latest-tree"
 
     # A process's side
-
-    @property
-    def gateway_was_called(self) -> bool:
-        return (self.folder / _GATEWAY_CALLED).exists()
 
     def orders(self) -> Orders:
         path = self.folder / "orders.json"
@@ -272,7 +263,7 @@ class Handover:
             os.close(fd)
         return root
 
-    def begin_as(self, words: Sequence[str]) -> int:
+    def count_start(self, words: Sequence[str]) -> int:
         """Return how many processes began with the same command line before this one, and count this one."""
         name = digest_of_bytes("\0".join(words).encode("utf-8", "surrogatepass")).rpartition(":")[2]
         for number in itertools.count():

@@ -155,12 +155,12 @@ def is_known_machine() -> bool:
     return sys.platform == "linux" and platform.machine() in _MACHINES
 
 
-def hand_over(to: socket) -> None:
+def send_listener(to: socket) -> None:
     """Install the filter in this process and send its listener to the other end of *to*.
 
     To be called between fork and exec. From then on setuid programs give no further rights.
     """
-    with suppress(OSError):  # the command runs without a fence, and handed_over() returns None
+    with suppress(OSError):  # the command runs without a fence, and receive_listener() returns None
         os.dup2(to.fileno(), _exempt_fd(), inheritable=False)
         with socket(fileno=_exempt_fd()) as handover:
             _libc().prctl(_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
@@ -170,14 +170,14 @@ def hand_over(to: socket) -> None:
                 os.close(listener)
 
 
-def handed_over(by: socket) -> Listener | None:
+def receive_listener(by: socket) -> Listener | None:
     """Receive the listener from the other end of *by*; ``None`` if the kernel refused or no child started."""
     _, listeners, _, _ = recv_fds(by, len(_INSTALLED), 1)
     return Listener(listeners[0]) if listeners else None
 
 
 @contextmanager
-def adopting_orphans() -> Iterator[None]:
+def adopt_orphans() -> Iterator[None]:
     """In the block we adopt orphaned descendants: some kernels let us read the memory of no other process."""
     _libc().prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     try:

@@ -20,6 +20,8 @@ from types import FrameType
 from typing import Final, Literal
 
 from reenact.errors import UsageError
+from reenact.formats.capture import RunStartData
+from reenact.formats.record import ABSENT
 from reenact.gateway.upstreams import variables
 from reenact.injected.fence import Fence
 from reenact.injected.handover import (
@@ -27,12 +29,15 @@ from reenact.injected.handover import (
     HANDOVER_VARIABLE,
     SEED_VARIABLE,
     SITE,
-    Diverted,
     Handover,
+    ToFork,
+    ToReplay,
+    ToUpdate,
     hash_seed,
 )
-from reenact.injected.output import Printed, passed_on
+from reenact.injected.output import Printed, forward_output
 from reenact.run import MODE_VARIABLE
+from reenact.workspace.replaying import WorkspaceFolder
 
 _LOOK_S: Final = 0.5
 _FOLDER: Final = "reenact-handover-"
@@ -89,17 +94,54 @@ def with_injection(
     }
 
 
-def route_through_gateway(base: Mapping[str, str], address: str) -> tuple[dict[str, str], Diverted]:
-    """Return *base* with variables that lead programs to the gateway at *address*, and the old values."""
+def route_through_gateway(base: Mapping[str, str], address: str) -> dict[str, str]:
+    """Return *base* with variables that lead programs to the gateway at *address*, and with the old ones."""
     changes = variables(address, base)
     before = json.dumps({name: base.get(name) for name in changes})
-    return {**base, **changes, BEFORE_VARIABLE: before}, Diverted(address)
+    return {**base, **changes, BEFORE_VARIABLE: before}
 
 
 def substitute_address(command: Sequence[str], address: str, workspace: str | None = None) -> list[str]:
     """Replace ``{gateway}`` and ``{workspace}`` in the arguments of *command*."""
     words = [word.replace("{gateway}", address) for word in command]
     return words if workspace is None else [word.replace("{workspace}", workspace) for word in words]
+
+
+def run_again(
+    words: Sequence[str],
+    orders: ToReplay | ToUpdate | ToFork,
+    handover: Handover,
+    run_start: RunStartData,
+    salt: bytes,
+    *,
+    files: WorkspaceFolder | None,
+    stdout: int,
+    is_of_no_use: Callable[[], bool] = lambda: False,
+    fence: Fence | None = None,
+    keep_input: Path | None = None,
+) -> tuple[int, Printed]:
+    """Run the recorded command *words* again under *orders*; returns its exit status and what it printed.
+
+    It runs in the folder of the recorded *files*, if there is one. The Python processes below it are injected
+    unless *run_start* says that none was recorded. The other arguments are as in :func:`run`.
+    """
+    environ = route_through_gateway(os.environ, orders.gateway)
+    handover.give(orders)
+    if run_start.python is not ABSENT or run_start.upstreams is ABSENT:
+        mode: Literal["capture", "replay"] = "capture" if isinstance(orders, ToUpdate) else "replay"
+        environ = with_injection(environ, handover, mode, salt)
+    printed = Printed(salt, [str(files.root)] if files is not None else ())
+    status = run(
+        substitute_address(words if files is None else files.locate(words), orders.gateway),
+        environ,
+        stdout=stdout,
+        printed=printed,
+        is_of_no_use=is_of_no_use,
+        fence=fence,
+        keep_input=keep_input,
+        cwd=files.cwd if files is not None else None,
+    )
+    return status, printed
 
 
 def run(
@@ -118,11 +160,11 @@ def run(
     *printed* gets a copy of what it prints to *stdout*. It is terminated once *is_of_no_use* returns true.
     Input from a pipe, which can be read only once, is copied to *keep_input*.
     """
-    heard = passed_on(stdout, printed) if printed is not None else nullcontext(stdout)
+    heard = forward_output(stdout, printed) if printed is not None else nullcontext(stdout)
     with (
         _pass_signals_on() as passed_on_to,
         heard as output,
-        _around_child(fence) as enter,
+        _fence_child(fence) as enter,
         _keep_input(keep_input) as stdin,
     ):
         child_stdout = None if output == 1 else output
@@ -183,8 +225,8 @@ def _open_nameless(link: Path) -> Iterator[FileIO]:
         yield file
 
 
-def _around_child(fence: Fence | None) -> AbstractContextManager[Callable[[], None] | None]:
-    return nullcontext() if fence is None else fence.around_child()
+def _fence_child(fence: Fence | None) -> AbstractContextManager[Callable[[], None] | None]:
+    return nullcontext() if fence is None else fence.fence_child()
 
 
 @contextmanager

@@ -70,7 +70,7 @@ class Printed:
         )
 
 
-def differing_line(recorded: PrintedLines, printed: Printed) -> str | None:
+def describe_differing_line(recorded: PrintedLines, printed: Printed) -> str | None:
     """Describe the first line that differs from the recorded output; ``None`` if none does."""
     now = printed.end()
     if now.digest == recorded.digest:
@@ -89,7 +89,7 @@ def differing_line(recorded: PrintedLines, printed: Printed) -> str | None:
 
 
 @contextmanager
-def passed_on(to: int, printed: Printed) -> Iterator[int]:
+def forward_output(to: int, printed: Printed) -> Iterator[int]:
     """Yield a descriptor to print to; what arrives there is added to *printed* and forwarded to *to*."""
     reading, writing = os.openpty() if os.isatty(to) else os.pipe()
     before: Any = None

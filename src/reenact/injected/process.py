@@ -28,15 +28,14 @@ from reenact.boundary import Lane, forget_runs
 from reenact.errors import Diverged, StoreError
 from reenact.formats.capture import BLOB_THRESHOLD_BYTES, ProcessData
 from reenact.gateway.lane import BELOW
-from reenact.gateway.upstreams import lead_below, variables
-from reenact.injected.children import Born, Parent, follow, is_bearing
+from reenact.gateway.upstreams import environment_below, variables
+from reenact.injected.children import NewChild, Parent, follow, is_starting_child
 from reenact.injected.first_call import FirstCallSink
 from reenact.injected.handover import (
     BEFORE_VARIABLE,
     HANDOVER_VARIABLE,
     SEED_VARIABLE,
     SITE,
-    Diverted,
     Handover,
     Orders,
     Replayed,
@@ -62,12 +61,12 @@ from reenact.run.evidence import Given, RunEvidence
 from reenact.run.provenance import origin_of_run
 from reenact.run.updating import UpdatePart
 from reenact.seams import stdlib
-from reenact.seams.http.request import left_to_gateway
-from reenact.seams.imports import watched
+from reenact.seams.http.request import leave_to_gateway
+from reenact.seams.imports import watch_imports
 from reenact.seams.patches import Patch
 from reenact.seams.printing import print_in_turn
 from reenact.seams.stdlib.draws import Draws
-from reenact.seams.stdlib.process import end_programs, lead_programs
+from reenact.seams.stdlib.process import end_programs, set_environment_change
 from reenact.store.blobs import BlobStore
 from reenact.values.objects import message_of
 from reenact.volatile.places import own_places
@@ -100,17 +99,17 @@ def hide() -> str | None:
     return text
 
 
-def divert_programs_below(diverted: Diverted, before: str | None) -> None:
-    """Route the programs that this process starts to the gateway, so that their model calls are recorded.
+def route_programs_below(gateway: str, before: str | None) -> None:
+    """Route the programs that this process starts to the *gateway*, so that their model calls are recorded.
 
     ``putenv`` does not change ``os.environ``: this process itself must not use the gateway. An explicit
     environment is usually a copy of ``os.environ``, so it is changed when the program is started.
     """
-    for name, value in variables(f"{diverted.address}/{BELOW}", os.environ).items():
+    for name, value in variables(f"{gateway}/{BELOW}", os.environ).items():
         os.putenv(name, value)
     if before is not None:
         os.putenv(BEFORE_VARIABLE, before)
-    lead_programs(None, partial(lead_below, diverted.address, is_whole=False))
+    set_environment_change(None, partial(environment_below, gateway, is_whole=False))
 
 
 def at_the_end(end_run: Callable[[BaseException | None], None]) -> None:
@@ -163,24 +162,24 @@ def begin_spawned(folder: str, root: str, within: str | None, seed: str) -> None
     _seed = seed
     handover = Handover(Path(folder))
     with _fail_closed(handover):
-        _begin(handover, Born(root, within))
+        _begin(handover, NewChild(root, within))
 
 
-def _begin(handover: Handover, born: Born | None) -> None:
-    _seed_chance(handover, born)
+def _begin(handover: Handover, new_child: NewChild | None) -> None:
+    _seed_chance(handover, new_child)
     _seed_numpy()
     orders = handover.orders()
-    part = _make_part(orders, handover, born)
-    left_to_gateway(orders.diverted.address)
+    part = _make_part(orders, handover, new_child)
+    leave_to_gateway(orders.gateway)
     before = hide()
     if not is_hermetic(orders) or part.runs_programs:
-        divert_programs_below(orders.diverted, before)
+        route_programs_below(orders.gateway, before)
     _permanent.enter_context(print_in_turn())
     at_the_end(part.end)
     follow(part)
 
 
-def _seed_chance(handover: Handover, born: Born | None) -> None:
+def _seed_chance(handover: Handover, new_child: NewChild | None) -> None:
     """Seed the shared generator of :mod:`random` as in the recorded run; each process has its own seed.
 
     ``random.seed`` is not called: it would mark the generator as one that the agent has seeded.
@@ -189,7 +188,7 @@ def _seed_chance(handover: Handover, born: Born | None) -> None:
     _seed = os.environ.get(SEED_VARIABLE, _seed)
     if _seed:
         words = sys.orig_argv[1:]
-        which = born.root if born is not None else f"{words} {handover.begin_as(words)}"
+        which = new_child.root if new_child is not None else f"{words} {handover.count_start(words)}"
         shared: random.Random = random.random.__self__  # type: ignore[attr-defined]  # of a bound method
         _random.Random.seed(shared, int.from_bytes(sha256(f"{_seed} {which}".encode()).digest()))
         shared.gauss_next = None  # type: ignore[attr-defined]  # the cached value of an earlier draw
@@ -208,7 +207,7 @@ def _seed_numpy() -> None:
     if _seed:
         # Kept in a variable of the module: multiprocessing clears the atexit handlers of a forked child, and
         # without another reference the patch would end.
-        _permanent.enter_context(watched({"numpy.random.bit_generator": patches}))
+        _permanent.enter_context(watch_imports({"numpy.random.bit_generator": patches}))
         atexit.register(_permanent.close)
 
 
@@ -217,14 +216,14 @@ _permanent = ExitStack()
 _numpy_seeds = _random.Random()
 
 
-def _make_part(orders: Orders, handover: Handover, born: Born | None) -> _Part:
+def _make_part(orders: Orders, handover: Handover, new_child: NewChild | None) -> _Part:
     if isinstance(orders, ToRecord):
-        return _RecordedProcess(orders, handover, born)
+        return _RecordedProcess(orders, handover, new_child)
     if isinstance(orders, ToUpdate):
-        return _UpdatedProcess(orders, handover, born)
+        return _UpdatedProcess(orders, handover, new_child)
     if isinstance(orders, ToFork):
-        return _ForkedProcess(orders, handover, born)
-    return _ReplayedProcess(orders, handover, born)
+        return _ForkedProcess(orders, handover, new_child)
+    return _ReplayedProcess(orders, handover, new_child)
 
 
 @contextmanager
@@ -248,23 +247,23 @@ class _Process:
 
     runs_programs = False
 
-    def __init__(self, orders: Orders, handover: Handover, born: Born | None) -> None:
+    def __init__(self, orders: Orders, handover: Handover, new_child: NewChild | None) -> None:
         self._orders = orders
         self._handover = handover
-        self._born = born
+        self._born = new_child
         self._root_lock = Lock()
-        self._root: str | None = None if born is None else born.root
+        self._root: str | None = None if new_child is None else new_child.root
 
-    def bear(self, born: Born) -> None:
+    def begin_fork(self, new_child: NewChild) -> None:
         forget_runs()
         with _fail_closed(self._handover):
-            _seed_chance(self._handover, born)  # else it would draw the same values as its parent
-            part = _make_part(self._orders, self._handover, born)
+            _seed_chance(self._handover, new_child)  # else it would draw the same values as its parent
+            part = _make_part(self._orders, self._handover, new_child)
             at_the_end(part.end)
             follow(part)
 
-    def beginning(self, born: Born) -> object:
-        return _Beginning(str(self._handover.folder), born)
+    def make_beginning(self, new_child: NewChild) -> object:
+        return _Beginning(str(self._handover.folder), new_child)
 
     def _find_root(self, choose: Callable[[list[str]], str], then: Callable[[], None]) -> str:
         """Return this process's first lane: its parent named it, or *choose* picks it at the first call."""
@@ -281,16 +280,16 @@ class _Process:
 class _Beginning:
     """Begins the run in the interpreter that unpickles it."""
 
-    def __init__(self, folder: str, born: Born) -> None:
-        self._words = (folder, born.root, born.within, _seed)
+    def __init__(self, folder: str, new_child: NewChild) -> None:
+        self._words = (folder, new_child.root, new_child.within, _seed)
 
     def __reduce__(self) -> tuple[Callable[..., None], tuple[str, str, str | None, str]]:
         return begin_spawned, self._words
 
 
 class _RecordedProcess(_Process):
-    def __init__(self, orders: ToRecord, handover: Handover, born: Born | None) -> None:
-        super().__init__(orders, handover, born)
+    def __init__(self, orders: ToRecord, handover: Handover, new_child: NewChild | None) -> None:
+        super().__init__(orders, handover, new_child)
         self._path = Path(orders.path)
         self._sink = FirstCallSink(self._path, durability=orders.durability, beside=self._beside)
         self._run = CaptureRun(
@@ -303,14 +302,14 @@ class _RecordedProcess(_Process):
             on_warning=None,
             identity=orders.identity,
             find_names=lambda: ProcessNames.of_process(self._first_lane()),
-            within=born.within if born is not None else None,
-            origin=origin_of_run() if born is None else None,
+            within=new_child.within if new_child is not None else None,
+            origin=origin_of_run() if new_child is None else None,
             workspace=orders.workspace,
         )
         self._run.__enter__()
         handover.note("started", subject(sys.orig_argv))
 
-    def settle(self) -> None:
+    def join_run(self) -> None:
         self._first_lane()
 
     def lane_name(self, lane: Lane) -> str:
@@ -341,11 +340,11 @@ class _Rerun(_Process):
 
     _run: ReplayRun | UpdateRun | ForkRun
 
-    def __init__(self, orders: Orders, handover: Handover, born: Born | None) -> None:
-        super().__init__(orders, handover, born)
-        self._is_settled = False
+    def __init__(self, orders: Orders, handover: Handover, new_child: NewChild | None) -> None:
+        super().__init__(orders, handover, new_child)
+        self._has_joined = False
 
-    def settle(self) -> None:
+    def join_run(self) -> None:
         self._run.context.settle()
 
     def lane_name(self, lane: Lane) -> str:
@@ -353,8 +352,8 @@ class _Rerun(_Process):
 
     def _first_lane(self) -> str:
         root = self._find_root(self._choose, lambda: None)
-        if not self._is_settled:
-            self._is_settled = True
+        if not self._has_joined:
+            self._has_joined = True
             self._handover.note("plays", root)
             if self._born is not None:
                 self._note_start()  # not earlier: a child without calls may be killed before it reports
@@ -394,9 +393,9 @@ class _Rerun(_Process):
 class _ReplayedProcess(_Rerun):
     _run: ReplayRun
 
-    def __init__(self, orders: ToReplay, handover: Handover, born: Born | None) -> None:
-        super().__init__(orders, handover, born)
-        root = born.root if born is not None else ROOT
+    def __init__(self, orders: ToReplay, handover: Handover, new_child: NewChild | None) -> None:
+        super().__init__(orders, handover, new_child)
+        root = new_child.root if new_child is not None else ROOT
         self._allow = _read_allowed(orders, handover.began_s)
         self._run = ReplayRun(
             orders.path,
@@ -408,10 +407,10 @@ class _ReplayedProcess(_Rerun):
             is_ours=lanes_of(root),
             root=root,
             find_root=self._first_lane,
-            within=born.within if born is not None else None,
-            evidence=_gather_evidence(handover, orders.workspace),
-            workspace=Path(orders.workspace) if orders.workspace is not None else None,
-            repository=Path(orders.repository) if orders.repository is not None else None,
+            within=new_child.within if new_child is not None else None,
+            evidence=_gather_evidence(handover, orders.files),
+            workspace=orders.files_folder,
+            repository=orders.repository_folder,
             runs_programs=True,
         )
         self._begin()
@@ -424,30 +423,30 @@ class _ReplayedProcess(_Rerun):
             _close_run(self._run, error)
         end_programs()
         if self._run.receipt is not None:
-            root = self._root if self._is_settled else None
+            root = self._root if self._has_joined else None
             self._handover.report(Replayed(self._run.answered, self._run.receipt, root))
 
 
 class _UpdatedProcess(_Rerun):
     _run: UpdateRun
 
-    def __init__(self, orders: ToUpdate, handover: Handover, born: Born | None) -> None:
-        super().__init__(orders, handover, born)
-        root = born.root if born is not None else ROOT
+    def __init__(self, orders: ToUpdate, handover: Handover, new_child: NewChild | None) -> None:
+        super().__init__(orders, handover, new_child)
+        root = new_child.root if new_child is not None else ROOT
         part = UpdatePart(
             orders.blobs,
             lanes_of(root),
             root,
             self._first_lane,
-            born.within if born is not None else None,
+            new_child.within if new_child is not None else None,
             tree_file=str(handover.tree_file),
         )
         self._run = UpdateRun(
             orders.path,
             volatile=orders.volatile,
             part=part,
-            workspace=Path(orders.workspace) if orders.workspace is not None else None,
-            repository=Path(orders.repository) if orders.repository is not None else None,
+            workspace=orders.files_folder,
+            repository=orders.repository_folder,
         )
         self._begin()
 
@@ -456,21 +455,21 @@ class _UpdatedProcess(_Rerun):
         if self._run.manifest is None:
             why = self._run.warnings[-1] if self._run.warnings else "the update was not finished"
             self._handover.note("failed", why)
-        elif self._is_settled:
+        elif self._has_joined:
             self._handover.note("updated", msgspec.json.encode(self._run.half()).decode())
 
 
 class _ForkedProcess(_Rerun):
     _run: ForkRun
 
-    def __init__(self, orders: ToFork, handover: Handover, born: Born | None) -> None:
+    def __init__(self, orders: ToFork, handover: Handover, new_child: NewChild | None) -> None:
         # Imported here, because every recorded process loads this module and few are forks.
         from reenact.forks.capture import seed_of_fork
         from reenact.forks.engine import ForkPart
         from reenact.forks.run import ForkRun
 
-        super().__init__(orders, handover, born)
-        root = born.root if born is not None else ROOT
+        super().__init__(orders, handover, new_child)
+        root = new_child.root if new_child is not None else ROOT
         self._allow = _read_allowed(orders, handover.began_s)
         self._is_hermetic = is_hermetic(orders)
         self._run = ForkRun(
@@ -489,10 +488,10 @@ class _ForkedProcess(_Rerun):
             is_ours=lanes_of(root),
             root=root,
             find_root=self._first_lane,
-            within=born.within if born is not None else None,
-            evidence=_gather_evidence(handover, orders.workspace),
-            workspace=Path(orders.workspace) if orders.workspace is not None else None,
-            repository=Path(orders.repository) if orders.repository is not None else None,
+            within=new_child.within if new_child is not None else None,
+            evidence=_gather_evidence(handover, orders.files),
+            workspace=orders.files_folder,
+            repository=orders.repository_folder,
         )
         self._begin()
 
@@ -503,14 +502,16 @@ class _ForkedProcess(_Rerun):
         problem = self._run.problem()
         if problem is not None:
             self._handover.note("failed", str(problem))
-        elif self._is_settled:
+        elif self._has_joined:
             self._handover.note("forked", msgspec.json.encode(self._run.half()).decode())
 
 
 def _read_allowed(orders: ToRecord | ToReplay | ToFork, began_s: float = 0.0) -> Allow:
-    port = urlsplit(orders.diverted.address).port
+    port = urlsplit(orders.gateway).port
     named = () if isinstance(orders, ToRecord) else read_allow(orders.allowed).addresses
-    return Allow(loopback_ports=[port] if port else [], addresses=named, children=is_bearing, began_s=began_s)
+    return Allow(
+        loopback_ports=[port] if port else [], addresses=named, children=is_starting_child, began_s=began_s
+    )
 
 
 def _gather_evidence(handover: Handover, workspace: str | None = None) -> RunEvidence:

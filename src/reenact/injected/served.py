@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from reenact.boundary import Call, Context, Step, entered
+from reenact.boundary import Call, Context, Step, enter_context
 from reenact.errors import Diverged
 from reenact.forks.engine import ForkPart
 from reenact.forks.run import ForkRun
@@ -80,7 +80,7 @@ class ServedCapture(CaptureRun):
         self._began_s = time.time()
 
     def attachments(self) -> Iterable[AbstractContextManager[object]]:
-        return (telemetry.beside_hosts(project_beside(Path.cwd())),)
+        return (telemetry.leave_out_hosts(project_beside(Path.cwd())),)
 
     def redacted_words(self) -> list[str]:
         """The command line without secrets."""
@@ -105,12 +105,12 @@ class ServedCapture(CaptureRun):
 
     def surroundings(self) -> dict[str, Any]:
         argv = self.redacted_words()
-        facts = {"upstreams": dict(self._upstreams), **self.where()}
+        facts = {"upstreams": dict(self._upstreams), **self.describe_place()}
         if os.environ.get(SURROUNDINGS_VARIABLE):
             return {"argv": argv, "cwd": str(Path.cwd())} | facts
         return {"argv": without_places(argv)} | facts
 
-    def left_behind(self) -> list[str]:
+    def list_written(self) -> list[str]:
         """The files in the working folder that changed since the run began; who wrote them is unknown."""
         return changed_files(Path(working_folder()), since_s=self._began_s)
 
@@ -209,7 +209,7 @@ def _cwd_of(workspace: WorkspaceFolder | None) -> Path:
 
 def _attach_gateway(context: Context) -> Iterable[AbstractContextManager[object]]:
     """What an answering gateway attaches: the project's telemetry hosts, and *context* as the current run."""
-    return telemetry.beside_hosts(project_beside(Path.cwd())), entered(context)
+    return telemetry.leave_out_hosts(project_beside(Path.cwd())), enter_context(context)
 
 
 def _add_written(recorded: list[str], cwd: Path, began_s: float) -> list[str]:
@@ -264,7 +264,7 @@ class ServedFork(ForkRun):
     def attachments(self) -> Iterable[AbstractContextManager[object]]:
         return _attach_gateway(self.context)
 
-    def left_behind(self) -> list[str]:
+    def list_written(self) -> list[str]:
         return _add_written(self.context.recorded_files(), self._cwd, self._began_s)
 
     @contextmanager
@@ -290,7 +290,7 @@ class _DerivingUpdate(MatchingFirst):
     make_recorder = DerivingContext
     recorder: DerivingContext
 
-    def answered_from_recording(self, call: Call, step: Step) -> None:
+    def note_recorded_answer(self, call: Call, step: Step) -> None:
         if call.kind == "llm" and step.call_id in self._recorded:
             self.recorder.derive_results(call)
             self.recorder.derive_recorded_calls(step.call_id, *self._recorded_answer(step.call_id))
@@ -336,7 +336,7 @@ class ServedUpdate(UpdateRun):
     def attachments(self) -> Iterable[AbstractContextManager[object]]:
         return _attach_gateway(self.context)
 
-    def left_behind(self) -> list[str]:
+    def list_written(self) -> list[str]:
         return _add_written(self.context.recorded_files(), self._cwd, self._began_s)
 
     @contextmanager

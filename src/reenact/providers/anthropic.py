@@ -161,7 +161,7 @@ def fold(events: list[dict[str, JsonValue]]) -> dict[str, JsonValue]:
             case "message_delta":
                 message |= object_of(event, "delta")
                 message["usage"] = object_of(message, "usage") | _drop_nulls(object_of(event, "usage"))
-    growth.settle()
+    growth.write_texts()
     if message or blocks:
         message["content"] = [_with_input(blocks[index]) for index in sorted(blocks)]
     return message

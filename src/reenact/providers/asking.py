@@ -42,7 +42,7 @@ class RequestChange(msgspec.Struct, frozen=True, omit_defaults=True):
         if heat is not None and not (math.isfinite(heat) and 0 <= heat <= _MAX_TEMPERATURE):
             raise UsageError(f"temperature {heat}: must be between 0 and {_MAX_TEMPERATURE:g}")
 
-    def over(self, before: RequestChange) -> RequestChange:
+    def combine(self, before: RequestChange) -> RequestChange:
         """Combine both; this one takes precedence."""
         return RequestChange(
             self.model or before.model,

@@ -20,7 +20,7 @@ from reenact.providers.meaning import (
 )
 from reenact.providers.reading import (
     Growth,
-    either,
+    first_present,
     integer_of,
     join_system,
     last_segment,
@@ -85,7 +85,7 @@ def streams(url_path: str, body: dict[str, JsonValue]) -> bool:  # noqa: ARG001 
 
 def read_conversation(body: dict[str, JsonValue]) -> Conversation:
     """Members may be in camelCase or snake_case: protobuf accepts both."""
-    system = either(body, "systemInstruction", "system_instruction")
+    system = first_present(body, "systemInstruction", "system_instruction")
     texts = [system] if isinstance(system, str) else [text_of(part, "text") for part in _parts(system)]
     config = object_of(body, "generationConfig") or object_of(body, "generation_config")
     return Conversation(
@@ -119,19 +119,19 @@ def _read_function(function: dict[str, JsonValue]) -> Tool:
     return Tool(
         name=text_of(function, "name") or "",
         description=text_of(function, "description"),
-        schema=either(function, "parameters", "parametersJsonSchema", "parameters_json_schema"),
+        schema=first_present(function, "parameters", "parametersJsonSchema", "parameters_json_schema"),
     )
 
 
 def _read_part(part: dict[str, JsonValue]) -> Part:
-    signature = either(part, "thoughtSignature", "thought_signature")
+    signature = first_present(part, "thoughtSignature", "thought_signature")
     signature = signature if isinstance(signature, str) else None
     text = text_of(part, "text")
     if text is not None:
         if part.get("thought") is True:
             return Thinking(text=text, signature=signature)
         return Text(text=text, signature=signature)
-    call = either(part, "functionCall", "function_call")
+    call = first_present(part, "functionCall", "function_call")
     if isinstance(call, dict):
         return tool_call(
             text_of(call, "name"), call.get("args") or {}, call_id=text_of(call, "id"), signature=signature
@@ -140,7 +140,7 @@ def _read_part(part: dict[str, JsonValue]) -> Part:
 
 
 def _read_result_or_media(part: dict[str, JsonValue]) -> Part:
-    result = either(part, "functionResponse", "function_response")
+    result = first_present(part, "functionResponse", "function_response")
     if isinstance(result, dict):
         response = result.get("response")
         return ToolResultPart(
@@ -149,9 +149,12 @@ def _read_result_or_media(part: dict[str, JsonValue]) -> Part:
             content=response,
             is_error=isinstance(response, dict) and response.get("error") is not None,
         )
-    blob = either(part, "inlineData", "inline_data", "fileData", "file_data")
+    blob = first_present(part, "inlineData", "inline_data", "fileData", "file_data")
     if isinstance(blob, dict):
-        media_type, url = either(blob, "mimeType", "mime_type"), either(blob, "fileUri", "file_uri")
+        media_type, url = (
+            first_present(blob, "mimeType", "mime_type"),
+            first_present(blob, "fileUri", "file_uri"),
+        )
         return media(_text(media_type), url=_text(url), data=text_of(blob, "data"))
     return other({"type": next(iter(part), "empty"), **part})
 
@@ -183,7 +186,7 @@ def fold(chunks: list[dict[str, JsonValue]]) -> dict[str, JsonValue]:
             into = candidates.setdefault(integer_of(candidate, "index") or 0, {})
             _add_content(into, object_of(candidate, "content"), growth)
             into |= {key: value for key, value in candidate.items() if key != "content"}
-    growth.settle()
+    growth.write_texts()
     if candidates:
         body["candidates"] = [candidates[index] for index in sorted(candidates)]
     return body

@@ -131,7 +131,7 @@ def fold(lines: list[dict[str, JsonValue]]) -> dict[str, JsonValue]:
         body |= {key: value for key, value in line.items() if key not in ("message", *_TEXTS)}
         _add(body, {key: line[key] for key in _TEXTS if key in line}, growth)
         _add(message, object_of(line, "message"), growth)
-    growth.settle()
+    growth.write_texts()
     return body | {"message": message} if message else body
 
 

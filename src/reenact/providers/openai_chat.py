@@ -178,7 +178,7 @@ def fold(chunks: list[dict[str, JsonValue]]) -> dict[str, JsonValue]:
         for choice in objects_of(chunk, "choices"):
             index = integer_of(choice, "index") or 0
             _merge_choice(choices.setdefault(index, {"index": index, "message": {}}), choice, growth)
-    growth.settle()
+    growth.write_texts()
     if body or choices:
         body["object"] = "chat.completion"
         body["choices"] = [_without_call_indexes(choices[index]) for index in sorted(choices)]

@@ -21,7 +21,7 @@ from reenact.providers.meaning import (
 )
 from reenact.providers.reading import (
     Growth,
-    either,
+    first_present,
     integer_of,
     join_system,
     list_of,
@@ -140,7 +140,9 @@ def _read_call(kind: str, call_id: str, item: dict[str, JsonValue]) -> ToolCallP
     if kind == "custom_tool_call":
         text = text_of(item, "input") or ""
         return ToolCallPart(id=call_id, name=name, arguments=None, arguments_text=text)
-    return tool_call(name, either(item, "arguments", "action", "actions", "operation"), call_id=call_id)
+    return tool_call(
+        name, first_present(item, "arguments", "action", "actions", "operation"), call_id=call_id
+    )
 
 
 def read_body(body: dict[str, JsonValue]) -> ModelReply:
@@ -166,7 +168,7 @@ def fold(events: list[dict[str, JsonValue]]) -> dict[str, JsonValue]:
     for event in events:
         body |= object_of(event, "response")
         output.add(event)
-    items = output.settle()
+    items = output.finish()
     # Some servers leave the output out of the final event.
     if items and not objects_of(body, "output"):
         body["output"] = list(items)
@@ -223,6 +225,6 @@ class _Output:
             item[into] = [*list_of(item, into), part]
         return self._parts[index, into, place]
 
-    def settle(self) -> list[dict[str, JsonValue]]:
-        self._growth.settle()
+    def finish(self) -> list[dict[str, JsonValue]]:
+        self._growth.write_texts()
         return [self._items[index] for index in sorted(self._items)]

@@ -58,7 +58,7 @@ def has_messages(body: dict[str, JsonValue]) -> bool:
     return isinstance(body.get("messages"), list)
 
 
-def either(value: dict[str, JsonValue], *keys: str) -> JsonValue:
+def first_present(value: dict[str, JsonValue], *keys: str) -> JsonValue:
     """The first of the members that exists and is not null."""
     return next((value[key] for key in keys if value.get(key) is not None), None)
 
@@ -80,7 +80,7 @@ class Growth:
             slot = self._grown[id(target), key] = (target, [start] if isinstance(start, str) else [])
         slot[1].append(piece)
 
-    def settle(self) -> None:
+    def write_texts(self) -> None:
         """Write every collected text to its place."""
         for (_, key), (target, pieces) in self._grown.items():
             target[key] = "".join(pieces)

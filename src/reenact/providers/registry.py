@@ -25,7 +25,7 @@ from reenact.providers.meaning import (
     ToolCallPart,
 )
 from reenact.providers.neutral import read_neutral_request
-from reenact.providers.reading import either, read_frames, text_of
+from reenact.providers.reading import first_present, read_frames, text_of
 
 _WINDOW_BITS: Final = {"gzip": 31, "x-gzip": 31, "deflate": 15}
 
@@ -84,12 +84,14 @@ def _read_error(status: int, error: dict[str, JsonValue]) -> ModelError:
     # Gemini's `code` repeats the HTTP status, its `status` is the name.
     names = (text_of(error, key) for key in ("type", "status", "code"))
     kind = next((name for name in names if name and name != "error"), "error")
-    return ModelError(type=kind, message=_message_text(either(error, "message", "detail")), status=status)
+    return ModelError(
+        type=kind, message=_message_text(first_present(error, "message", "detail")), status=status
+    )
 
 
 def _flat_error(status: int, value: dict[str, JsonValue]) -> ModelError | None:
     """vLLM and web frameworks put the message at the top."""
-    if either(value, "message", "detail", "Message") is None:
+    if first_present(value, "message", "detail", "Message") is None:
         return None
     return _read_error(status, {"message": value.get("Message"), **value})
 

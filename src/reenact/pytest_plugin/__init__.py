@@ -149,10 +149,10 @@ def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, object, object
         result = yield
     except BaseException:
         if item_run:
-            item_run.settle(is_good=False)
+            item_run.finish(is_good=False)
         raise
     if item_run:
-        item_run.settle(is_good=not item_run.has_failed)
+        item_run.finish(is_good=not item_run.has_failed)
     return result
 
 

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from typing import Any, NoReturn
 
 from reenact import seams
-from reenact.boundary import Call, DescribeEnd, HeldTimer, Instant, Lane, RunMode, WaitFor, entered
+from reenact.boundary import Call, DescribeEnd, HeldTimer, Instant, Lane, RunMode, WaitFor, enter_context
 from reenact.errors import LiveCallBlocked
 from reenact.replayer.allow import Allow
 from reenact.replayer.frames import agent_frame
@@ -26,8 +26,8 @@ class Aftermath:
         self._open = ExitStack()
 
     def begin(self) -> None:
-        self._open.enter_context(seams.attached())
-        self._open.enter_context(entered(self))
+        self._open.enter_context(seams.attach_seams())
+        self._open.enter_context(enter_context(self))
         self._open.enter_context(self._guard)
 
     def end(self) -> None:
@@ -83,7 +83,7 @@ class Aftermath:
     def wait_to_act(self, lane: Lane, act: str) -> None:
         """Nothing is ordered after the run."""
 
-    async def turn_to_act(self, lane: Lane, act: str) -> None:
+    async def async_wait_to_act(self, lane: Lane, act: str) -> None:
         """Nothing is ordered after the run."""
 
     def has_acted(self, lane: Lane, act: str) -> None:

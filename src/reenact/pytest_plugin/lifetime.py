@@ -1,6 +1,6 @@
 """The run of one test, and its options.
 
-It is opened with the first fixture, closed after the body, and settled after the teardown.
+It is opened with the first fixture, closed after the body, and finished after the teardown.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from reenact.replayer.engine import Policy
 from reenact.replayer.volatile import beyond_defaults
 from reenact.run import CaptureRun, ReplayRun, Run, UpdateRun, capture, replay, update
 from reenact.run.redact import Redact, profile_and_secrets
-from reenact.seams.stdlib.chosen import Source
+from reenact.seams.stdlib.sources import Source
 from reenact.store.place import discard, put_in_place, staging_folder
 from reenact.store.reader import CaptureReader
 from reenact.workspace.history import WorkspaceHistory
@@ -202,7 +202,7 @@ class ItemRun:
     def _check(self, error: BaseException | None) -> None:
         """Check the run after its body, which may have raised *error*."""
 
-    def settle(self, *, is_good: bool) -> None:  # noqa: ARG002
+    def finish(self, *, is_good: bool) -> None:  # noqa: ARG002
         """Finish after the test; *is_good* if all phases passed."""
         self.store_result("ran live")
 
@@ -260,7 +260,7 @@ class ReplayedItem(GuardedItem):
         self._is_lenient = run.context.policy == "lenient"
         super().__init__(item, place, run, allow)
 
-    def settle(self, *, is_good: bool) -> None:  # noqa: ARG002
+    def finish(self, *, is_good: bool) -> None:  # noqa: ARG002
         # Only some divergences count: a body that raised has unused recorded calls.
         remarks = [one.headline for one in self.run.divergences] if self._is_lenient else []
         has_diverged = self.found or isinstance(self._error, Diverged) or remarks
@@ -296,7 +296,7 @@ class ForkedItem(GuardedItem):
         run = _fork(item, options, folder / "fork")
         super().__init__(item, parent_of(item, options.fork["of"]), run, read_allow_option(options.allow))
 
-    def settle(self, *, is_good: bool) -> None:  # noqa: ARG002
+    def finish(self, *, is_good: bool) -> None:  # noqa: ARG002
         has_diverged = self.found or isinstance(self._error, Diverged)
         self.store_result("diverged" if has_diverged else "forked")
 
@@ -342,7 +342,7 @@ class RecordedItem(ItemRun):
                 ReenactWarning("the test made no call that is recorded; remove its mark, or mark its tools")
             )
 
-    def settle(self, *, is_good: bool) -> None:
+    def finish(self, *, is_good: bool) -> None:
         self.store_result("not recorded")
         if not is_good:
             discard(self._new)
@@ -365,7 +365,7 @@ class UpdatedItem(ItemRun):
         _refuse_shared(item, place)
         super().__init__(item, place, update(place, redact=options.redact, workspace=folder))
 
-    def settle(self, *, is_good: bool) -> None:
+    def finish(self, *, is_good: bool) -> None:
         self.store_result("not updated")
         manifest = self.run.manifest
         if not is_good or manifest is None or manifest.status != "ok":

@@ -45,7 +45,7 @@ from reenact.formats.capture import (
 from reenact.formats.record import ABSENT, Absent
 from reenact.recorder.eventlog import EventLog, ProcessNames
 from reenact.recorder.order import TaskOrder
-from reenact.recorder.payloads import Payloads, ReportedEvent, Sharing
+from reenact.recorder.payloads import Payloads, Sharing
 from reenact.recorder.sink import CaptureSink, Ending, SettlingSink
 from reenact.recorder.step import CaptureStep, describe_leaving
 from reenact.redaction import Redactor
@@ -86,12 +86,8 @@ _INSTANTS: Final = {"nondeterministic": b"nondeterministic", "state_mutation": b
 
 _MAY_WRITE: Final = frozenset({"tool", "process"})
 """Kinds of calls that may change files."""
-_UNKNOWN_MODEL: Final = {"provider": "unknown", "model": "unknown"}
+UNKNOWN_MODEL: Final = {"provider": "unknown", "model": "unknown"}
 _NO_ANSWER: Final = {"stopReason": None, "usage": None}
-
-
-_MOST_REPORTED: Final = 256
-"""Imported events are redacted and written in batches of this size."""
 
 
 class CaptureContext:
@@ -131,8 +127,6 @@ class CaptureContext:
         """By call id: closes a stream that was not read to its end."""
         self._order = TaskOrder(self._events, is_recording=lambda: self._failure is None)
         self._sharing = Sharing()
-        self._reported: list[ReportedEvent] = []
-        self._is_reported_json = True
         self._model = NO_MODEL
         self._files: WorkspaceRecorder | None = None
         """Records how the run's files change; ``None`` where files are not recorded."""
@@ -184,12 +178,12 @@ class CaptureContext:
     def look_before(self, call_id: str | None, parent: str | None, *, is_told: bool = True) -> None:
         """Note the files before a recorded call runs again; an event is written if *is_told*."""
         if self._files is not None and call_id is not None:
-            (self._files.before if is_told else self._files.began)(call_id, parent)
+            (self._files.scan_before if is_told else self._files.note_begin)(call_id, parent)
 
     def look_after(self, call_id: str | None, *, may_write: bool) -> None:
         """Note the files after the call has returned."""
         if self._files is not None and call_id is not None:
-            self._files.after(call_id, may_write=may_write)
+            self._files.scan_after(call_id, may_write=may_write)
 
     def _record_tree(self, data: dict[str, JsonValue]) -> None:
         try:
@@ -213,7 +207,7 @@ class CaptureContext:
             self._tell_forked()
             return step
         if self._files is not None and not call.beside:
-            self._files.before(step.call_id, lane.within)
+            self._files.scan_before(step.call_id, lane.within)
         try:
             data: dict[str, object] = {"callId": step.call_id, "lane": self._names.lane(lane)}
             if lane.within is not None:
@@ -295,7 +289,7 @@ class CaptureContext:
     def wait_to_act(self, lane: Lane, act: str) -> None:
         """Recording does not hold anyone back."""
 
-    async def turn_to_act(self, lane: Lane, act: str) -> None:
+    async def async_wait_to_act(self, lane: Lane, act: str) -> None:
         """Recording does not hold anyone back."""
 
     def has_acted(self, lane: Lane, act: str) -> None:
@@ -346,45 +340,6 @@ class CaptureContext:
             self._events.append(event_type.encode(), text)
         except Exception as error:
             self._fail(error)
-
-    def record_reported(
-        self, event_type: str, data: dict[str, JsonValue], time_ms: int, *, is_json: bool
-    ) -> None:
-        """Append an event read from an imported source.
-
-        *is_json* means that all of *data* was decoded from JSON, so it needs no check for other values.
-        Events are written in batches; :meth:`write_reported` writes the rest.
-        """
-        if not self._reported:
-            self._events.defer(self._write_reported)
-        self._reported.append((event_type, data, time_ms))
-        if not is_json:
-            self._is_reported_json = False
-        if len(self._reported) >= _MOST_REPORTED:
-            self.write_reported()
-
-    def write_reported(self) -> None:
-        """Write the imported events that are still buffered."""
-        if self._reported and self._failure is None:
-            try:
-                self._events.write_deferred()
-            except Exception as error:
-                self._fail(error)
-
-    def _write_reported(self) -> None:
-        reported, self._reported = self._reported, []
-        is_json, self._is_reported_json = self._is_reported_json, True
-        self._events.append_all(self._payloads.reported_lines(reported, is_json=is_json))
-        if self._model is NO_MODEL:
-            asked = next((data for event_type, data, _ in reported if event_type == "llm_request"), None)
-            if asked is not None:
-                self._model = _model_of(
-                    self._payloads.redact_members({name: asked[name] for name in _UNKNOWN_MODEL})
-                )
-
-    def new_call_id(self) -> str:
-        """A new id for an imported call."""
-        return f"{self._names.call_prefix}{next(self._call_numbers)}"
 
     def record_nondeterministic(self, source: str, key: str, value: object) -> None:
         """Record a value that the program cannot compute: a random number, an input."""
@@ -511,9 +466,9 @@ class CaptureContext:
         try:
             text, request, facts = self._payloads.redact_model_call(step.call)
             digest = digest_of_bytes(text)
-            data |= _UNKNOWN_MODEL | {"inputHash": digest} | facts | {"requestHash": digest}
+            data |= UNKNOWN_MODEL | {"inputHash": digest} | facts | {"requestHash": digest}
             if self._model is NO_MODEL and "model" in facts:
-                self._model = _model_of(facts)
+                self._model = model_of(facts)
             # Under one lock, so that a request refers only to events written before it.
             with self._events.lock:
                 shared = encode_clean(self._sharing.shrink(step.call_id, request))
@@ -592,7 +547,7 @@ class CaptureContext:
                 if error is None and step.recorded_pieces is None and step.exact is None:
                     # In one go, as nearly every answer can be written.
                     whole = data | _model_facts(step) | {"response": step.answer}
-                    text = self._payloads.whole(whole, "response", is_json=step.call.is_json)
+                    text = self._payloads.encode_if_plain(whole, "response", is_json=step.call.is_json)
             if text is None:
                 self._put_outcome(data, step, error)
                 text = encode_clean(data)
@@ -600,7 +555,7 @@ class CaptureContext:
         except Exception as failure:
             self._fail(failure)
         if self._files is not None and self._failure is None and not step.call.beside:
-            self._files.after(step.call_id, may_write=step.call.kind in _MAY_WRITE)
+            self._files.scan_after(step.call_id, may_write=step.call.kind in _MAY_WRITE)
 
     def _put_timing(self, data: dict[str, JsonValue], step: CaptureStep, error: BaseException | None) -> None:
         """What replay must know of when the outcome came."""
@@ -667,14 +622,14 @@ class CaptureContext:
 
 def _model_facts(step: CaptureStep) -> dict[str, object]:
     """The facts of a model's answer, with provider and model taken from the call where it has none."""
-    if step.facts.keys() >= _UNKNOWN_MODEL.keys():
+    if step.facts.keys() >= UNKNOWN_MODEL.keys():
         return _NO_ANSWER | step.facts
     asked = step.call.facts() if callable(step.call.facts) else step.call.facts
-    known = {name: asked[name] for name in _UNKNOWN_MODEL if name in asked}
-    return _UNKNOWN_MODEL | _NO_ANSWER | known | step.facts
+    known = {name: asked[name] for name in UNKNOWN_MODEL if name in asked}
+    return UNKNOWN_MODEL | _NO_ANSWER | known | step.facts
 
 
-def _model_of(facts: dict[str, JsonValue]) -> Model:
-    known = {name: _decode(encode_clean(facts[name])) for name in _UNKNOWN_MODEL if name in facts}
-    named = _UNKNOWN_MODEL | {name: str(value) for name, value in known.items()}
+def model_of(facts: dict[str, JsonValue]) -> Model:
+    known = {name: _decode(encode_clean(facts[name])) for name in UNKNOWN_MODEL if name in facts}
+    named = UNKNOWN_MODEL | {name: str(value) for name, value in known.items()}
     return Model(provider=named["provider"], model=named["model"])

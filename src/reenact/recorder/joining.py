@@ -133,7 +133,7 @@ def _finish_join(run: RunDir) -> bool:
         extra = {name: value for name, value in manifest.extra.items() if name != _JOINED}
         manifest = msgspec.structs.replace(manifest, eventLogPath=EVENT_LOG_NAME, extra=extra)
         run.replace_manifest(write_manifest(manifest))
-    return run.tidy(PARTS) or bool(joined)
+    return run.remove_leftovers(PARTS) or bool(joined)
 
 
 def _remove(folder: Path) -> None:
@@ -151,7 +151,7 @@ def _read_manifest(run: RunDir) -> CaptureManifest:
 def _read_part(folder: Path, whole: CaptureManifest) -> _Log | None:
     """Read the part in *folder*, recovered if its process was killed; ``None`` while it is open."""
     if not RunDir(folder).is_capture:
-        return _Log(folder, msgspec.structs.replace(whole, **_CUT_OFF), _whole_lines(folder))
+        return _Log(folder, msgspec.structs.replace(whole, **_CUT_OFF), _read_whole_lines(folder))
     state = RunDir.open(folder).state
     if state is RunState.INTERRUPTED:
         recover(folder)
@@ -162,7 +162,7 @@ _CUT_OFF: Final = {"status": "error", "error": INTERRUPTED, "warnings": ABSENT, 
 """The end of a part whose manifest is lost; its other fields are those of the whole run."""
 
 
-def _whole_lines(folder: Path) -> list[bytes]:
+def _read_whole_lines(folder: Path) -> list[bytes]:
     file = inside(folder, EVENT_LOG_NAME)
     if not file.exists():
         return []
@@ -189,8 +189,8 @@ class _Log:
 
     def includes(self, part: _Log) -> bool:
         """Whether this log holds the events of *part* already: earlier versions left that when killed."""
-        prints = Counter(_content(event) for event, _ in part.between())
-        return bool(prints) and prints <= Counter(_content(event) for event, _ in self.between())
+        prints = Counter(_content(event) for event, _ in part.inner_events())
+        return bool(prints) and prints <= Counter(_content(event) for event, _ in self.inner_events())
 
     def drop_doubles(self) -> int:
         """Remove the events of parts that were merged more than once; returns how many.
@@ -235,35 +235,37 @@ class _Log:
     def tells_the_end(self) -> bool:
         return self.root in (None, ROOT)
 
-    def one(self, event_type: str) -> RunEvent | None:
+    def first_of(self, event_type: str) -> RunEvent | None:
         return next((event for event in self.events if event.type == event_type), None)
 
-    def between(self) -> Iterator[tuple[RunEvent, _Log]]:
+    def inner_events(self) -> Iterator[tuple[RunEvent, _Log]]:
         return ((event, self) for event in self.events if event.type not in ("run_start", "run_end"))
 
     def process(self) -> dict[str, object]:
-        start = self.one("run_start")
+        start = self.first_of("run_start")
         argv = {"argv": start.data["argv"]} if start is not None else {}
-        return argv | {"ended": self.one("run_end") is not None}
+        return argv | {"ended": self.first_of("run_end") is not None}
 
 
 def _renumber(logs: list[_Log]) -> Iterator[bytes]:
     """Merge the events by time, with one start and, where every deciding log has one, one end."""
-    starts = [start for log in logs if (start := log.one("run_start"))]
+    starts = [start for log in logs if (start := log.first_of("run_start"))]
     began = {name: value for start in starts[::-1] for name, value in start.data.items()}
     processes = {log.root: log.process() for log in logs if log.root is not None}
     yield _line(starts[0], 1, began | ({"processes": processes} if processes else {}))
     seq = 1
-    for event, log in merge(*(log.between() for log in logs), key=lambda pair: pair[0].ts):
+    for event, log in merge(*(log.inner_events() for log in logs), key=lambda pair: pair[0].ts):
         seq += 1
         log.numbers[event.seq] = seq
         yield _line(event, seq, log.with_new_numbers(event.data))
-    ends = [log.one("run_end") for log in logs if log.tells_the_end]
+    ends = [log.first_of("run_end") for log in logs if log.tells_the_end]
     known = [end for end in ends if end is not None]
     if len(known) == len(ends):
         last = max(known, key=lambda end: end.ts)
         last.ts = max(log.events[-1].ts for log in logs)
-        wrote = [place for log in logs if (end := log.one("run_end")) for place in end.data.get("wrote", ())]
+        wrote = [
+            place for log in logs if (end := log.first_of("run_end")) for place in end.data.get("wrote", ())
+        ]
         yield _line(last, seq + 1, _merge_ends([end.data for end in known], wrote))
 
 

@@ -109,14 +109,14 @@ class Payloads:
             return StoredAnswer(_Raw(embed(text, value)), text)
         return StoredAnswer(self.store_answer(text), text, text is not plain)
 
-    def whole(self, data: dict[str, object], answer: str, *, is_json: bool = False) -> bytes | None:
+    def encode_if_plain(self, data: dict[str, object], answer: str, *, is_json: bool = False) -> bytes | None:
         """The text of an event's data if it is small, in order and without secrets; else ``None``."""
         text = plain_text(data, is_json=is_json)
         if text is None or len(text) > self._threshold_bytes or not is_in_order(data[answer], text):
             return None
         return None if self._redactor.is_suspect(text) else text
 
-    def reported_lines(
+    def encode_reported(
         self, events: Sequence[ReportedEvent], *, is_json: bool
     ) -> Iterator[tuple[bytes, bytes, int]]:
         """The type, data and time of each imported event, ready to be written.
@@ -141,24 +141,24 @@ class Payloads:
                 ):
                     yield event_type.encode(), text, time_ms
                     continue
-            yield event_type.encode(), self.reported_line(event_type, data, is_json=is_json), time_ms
+            yield event_type.encode(), self.encode_reported_event(event_type, data, is_json=is_json), time_ms
 
     def _find_suspects(self, texts: Sequence[bytes]) -> set[int]:
         """Which of *texts* may hold a secret; searched in batches, because most hold none."""
         is_suspect = self._redactor.is_suspect
         found: set[int] = set()
-        asked: dict[int, bytes] = {}
+        batch: dict[int, bytes] = {}
         size_bytes = 0
         for number, text in enumerate(texts):
-            asked[number] = text
+            batch[number] = text
             size_bytes += len(text)
             if size_bytes > _ASKED_BYTES or number == len(texts) - 1:
-                if is_suspect(b"\n".join(asked.values())):
-                    found.update(each for each, text in asked.items() if is_suspect(text))
-                asked, size_bytes = {}, 0
+                if is_suspect(b"\n".join(batch.values())):
+                    found.update(each for each, text in batch.items() if is_suspect(text))
+                batch, size_bytes = {}, 0
         return found
 
-    def reported_line(self, event_type: str, data: dict[str, object], *, is_json: bool) -> bytes:
+    def encode_reported_event(self, event_type: str, data: dict[str, object], *, is_json: bool) -> bytes:
         """The data of one imported event, redacted and with large members in blobs."""
         if event_type == "llm_response":  # its members keep their order
             text = self._redactor.redact_ordered_json(to_ordered_text(data["response"], is_json=is_json))
@@ -260,14 +260,14 @@ def _encode_reported(events: Sequence[ReportedEvent]) -> list[tuple[bytes, bytes
         return None
 
 
-def _with_digest(asked: dict[str, JsonValue]) -> bytes:
+def _with_digest(data: dict[str, JsonValue]) -> bytes:
     """The data of a model call with the digest of its request."""
-    request = dump_sorted(asked["request"])
+    request = dump_sorted(data["request"])
     digest = digest_of_bytes(request)
-    return dump_sorted({**asked, "inputHash": digest, "request": Fragment(request), "requestHash": digest})
+    return dump_sorted({**data, "inputHash": digest, "request": Fragment(request), "requestHash": digest})
 
 
-def frozen_piece(value: object) -> object:
+def freeze_piece(value: object) -> object:
     """A snapshot of *value*, which the agent may change later."""
     return value if isinstance(value, str | bytes) else _Raw(to_ordered_text(value))
 
@@ -276,7 +276,7 @@ def _piece_text(piece: object) -> bytes:
     return bytes(piece) if isinstance(piece, _Raw) else to_ordered_text(piece)
 
 
-class _Place(NamedTuple):
+class _WrittenPlace(NamedTuple):
     call_id: str
     path: tuple[str, ...]
     items: int | None
@@ -298,7 +298,7 @@ class Sharing:
     """
 
     def __init__(self) -> None:
-        self._written: dict[bytes, _Place] = {}
+        self._written: dict[bytes, _WrittenPlace] = {}
 
     def shrink(self, call_id: str, value: object, path: tuple[str, ...] = ()) -> object:
         """Replace the parts of request *value* that were written before by references.
@@ -318,14 +318,14 @@ class Sharing:
         text = encode_clean(value)
         if len(text) < _MIN_BYTES:
             return value
-        found = self._written.setdefault(sha256(text).digest(), _Place(call_id, path, None))
+        found = self._written.setdefault(sha256(text).digest(), _WrittenPlace(call_id, path, None))
         return value if found.call_id == call_id else found.reference()
 
     def _shrink_list(self, call_id: str, value: list[object], path: tuple[str, ...]) -> object:
         """Replace the longest prefix written before by a reference, and remember every new prefix."""
         chain = sha256()
         size_bytes = known_bytes = 0
-        known: _Place | None = None
+        known: _WrittenPlace | None = None
         for count, item in enumerate(value, 1):
             text = encode_clean(item)
             size_bytes += len(text)
@@ -333,7 +333,7 @@ class Sharing:
             chain.update(text)
             place = self._written.get(digest := chain.digest())
             if place is None:
-                self._written[digest] = _Place(call_id, path, count)
+                self._written[digest] = _WrittenPlace(call_id, path, count)
             elif place.call_id != call_id:
                 known, known_bytes = place, size_bytes
         if known is None or known_bytes < _MIN_BYTES:

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import msgspec
 
 from reenact.boundary import Call, Lane, is_cancellation
-from reenact.recorder.payloads import frozen_piece
+from reenact.recorder.payloads import freeze_piece
 
 
 class Recorder(Protocol):
@@ -57,7 +57,7 @@ class CaptureStep(msgspec.Struct, eq=False):
     def wait(self) -> None:
         """A live call does not wait for a turn."""
 
-    async def turn(self) -> None:
+    async def async_wait(self) -> None:
         """Find out whether the call yields to the event loop: the replayed call must do the same."""
         loop = _get_running_loop()
         if loop is not None:
@@ -80,7 +80,7 @@ class CaptureStep(msgspec.Struct, eq=False):
         if self.recorded_pieces is None:
             self.begin(lambda: self.close(GeneratorExit()))
         try:
-            self.recorded_pieces.append(frozen_piece(value))  # type: ignore[union-attr]  # it has begun
+            self.recorded_pieces.append(freeze_piece(value))  # type: ignore[union-attr]  # it has begun
             if self.call.kind in ("llm", "tool"):
                 self.latest_piece = self.recorder.note_piece(self.lane, self.latest_piece)
         except Exception as error:

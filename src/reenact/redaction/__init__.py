@@ -4,14 +4,13 @@ from reenact.formats.capture import PLACEHOLDER
 from reenact.redaction.families import SHAPES, SecretRule, Shapes
 from reenact.redaction.names import environment_secrets, is_secret_name
 from reenact.redaction.prefilter import Profile
-from reenact.redaction.redactor import PROFILES, RedactingFilter, Redactor, default_profile
+from reenact.redaction.redactor import PROFILES, Redactor, default_profile
 
 __all__ = [
     "PLACEHOLDER",
     "PROFILES",
     "SHAPES",
     "Profile",
-    "RedactingFilter",
     "Redactor",
     "SecretRule",
     "Shapes",

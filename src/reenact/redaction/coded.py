@@ -25,7 +25,7 @@ from urllib.parse import quote, quote_plus, unquote, unquote_plus
 from reenact.errors import UsageError
 from reenact.formats.capture import PLACEHOLDER
 from reenact.lazy_regex import LazyRegex
-from reenact.redaction.edits import Edit, apply, narrowed
+from reenact.redaction.edits import Edit, apply, narrow_edit
 from reenact.redaction.literals import to_searched
 from reenact.redaction.placeholder import unquoted_placeholders
 
@@ -117,7 +117,7 @@ class View:
             self._shifts.append(done - length)
         self.text: Final = "".join((*pieces, text[done:])) if pieces else text
 
-    def in_text(self, edits: Sequence[Edit]) -> list[Edit]:
+    def to_original_edits(self, edits: Sequence[Edit]) -> list[Edit]:
         """Convert *edits* of this view to edits of the original; colours around a secret stay."""
         if not self._joints:
             return list(edits)
@@ -213,7 +213,7 @@ def base64_edits(
         if is_suspect(_BREAKS.sub("", run[0])):
             new = _rewrite(run[0], redact)
             if new != run[0]:
-                yield narrowed(run.start(), run[0], new) if new[:1] != "<" else Edit(*run.span(), new)
+                yield narrow_edit(run.start(), run[0], new) if new[:1] != "<" else Edit(*run.span(), new)
 
 
 def _runs(text: str) -> Iterator[re.Match[str]]:

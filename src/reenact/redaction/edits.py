@@ -14,7 +14,7 @@ class Edit(NamedTuple):
     new: str
 
 
-def in_order(edits: Iterable[Edit], kept: Sequence[tuple[int, int]] = ()) -> list[Edit]:
+def sort_edits(edits: Iterable[Edit], kept: Sequence[tuple[int, int]] = ()) -> list[Edit]:
     """Sort the edits, the longest first, and drop those that overlap one before or a span to be *kept*."""
     chosen: list[Edit] = []
     spans = iter(sorted(kept))
@@ -39,7 +39,7 @@ def apply(text: str, edits: Sequence[Edit]) -> str:
     return "".join((*pieces, text[done:]))
 
 
-def moved(cuts: Sequence[int], edits: Sequence[Edit]) -> list[int]:
+def move_cuts(cuts: Sequence[int], edits: Sequence[Edit]) -> list[int]:
     """The new positions of ascending *cuts*; one inside an edit moves to the end of the replacement."""
     after: list[int] = []
     shift = upcoming = 0
@@ -52,9 +52,9 @@ def moved(cuts: Sequence[int], edits: Sequence[Edit]) -> list[int]:
     return after
 
 
-def moved_spans(spans: Sequence[tuple[int, int]], edits: Sequence[Edit]) -> list[tuple[int, int]]:
+def move_spans(spans: Sequence[tuple[int, int]], edits: Sequence[Edit]) -> list[tuple[int, int]]:
     """The new positions of ascending spans after *edits* outside of them."""
-    places = moved([place for span in spans for place in span], edits)
+    places = move_cuts([place for span in spans for place in span], edits)
     return list(zip(places[::2], places[1::2], strict=True))
 
 
@@ -62,7 +62,7 @@ def _growth(edit: Edit) -> int:
     return len(edit.new) - (edit.end - edit.start)
 
 
-def narrowed(start: int, old: str, new: str) -> Edit:
+def narrow_edit(start: int, old: str, new: str) -> Edit:
     """The edit that turns *old* at *start* into *new*, without their common prefix and suffix."""
     head = _common_length(old, new)
     tail = _common_length(old[:head:-1], new[:head:-1])

@@ -16,7 +16,7 @@ from typing import Final, TypeAlias
 import msgspec
 
 from reenact.lazy_regex import LazyRegex
-from reenact.redaction.edits import Edit, narrowed
+from reenact.redaction.edits import Edit, narrow_edit
 from reenact.redaction.literals import to_searched
 
 Leaf: TypeAlias = str | int | float
@@ -125,7 +125,7 @@ def scalar_edit(text: str, scalar: Scalar, new: str) -> Edit:
     """The edit that gives *scalar* another value; a number becomes a string."""
     if not scalar.is_string:
         return Edit(scalar.start, scalar.end, f'"{escaped(new)}"')
-    return narrowed(scalar.start, text[scalar.start : scalar.end], escaped(new))
+    return narrow_edit(scalar.start, text[scalar.start : scalar.end], escaped(new))
 
 
 DELTAS: Final = (

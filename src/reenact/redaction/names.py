@@ -202,7 +202,7 @@ def _is_secret_header(name: str) -> bool:
 
 
 @lru_cache(4096)
-def names_headers(name: str) -> bool:
+def is_headers_name(name: str) -> bool:
     """Whether the value of *name* is HTTP headers: ``headers``, ``extra_headers``, ``requestHeaders``."""
     return _HEADERS.search(name.lower()) is not None
 

@@ -18,6 +18,7 @@ from string import ascii_letters, digits
 from typing import Final, Literal, TypeAlias
 
 from reenact.lazy_regex import LazyRegex
+from reenact.redaction.assignments import AFTER_NAME
 from reenact.redaction.coded import (
     BYTES_URLSAFE,
     MAX_DEPTH,
@@ -43,7 +44,6 @@ from reenact.redaction.jsontext import escaped
 from reenact.redaction.literals import GROUP_SIZE, Search, literal_search
 from reenact.redaction.names import AUTH_WORDS, KEY_WORDS, PLAIN_CORES
 from reenact.redaction.nearby import AFTER_CORE, BEFORE_CORE
-from reenact.redaction.places import AFTER_NAME
 from reenact.redaction.tables import AMONG_COLUMNS, HEAD_AFTER, HEAD_BEFORE
 
 _FINGERPRINT_BYTES: Final = 3

@@ -1,8 +1,7 @@
-"""The redactor: removes secrets from payloads, streams, headers, arguments and log records."""
+"""The redactor: removes secrets from payloads, streams, headers and arguments."""
 
 from __future__ import annotations
 
-import logging
 from codecs import getincrementaldecoder
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -17,7 +16,7 @@ from reenact import canonical
 from reenact.errors import UsageError
 from reenact.redaction.coded import find_wide_coding, redact_wide
 from reenact.redaction.credentials import credentials_in_headers, credentials_in_request
-from reenact.redaction.edits import apply, in_order, moved
+from reenact.redaction.edits import apply, move_cuts, sort_edits
 from reenact.redaction.families import SecretRule
 from reenact.redaction.jsontext import delta_edits, is_suspect_stream
 from reenact.redaction.placeholder import Placeholders, to_bytes
@@ -182,8 +181,8 @@ class Redactor:
     def _redact_stream(self, text: str, cuts: Sequence[int]) -> tuple[str, Sequence[int]]:
         while True:
             before = text
-            edits = in_order(delta_edits(text, self._redact_pieces))
-            text, cuts = self._text.redact_with_cuts(apply(text, edits), moved(cuts, edits))
+            edits = sort_edits(delta_edits(text, self._redact_pieces))
+            text, cuts = self._text.redact_with_cuts(apply(text, edits), move_cuts(cuts, edits))
             if text == before:
                 return text, cuts
 
@@ -195,28 +194,6 @@ class Redactor:
         """One redacted header as a member of a JSON object."""
         redacted = self._text.redact_member(None, name)
         return canonical.encode_clean({redacted: self._text.redact_member(name, value, in_header=True)})[1:-1]
-
-
-class RedactingFilter(logging.Filter):
-    """Redacts message, traceback and stack of every log record.
-
-    Add it to handlers: the filters of a logger do not see the records of its children.
-    """
-
-    def __init__(self, redactor: Redactor) -> None:
-        super().__init__()
-        self._redact = redactor.redact_text
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        """Let every record pass; the change is visible to all later handlers."""
-        record.msg, record.args = self._redact(record.getMessage()), None
-        if record.exc_info and not record.exc_text:
-            record.exc_text = logging.Formatter().formatException(record.exc_info)
-        if record.exc_text:
-            record.exc_text, record.exc_info = self._redact(record.exc_text), None
-        if record.stack_info:
-            record.stack_info = self._redact(record.stack_info)
-        return True
 
 
 def _count_replaced(before: AnyStr, after: AnyStr) -> int:

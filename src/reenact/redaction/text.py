@@ -13,6 +13,7 @@ from typing import Final, TypeAlias, cast
 import msgspec
 
 from reenact.canonical import is_unicode
+from reenact.redaction.assignments import assignment_edits, is_lone_value, looks_secret
 from reenact.redaction.coded import (
     MAX_DEPTH,
     Registered,
@@ -23,7 +24,7 @@ from reenact.redaction.coded import (
     redact_wide,
     views,
 )
-from reenact.redaction.edits import Edit, apply, in_order, moved, moved_spans
+from reenact.redaction.edits import Edit, apply, move_cuts, move_spans, sort_edits
 from reenact.redaction.families import Shapes
 from reenact.redaction.jsontext import json_spans, leaves, scalar_edit, scalars
 from reenact.redaction.markup import form_name, form_part_edits, markup_edits
@@ -31,21 +32,18 @@ from reenact.redaction.names import (
     HARMLESS,
     holds_numbers,
     is_cookie_name,
+    is_headers_name,
     is_secret_name,
-    names_headers,
 )
 from reenact.redaction.nearby import looks_generated
 from reenact.redaction.placeholder import Placeholders, placeholder_spans
 from reenact.redaction.places import (
     argument_name,
-    assignment_edits,
     basic_password,
     beside_edits,
     cookie_edits,
     header_line_edits,
     is_http_client,
-    is_lone_value,
-    looks_secret,
     member_edits,
     option_edits,
     scheme_edits,
@@ -186,9 +184,9 @@ class TextRules:
             is_cookie = name.lower() in _COOKIE_HEADERS if in_header else is_cookie_name(name)
             if is_cookie and "=" in value:
                 edits = cookie_edits(value, self.placeholders, first_only=name.lower().startswith("set"))
-                value = apply(value, in_order(edits, placeholder_spans(value)))
+                value = apply(value, sort_edits(edits, placeholder_spans(value)))
             elif is_secret_name(name, in_header=in_header) and not (in_header and _is_count(name, value)):
-                return apply(value, in_order(member_edits(value, self.placeholders)))
+                return apply(value, sort_edits(member_edits(value, self.placeholders)))
             elif _last_word(name) == "auth" and (password := basic_password(value)):
                 return self.placeholders.of(password)
         if name == "type" and _CLASS.fullmatch(value):
@@ -199,7 +197,7 @@ class TextRules:
     def _redact_number(self, name: str | None, text: str) -> str:
         if self.by_name and name is not None and is_secret_name(name) and holds_numbers(name):
             return self.placeholders.of(text)
-        return apply(text, in_order(self._redact_registered(text)))
+        return apply(text, sort_edits(self._redact_registered(text)))
 
     def _redact_object(self, name: str | None, value: dict[str, Json], *, in_header: bool) -> Json:
         if _is_tagged_scalar(value):
@@ -212,7 +210,7 @@ class TextRules:
         members = {self.redact_member(None, key): member for key, member in value.items()}
         # Next to log probabilities, "token" is a piece of text.
         ordinary = "token" if "logprob" in members else None
-        holds_headers = in_header or (name is not None and names_headers(name))
+        holds_headers = in_header or (name is not None and is_headers_name(name))
         holds_cookies = self.by_name and name is not None and is_cookie_name(name)
         redacted = {
             key: self.redact_value(None if key == ordinary else key, member, in_header=holds_headers)
@@ -295,12 +293,12 @@ class TextRules:
             ]
         pairs = [_as_pair(item) for item in items]
         if all(pair is not None for pair in pairs):
-            holds_headers = in_header or (name is not None and names_headers(name))
+            holds_headers = in_header or (name is not None and is_headers_name(name))
             both = zip(items, cast("list[tuple[str, Json]]", pairs), strict=True)
             return [self._redact_pair(item, *pair, in_header=holds_headers) for item, pair in both]
         if all(isinstance(item, str) for item in items):
             return cast(Json, self._redact_strings(name, cast("list[str]", items), in_header=in_header))
-        below = name if name is not None and (names_headers(name) or is_cookie_name(name)) else None
+        below = name if name is not None and (is_headers_name(name) or is_cookie_name(name)) else None
         return [
             self.redact_value(None, item, in_header=in_header)
             if isinstance(item, str)
@@ -373,21 +371,21 @@ class TextRules:
         for make_view in views(text):
             view = make_view(text)
             spans = json_spans(view.text)
-            edits = in_order(self._json_edits(view.text, spans))
+            edits = sort_edits(self._json_edits(view.text, spans))
             if edits:
-                text, cuts = _apply_edits(text, cuts, view.in_text(edits))
+                text, cuts = _apply_edits(text, cuts, view.to_original_edits(edits))
                 view = make_view(text)
                 spans = json_spans(view.text)
             for stage in self._stages(depth) if spans != [(0, len(view.text))] else ():
                 found = list(stage(view.text))
-                edits = in_order(found, [*spans, *placeholder_spans(view.text)]) if found else []
+                edits = sort_edits(found, [*spans, *placeholder_spans(view.text)]) if found else []
                 if edits:
-                    text, cuts = _apply_edits(text, cuts, view.in_text(edits))
-                    view, spans = make_view(text), moved_spans(spans, edits)
+                    text, cuts = _apply_edits(text, cuts, view.to_original_edits(edits))
+                    view, spans = make_view(text), move_spans(spans, edits)
         # Decoding may have split an encoded form: in "%3132…" the digits 31 are an escape and part of a form.
         left = list(self._redact_registered(text))
         spans = [*json_spans(text), *placeholder_spans(text)] if left else []
-        return _apply_edits(text, cuts, in_order(left, spans))
+        return _apply_edits(text, cuts, sort_edits(left, spans))
 
     def _json_edits(self, text: str, spans: Sequence[tuple[int, int]]) -> Iterator[Edit]:
         for start, end in spans:
@@ -431,7 +429,7 @@ class TextRules:
         if is_readable(text.encode("utf-8", "surrogateescape")):
             return self.redact(text, depth)
         for stage in (self._redact_registered, self._redact_shapes):
-            text = apply(text, in_order(stage(text), placeholder_spans(text)))
+            text = apply(text, sort_edits(stage(text), placeholder_spans(text)))
         return text
 
     def _redact_registered(self, text: str) -> Iterator[Edit]:
@@ -444,7 +442,7 @@ class TextRules:
 
 
 def _apply_edits(text: str, cuts: Sequence[int], edits: Sequence[Edit]) -> Text:
-    return (apply(text, edits), moved(cuts, edits)) if edits else (text, cuts)
+    return (apply(text, edits), move_cuts(cuts, edits)) if edits else (text, cuts)
 
 
 @lru_cache(4096)

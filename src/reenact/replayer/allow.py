@@ -15,7 +15,7 @@ from typing import Final, Literal, TypeAlias
 
 from reenact.errors import UsageError
 from reenact.library import HOST_QUESTIONS, asking_module
-from reenact.replayer.egress import Connect, ConnectLocal, Egress, Lookup, Spawn, is_loopback, listens
+from reenact.replayer.egress import Connect, ConnectLocal, Egress, Lookup, Spawn, is_listening, is_loopback
 
 _TALKING: Final = frozenset({"multiprocessing.connection", "multiprocessing.forkserver"})
 _PASS_ON: Final = frozenset({"multiprocessing.util", "os", "subprocess"})
@@ -69,7 +69,7 @@ class Allow:
         return host.lower() == name.lower() or host in _addresses_of(name)
 
     def _is_at_program(self, port: int) -> bool:
-        return self.programs is not None and any(listens(pid, port) for pid in self.programs())
+        return self.programs is not None and any(is_listening(pid, port) for pid in self.programs())
 
     def _is_child(self) -> bool:
         return self.children is not None and self.children()

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import accumulate
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from reenact.volatile.places import bounded
+from reenact.volatile.places import bounded_pattern
 
 _EVENT: Final = re.compile(r"^(?:data: ?)?(?P<json>\{.*\}) *\r?$", re.MULTILINE)
 _TOKEN: Final = re.compile(r'"(?P<string>(?:[^"\\]|\\.)*)"|(?P<mark>[{}\[\],:])')
@@ -83,7 +83,7 @@ class Substitution:
         """The edits that replace all names in the text that *fragments* form."""
         assert self._pattern is not None
         for found in self._pattern.finditer("".join(part for _, part in fragments)):
-            yield from _spread(fragments, found.span(), self._names[found[0]])
+            yield from _spread_edit(fragments, found.span(), self._names[found[0]])
 
     def _replace(self, found: re.Match[str]) -> str:
         return self._names[found[0]]
@@ -120,7 +120,7 @@ def _strings(text: str) -> Iterator[tuple[tuple[object, ...], int, str]]:
             path[-1] += 1
 
 
-def _spread(fragments: list[_Fragment], span: tuple[int, int], text: str) -> Iterator[AnswerEdit]:
+def _spread_edit(fragments: list[_Fragment], span: tuple[int, int], text: str) -> Iterator[AnswerEdit]:
     """Replace a name that spans *fragments* by *text*; each fragment but the last keeps its length."""
     ends = list(accumulate(len(part) for _, part in fragments))
     touched = [
@@ -165,6 +165,6 @@ def _position_map(edits: list[AnswerEdit]) -> Callable[[int], int]:
 def _name_pattern(name: str) -> str:
     """A pattern for *name*; a short name matches only as a whole word."""
     if name.startswith(("/", "\\/", "%2F", "~", "file://")):
-        return bounded(name)
+        return bounded_pattern(name)
     plain = re.escape(name)
     return plain if len(name) >= _LONG else rf"(?<![0-9A-Za-z]){plain}(?![0-9A-Za-z])"

@@ -93,7 +93,7 @@ class EmptyStep:
     def wait(self) -> None:
         """Nothing to do: it has no turn in the recorded order."""
 
-    async def turn(self) -> None:
+    async def async_wait(self) -> None:
         """Nothing to do: it has no turn in the recorded order."""
 
     def close(self, error: BaseException | None) -> None:

@@ -230,7 +230,7 @@ def connections_since(before: set[str]) -> list[Connect]:
 _LISTENING: Final = "0A"
 
 
-def talked_ports(pid: int) -> set[int]:
+def connected_ports(pid: int) -> set[int]:
     """The remote ports of connections from this process to the program *pid* or its children."""
     theirs = {inode for one in _tree(pid) for inode in _sockets_of(str(one))}
     if not theirs:
@@ -242,7 +242,7 @@ def talked_ports(pid: int) -> set[int]:
     return {there.port for here, there in pairs if (there, here) in ends}
 
 
-def listens(pid: int, port: int) -> bool:
+def is_listening(pid: int, port: int) -> bool:
     """Whether the program *pid*, or one of its children, listens on *port* of this machine."""
     sockets = {inode for one in _tree(pid) for inode in _sockets_of(str(one))}
     rows = [row for name in ("tcp", "tcp6") for row in _rows(f"/proc/self/net/{name}")]

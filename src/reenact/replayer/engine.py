@@ -253,7 +253,7 @@ class ReplayEngine:
         with self._lock:
             self.settle()
             self.refuse_when_over(CALL_TYPES[call.kind], name)
-            if not self.beside.knows(name) and self.source.named(CALL_TYPES[call.kind], name):
+            if not self.beside.knows(name) and self.source.calls_named(CALL_TYPES[call.kind], name):
                 return None
             recorded = self.beside.take(call, name, sha256(text).digest())
         return EmptyStep(call) if recorded is None else BesideStep(self, recorded, lane, is_live=False)
@@ -384,7 +384,7 @@ class ReplayEngine:
             return coro
         return EndingInTurn(
             coro,
-            lambda: self.turn_to_act(lane, ENDED),
+            lambda: self.async_wait_to_act(lane, ENDED),
             lambda answer, error: self.task_ended(lane, describe(answer, error)),
         )
 
@@ -398,7 +398,7 @@ class ReplayEngine:
         """Divergences of tasks that ended differently from the recorded ones."""
         if not self.source.has_deadlines or self.source.ordered_until < len(self.source.reader):
             return []
-        return report.differing_tasks(self.source, self._ends, self.likeness)
+        return report.compare_tasks(self.source, self._ends, self.likeness)
 
     def has_left_threads(self) -> bool:
         """Whether threads or jobs of the run still run."""
@@ -464,13 +464,13 @@ class ReplayEngine:
         if lane.has_order and self._is_placed() and self.source.acts:
             self.turns.wait_to_act(self._lanes.name_of(lane) + act, lane)
 
-    async def turn_to_act(self, lane: Lane, act: str) -> None:
+    async def async_wait_to_act(self, lane: Lane, act: str) -> None:
         if lane.has_order and self._is_placed() and self.source.acts:
             await self.turns.turn_to_act(self._lanes.name_of(lane) + act)
 
-    async def turn_to_read(self, lane: Lane) -> None:
+    async def async_wait_to_read(self, lane: Lane) -> None:
         if lane.has_order and self._is_placed() and self.source.acts:
-            await self.turns.turn_to_read(self._lanes.name_of(lane) + READ)
+            await self.turns.async_wait_to_read(self._lanes.name_of(lane) + READ)
         else:
             await give_way()
 
@@ -593,7 +593,7 @@ class ReplayEngine:
         expected = self._find_expected(lane, key, request)
         with self._lock:
             unmade = self._lanes.unmade(lane, key)
-        divergence = report.mismatch(
+        divergence = report.describe_mismatch(
             self.source,
             lane,
             key,
@@ -657,7 +657,7 @@ class ReplayEngine:
         with self._lock:
             if lane.is_loose:
                 # A loose lane has no next call; the most similar one may be what was meant.
-                return self._nearest.likest(lane, key, request)
+                return self._nearest.find_most_similar(lane, key, request)
             place = self._lanes.expected(lane)
             return place.upcoming() if place is not None else None
 
@@ -693,7 +693,7 @@ class ReplayEngine:
     def compare_files(self, recorded: RecordedCall, lane: Lane) -> None:
         """Report if the files are not as they were before the recorded call."""
         if self.files is not None and not recorded.is_instant and not recorded.beside:
-            divergence = self.files.before(recorded.seq, is_in_turn=self._are_earlier_done(recorded))
+            divergence = self.files.check_before(recorded.seq, is_in_turn=self._are_earlier_done(recorded))
             if divergence is not None:
                 self.diverge(msgspec.structs.replace(divergence, lane=lane.name))
 
@@ -727,7 +727,7 @@ class ReplayEngine:
         if self.files is not None and not recorded.beside:
             has_run = recorded.type == "llm_request" or recorded.name in self._running_again
             with outside():  # the agent does not write them
-                self.files.answered(recorded.seq, recorded.outcome_seq, has_run=has_run)
+                self.files.note_answer(recorded.seq, recorded.outcome_seq, has_run=has_run)
 
     def diverge(self, divergence: ReplayDivergence) -> None:
         """Keep *divergence*; strict replay raises it."""
@@ -763,15 +763,15 @@ class ReplayEngine:
         found: list[ReplayDivergence] = []
         is_placed = self._find_root is None  # a process without calls may be none of the recorded ones
         if is_placed and (not self._divergences or self.policy == "lenient"):
-            found = report.left_over(self.source)
+            found = report.describe_left_over(self.source)
             if not isinstance(error, Diverged):
-                found += report.differing_end(self.source, error)
+                found += report.compare_end(self.source, error)
                 found += self.differing_tasks() if not self._divergences else []
         digest = None
         if final_output is not None:
             text = self._redactor.redact_json(to_text(final_output))
             digest = digest_of_bytes(text)
-            found += report.differing_output(self.source, text, digest, self.likeness)
+            found += report.compare_output(self.source, text, digest, self.likeness)
         for divergence in found:
             self._latch(divergence)
         return digest

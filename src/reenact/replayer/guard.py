@@ -38,9 +38,9 @@ from reenact.replayer.egress import (
     Egress,
     Kind,
     Spawn,
+    connected_ports,
     connections_since,
     held_sockets,
-    talked_ports,
 )
 from reenact.replayer.frames import agent_frame
 from reenact.volatile.beside import is_of_hosts
@@ -102,7 +102,7 @@ _attached = ExitStack()
 _suspended: ContextVar[tuple[Guard, ...]] = ContextVar("reenact.replayer.guard.suspended", default=())
 
 
-def always() -> bool:
+def apply_always() -> bool:
     """Guard every context."""
     return True
 
@@ -118,7 +118,7 @@ class Guard:
     def __init__(
         self,
         allow: Allow | None = None,
-        applies: Callable[[], bool] = always,
+        applies: Callable[[], bool] = apply_always,
         on_blocked: Callable[[BlockedCall], None] | None = None,
         redact: Callable[[Sequence[str]], list[str]] = list,
     ) -> None:
@@ -142,25 +142,12 @@ class Guard:
         kinds = [call.kind for call in self.blocked]
         return {kind: kinds.count(kind) for kind in KINDS}
 
-    @contextmanager
-    def suspended(self) -> Iterator[None]:
-        """Allow everything in the calling task, for a tool that is passed through.
-
-        This is a context variable: tasks and ``asyncio.to_thread`` inherit it, a bare ``Thread``,
-        ``Executor.submit`` or ``run_in_executor`` only if they run in a copied context.
-        """
-        token = _suspended.set((*_suspended.get(), self))
-        try:
-            yield
-        finally:
-            _suspended.reset(token)
-
     def judge(self, egress: Egress) -> None:
         """Raise :class:`LiveCallBlocked` if *egress* must not happen here."""
         if self in _suspended.get() or not self._applies() or self._allow.permits(egress):
             return
-        told = Spawn(tuple(self._redact(egress.argv))) if isinstance(egress, Spawn) else egress
-        call = BlockedCall.here(told)
+        shown = Spawn(tuple(self._redact(egress.argv))) if isinstance(egress, Spawn) else egress
+        call = BlockedCall.of_caller(shown)
         self._note(call)
         self._forks.send(call)
         raise call.error()
@@ -197,8 +184,12 @@ class Guard:
 
 
 @contextmanager
-def all_suspended() -> Iterator[None]:
-    """Suspend every open guard in the calling task: for what the user allowed, and for our own work."""
+def suspend_guards() -> Iterator[None]:
+    """Suspend every open guard in the calling task: for what the user allowed, and for our own work.
+
+    This is a context variable: tasks and ``asyncio.to_thread`` inherit it, a bare ``Thread``,
+    ``Executor.submit`` or ``run_in_executor`` only if they run in a copied context.
+    """
     token = _suspended.set((*_suspended.get(), *_guards))
     try:
         yield
@@ -207,9 +198,9 @@ def all_suspended() -> Iterator[None]:
 
 
 @contextmanager
-def aside() -> Iterator[None]:
+def run_unguarded() -> Iterator[None]:
     """Run the block outside the run, with every guard suspended."""
-    with outside(), all_suspended():
+    with outside(), suspend_guards():
         yield
 
 
@@ -244,12 +235,12 @@ class Watch:
             return
         if not self._allow.permits(egress):
             self._warned.add(key)
-            self._on_seen(BlockedCall.here(egress).warning(client))
+            self._on_seen(BlockedCall.of_caller(egress).warning(client))
 
     def talks_with(self, pid: int) -> bool:
         """Whether this process has a connection with the program *pid* that no seam records."""
         return not held_sockets() <= self._sockets_before and any(
-            port not in self._known_ports or port in self._unseen_ports for port in talked_ports(pid)
+            port not in self._known_ports or port in self._unseen_ports for port in connected_ports(pid)
         )
 
     def __enter__(self) -> Self:
@@ -287,7 +278,7 @@ _OURS: Final = frozenset({NEW_INTERPRETER, WORKER})
 
 
 def _attach() -> None:
-    _attached.enter_context(audited())
+    _attached.enter_context(raise_missing_events())
     hear_audit_events(READERS, _listen)
 
 
@@ -333,7 +324,7 @@ class BlockedCall:
     thread: str
 
     @classmethod
-    def here(cls, egress: Egress) -> BlockedCall:
+    def of_caller(cls, egress: Egress) -> BlockedCall:
         """*egress* as attempted by the calling thread, right now."""
         return cls(egress.kind, egress.target, agent_frame(), threading.current_thread().name)
 
@@ -371,7 +362,7 @@ _SENDERS: Final = {
 
 
 @contextmanager
-def audited() -> Iterator[None]:
+def raise_missing_events() -> Iterator[None]:
     """In the block, raise audit events where CPython raises none, or too late; not reentrant.
 
     ``multiprocessing`` starts its workers without ``subprocess``, in Python 3.11 without an audit event.

@@ -142,7 +142,7 @@ class Bystanders:
                 self._restless.add(identity)
 
 
-def others_run(besides: Collection[int] = ()) -> bool:
+def do_others_run(besides: Collection[int] = ()) -> bool:
     """Whether any thread except the caller and those in *besides* runs or waits for a processor."""
     left_out = {str(thread.native_id) for thread in threading.enumerate() if thread.ident in besides}
     left_out.add(str(threading.get_native_id()))

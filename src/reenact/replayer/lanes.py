@@ -230,7 +230,7 @@ class Lanes:
             same = self._ordinals.get((parent, lane.function), [])
             if lane.nth < len(same):
                 return LaneName(parent).started_task(same[lane.nth])
-        name = LaneName(lane.name).moved(lane.parent.name, parent)
+        name = LaneName(lane.name).move(lane.parent.name, parent)
         is_taken = self._functions.get(name, lane.function) != lane.function and bool(lane.function)
         return f"{name}{_BEYOND}" if is_taken else name
 

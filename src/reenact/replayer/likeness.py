@@ -155,7 +155,7 @@ class RunLikeness:
         folders = [
             pair
             for recorded in self.places.recorded
-            for pair in zip(spelled(recorded), spelled(self.places.here(recorded)), strict=True)
+            for pair in zip(spelled(recorded), spelled(self.places.find_folder(recorded)), strict=True)
         ]
         self.answers = Substitution([*names, *folders])
         self._requests = Substitution((live, recorded) for recorded, live in [*names, *folders])

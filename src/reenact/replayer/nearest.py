@@ -41,7 +41,7 @@ class Nearest:
         recorded = self._lanes.expected(lane)
         found = self.equal(recorded, keys) if recorded is not None else None
         if found is None:
-            found = self.likest(lane, keys[0], request)
+            found = self.find_most_similar(lane, keys[0], request)
             if found is None:
                 return None
             found.lent = True
@@ -49,7 +49,7 @@ class Nearest:
             recorded.pass_by(found)
         return found
 
-    def likest(self, lane: Lane, key: Key, request: object) -> RecordedCall | None:
+    def find_most_similar(self, lane: Lane, key: Key, request: object) -> RecordedCall | None:
         """The most similar call of the same kind and name that is neither taken nor lent."""
         recorded = self._lanes.expected(lane)
         kind = key.type, family(key.name)

@@ -31,7 +31,7 @@ _LEFT_OVER: Final = 20
 """How many calls that never came to report one by one."""
 
 
-def mismatch(
+def describe_mismatch(
     source: ReplaySource,
     lane: Lane,
     key: Key,
@@ -162,7 +162,9 @@ def describe_unplaced(key: Key, request: object) -> ReplayDivergence:
     )
 
 
-def came_early(source: ReplaySource, call: RecordedCall, earlier_seq: int, lane: Lane) -> ReplayDivergence:
+def describe_early_call(
+    source: ReplaySource, call: RecordedCall, earlier_seq: int, lane: Lane
+) -> ReplayDivergence:
     """*call* came before an earlier call whose outcome the recorded run already had by then."""
     earlier = source.by_seq[earlier_seq]
     return ReplayDivergence(
@@ -176,7 +178,7 @@ def came_early(source: ReplaySource, call: RecordedCall, earlier_seq: int, lane:
     )
 
 
-def left_over(source: ReplaySource) -> list[ReplayDivergence]:
+def describe_left_over(source: ReplaySource) -> list[ReplayDivergence]:
     """The recorded calls that never came and answered no other call.
 
     A call without an outcome when the recorded run ended need not come.
@@ -209,7 +211,7 @@ def _explain_stray(lane: str) -> str:
     )
 
 
-def differing_end(source: ReplaySource, error: BaseException | None) -> list[ReplayDivergence]:
+def compare_end(source: ReplaySource, error: BaseException | None) -> list[ReplayDivergence]:
     """A divergence if only one run ended with an error, or with errors of different classes.
 
     None if the recording broke off, or if another process replays the root lane and compares the end.
@@ -237,7 +239,7 @@ def differing_end(source: ReplaySource, error: BaseException | None) -> list[Rep
     ]
 
 
-def differing_tasks(
+def compare_tasks(
     source: ReplaySource, ends: list[tuple[str, str]], likeness: RunLikeness
 ) -> list[ReplayDivergence]:
     """A divergence for each function whose tasks ended differently from the recorded ones.
@@ -301,7 +303,7 @@ def _describe_end(outcomes: Counter[str]) -> str:
     return f"raised {outcome[1:]}" if outcome.startswith("^") else "was cancelled"
 
 
-def differing_output(
+def compare_output(
     source: ReplaySource, text: bytes, digest: str, likeness: RunLikeness
 ) -> list[ReplayDivergence]:
     """A divergence if both runs have a final output and these differ."""
@@ -328,7 +330,7 @@ def differing_output(
     ]
 
 
-def never_answered(source: ReplaySource, call: RecordedCall, lane: Lane) -> ReplayDivergence:
+def describe_unanswered(source: ReplaySource, call: RecordedCall, lane: Lane) -> ReplayDivergence:
     """The recorded caller stopped waiting before there was an answer; this one still waits."""
     how = "was cancelled by its caller" if call.outcome_seq else "never ended, the recording broke off"
     waited_s = (call.ended_ms - call.made_ms) / 1000
@@ -419,7 +421,7 @@ def _find_candidates(
     source: ReplaySource, key: Key, request: object, expected: RecordedCall | None, volatile: VolatileKeys
 ) -> tuple[Candidate, ...]:
     """Recorded calls of the same name near *expected*, most similar first; of equals, those not yet made."""
-    same = source.named(key.type, key.name)
+    same = source.calls_named(key.type, key.name)
     middle = bisect_left(same, expected.seq, key=lambda call: call.seq) if expected is not None else 0
     compared = [
         Candidate(

@@ -15,7 +15,7 @@ from reenact.replayer.idle import (
     PatientClock,
     StartingJob,
     UnseenThread,
-    others_run,
+    do_others_run,
     this_thread,
 )
 from reenact.replayer.loops import Loop, TrioLoop, running_loop
@@ -150,10 +150,10 @@ class Rest:
         for loop in self._loops.values():
             loop.look()
 
-    def others_run(self) -> bool:
+    def do_others_run(self) -> bool:
         """Whether any thread but the caller and those of polling loops runs or waits for a processor."""
         polling = [loop.polling_thread for loop in self._loops.values()]
-        return others_run(besides=[thread for thread in polling if thread is not None])
+        return do_others_run(besides=[thread for thread in polling if thread is not None])
 
 
 def who_runs(lane: Lane) -> Lane | UnseenThread:

@@ -302,7 +302,7 @@ class ReplaySource:
             request = undo_changes(request, msgspec.convert(self.reader.resolve(data["asked"]), list[Undo]))
         return request
 
-    def named(self, event_type: str, name: str) -> list[RecordedCall]:
+    def calls_named(self, event_type: str, name: str) -> list[RecordedCall]:
         """All calls of that type and name, in recorded order."""
         return self._by_name.get((event_type, name), [])
 
@@ -361,30 +361,30 @@ class ReplaySource:
             self._move_busy_back()
 
     def _index_order(self, head: EventHead) -> None:
-        for told in head.order:
-            act = self._read_act(head.seq, told)
+        for entry in head.order:
+            act = self._read_act(head.seq, entry)
             if act is not None:
                 self.acts.setdefault(head.seq, []).append(act)
 
-    def _read_act(self, seq: int, told: str) -> Act | None:
+    def _read_act(self, seq: int, entry: str) -> Act | None:
         """Parse one entry of a recorded order; ``None`` for other processes' lanes and unknown entries."""
         outcome = ""
-        lane, mark, how = told.partition(ENDED)
+        lane, mark, how = entry.partition(ENDED)
         if mark:
             # Older captures have the mark of arrivals here, too.
             outcome = self._read_end(lane, how.removeprefix(JOINED).strip())
-        elif PRINTED in told:
-            lane, _, count = told.partition(PRINTED)
+        elif PRINTED in entry:
+            lane, _, count = entry.partition(PRINTED)
             if self.is_ours(lane):
                 self.prints.append((lane, _number(count, 1)))
             return None
-        elif told.endswith(STILL_RUNNING):
-            lane = told.removesuffix(STILL_RUNNING)  # it may end after all else has happened
-        elif FIRED in told:
-            lane = told.partition(FIRED)[0]
+        elif entry.endswith(STILL_RUNNING):
+            lane = entry.removesuffix(STILL_RUNNING)  # it may end after all else has happened
+        elif FIRED in entry:
+            lane = entry.partition(FIRED)[0]
             if not self.has_deadlines or not self.is_ours(lane):
                 return None
-            timer, mark, rounds = told.partition(JOINED)
+            timer, mark, rounds = entry.partition(JOINED)
             return Act(
                 seq,
                 timer,
@@ -392,7 +392,7 @@ class ReplaySource:
                 joined=int(rounds[:9] or 0) if mark and rounds.isdecimal() else 0 if mark else None,
             )
         else:
-            lane, mark, count = told.partition(next((each for each in (TOOK, READ) if each in told), PUT))
+            lane, mark, count = entry.partition(next((each for each in (TOOK, READ) if each in entry), PUT))
             if not mark or not self.is_ours(lane):
                 return None
             is_busy, is_together = count.startswith(JOINED), count.startswith(TOGETHER)
@@ -404,7 +404,7 @@ class ReplaySource:
         return Act(seq, lane + ENDED, 1, is_cancelled=is_cancelled)
 
     def _read_end(self, lane: str, how: str) -> str:
-        """Keep what is told of the end of a task; returns its outcome."""
+        """Keep what is recorded of the end of a task; returns its outcome."""
         if how.startswith("("):
             function, bracket, outcome = how.rpartition(")")
             function += bracket

@@ -38,10 +38,10 @@ class Replayer(Protocol):
     def wait_to_act(self, lane: Lane, act: str) -> None:
         """Block until it is the turn of *lane* to do *act*."""
 
-    async def turn_to_act(self, lane: Lane, act: str) -> None:
+    async def async_wait_to_act(self, lane: Lane, act: str) -> None:
         """The same on an event loop."""
 
-    async def turn_to_read(self, lane: Lane) -> None:
+    async def async_wait_to_read(self, lane: Lane) -> None:
         """Wait until it is the turn of *lane* to read the next piece of a stream."""
 
     def has_acted(self, lane: Lane, act: str) -> None:
@@ -188,7 +188,7 @@ class ReplayStep:
         if not self.live and not self._is_unmatched:
             self._take(self._engine.turns.wait(self._recorded, self._lane))
 
-    async def turn(self) -> None:
+    async def async_wait(self) -> None:
         if self._early is not None:
             await self._engine.turns.turn_to_match(self._lane, self._early.try_again)
             self._settle(self._early)
@@ -223,7 +223,7 @@ class ReplayStep:
     async def async_pieces(self) -> AsyncIterator[object]:
         for piece in self._recorded_pieces():
             if self._has_turns:
-                await self._engine.turn_to_read(self._lane)
+                await self._engine.async_wait_to_read(self._lane)
                 self._engine.has_acted(self._lane, READ)
             elif not self._recorded.inline:
                 await give_way()
@@ -252,12 +252,14 @@ class ReplayStep:
         recorded = self._recorded
         if not came or not recorded.outcome_seq or recorded.never_ends:
             self._engine.refuse_when_over(recorded.type, recorded.name)
-            divergence = report.never_answered(self._engine.source, recorded, self._lane)
+            divergence = report.describe_unanswered(self._engine.source, recorded, self._lane)
             self._engine.diverge(divergence)
             raise diverged(divergence)
         earlier_seq = self._engine.turns.came_early.get(recorded.seq)
         if earlier_seq is not None:
-            self._engine.diverge(report.came_early(self._engine.source, recorded, earlier_seq, self._lane))
+            self._engine.diverge(
+                report.describe_early_call(self._engine.source, recorded, earlier_seq, self._lane)
+            )
         line = self._engine.source.reader.line(recorded.outcome_seq)
         self._data = _decode(line)["data"]
         self._is_plain = is_plain(line)
@@ -312,7 +314,7 @@ class BesideStep(ReplayStep):
     def wait(self) -> None:
         self._take(True)
 
-    async def turn(self) -> None:
+    async def async_wait(self) -> None:
         self._take(True)
 
     def _end_of_pieces(self) -> None:

@@ -387,7 +387,7 @@ class Turns:
                 if waiter in self._acting:
                     self._acting.remove(waiter)
 
-    async def turn_to_read(self, what: str) -> None:
+    async def async_wait_to_read(self, what: str) -> None:
         """Wait for the turn of *what*, the read of a piece; other tasks run meanwhile if they did then."""
         with self._lock:
             act = self._timeline.next_act_of(what)
@@ -556,7 +556,7 @@ class Turns:
     def _interrupt_stuck(self) -> None:
         if self._on_stuck is None or self._queue or self._early or self._acting or not self._rest.is_there:
             return
-        if self._clock.now_s - self._stirred_s < self._stall_s or self._rest.others_run():
+        if self._clock.now_s - self._stirred_s < self._stall_s or self._rest.do_others_run():
             return
         self._stirred_s = self._clock.now_s + _INTERRUPTED_S
         self._on_stuck()
@@ -771,7 +771,7 @@ class Turns:
         if self._timeline.next > self._timeline.last and self._timeline.due_act() is None:
             return True
         quiet_s = self._clock.now_s - max(self._stirred_s, self._timeline.late_at_s())
-        return quiet_s > _IDLE_S and (quiet_s > self._stall_s or not self._rest.others_run())
+        return quiet_s > _IDLE_S and (quiet_s > self._stall_s or not self._rest.do_others_run())
 
     def _may_act(self, act: Act, *, on_loop: bool) -> bool:
         if self._timeline.next > act.seq or act.left <= 0:
@@ -993,7 +993,7 @@ class Turns:
             self._queue and self._is_due(self._queue[0][-1].call)
         ):
             return
-        if self._clock.now_s < self._timeline.late_at_s() + _COMPUTING_S and self._rest.others_run():
+        if self._clock.now_s < self._timeline.late_at_s() + _COMPUTING_S and self._rest.do_others_run():
             return  # the thread that must make the call may not have got a processor yet
         act = self._timeline.due_act() if self._timeline.acts else None
         if act is not None:
@@ -1030,6 +1030,6 @@ class Turns:
             return
         for early in list(self._early):
             waited_s = self._clock.now_s - max(early.since_s, self._stirred_s)
-            if waited_s > _EARLY_S and (waited_s > _COMPUTING_S or not self._rest.others_run()):
+            if waited_s > _EARLY_S and (waited_s > _COMPUTING_S or not self._rest.do_others_run()):
                 self._early.remove(early)
                 early.release()

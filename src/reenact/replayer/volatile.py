@@ -18,7 +18,7 @@ from reenact.formats.volatile import VolatileRule, describe_call, read_rules
 from reenact.replayer.lanes import Key
 from reenact.replayer.source import RecordedCall, ReplaySource
 from reenact.volatile.masking import DEFAULTS, Masking
-from reenact.volatile.shapes import suggested
+from reenact.volatile.shapes import suggest_rules
 
 _decode: Final = msgspec.json.Decoder().decode
 
@@ -73,7 +73,7 @@ class VolatileKeys:
     def suggested(self, key: Key, places: tuple[Difference, ...]) -> tuple[VolatileRule, ...]:
         """New rules under which a call that differs at *places* would be equal."""
         known = set(map(str, self.rules))
-        rules = suggested(describe_call(key.type, key.name), places)
+        rules = suggest_rules(describe_call(key.type, key.name), places)
         return tuple(rule for rule in rules if str(rule) not in known)
 
     def _key(self, event_type: str, name: str, request: object) -> Key:

@@ -27,7 +27,7 @@ from reenact.run.rules import check_on_unmatched, choose_policy, read_rules
 from reenact.run.run import Run
 from reenact.run.updating import UpdateRun
 from reenact.seams import stdlib
-from reenact.seams.stdlib.chosen import Source
+from reenact.seams.stdlib.sources import Source
 from reenact.store.durable import Durability
 from reenact.store.place import discard, put_in_place, staging_folder
 from reenact.volatile.places import working_folder

@@ -20,13 +20,13 @@ import msgspec
 
 from reenact import seams
 from reenact._version import __version__
-from reenact.boundary import RunMode, current_lane, entered
+from reenact.boundary import RunMode, current_lane, enter_context
 from reenact.errors import ReenactError
 from reenact.formats.capture import EVENT_LOG_NAME, NO_MODEL, CaptureSeed, Redaction, StandIns
 from reenact.formats.record import ABSENT
 from reenact.formats.volatile import VolatileRule
 from reenact.gateway.server import Gateway
-from reenact.gateway.upstreams import lead_below, upstreams_of
+from reenact.gateway.upstreams import environment_below, upstreams_of
 from reenact.recorder.context import CaptureContext
 from reenact.recorder.eventlog import ProcessNames
 from reenact.recorder.sink import CaptureSink
@@ -44,7 +44,7 @@ from reenact.seams.http.exchange import is_any_under_way
 from reenact.seams.serving import asks_server_of_run, is_served_here
 from reenact.seams.stdlib import process
 from reenact.seams.stdlib.places import workspace_known
-from reenact.seams.stdlib.written import Written, watched_by
+from reenact.seams.stdlib.written import Written, watch_written
 from reenact.values.objects import message_of
 from reenact.volatile.places import mark_places, own_places, working_folder
 from reenact.workspace.recording import WorkspaceOrder
@@ -178,7 +178,7 @@ class CaptureRun(Run):
         files = self._look_at_files()
         for attached in self.attachments():
             self._open.enter_context(attached)
-        self._open.enter_context(entered(self._context, self._within))
+        self._open.enter_context(enter_context(self._context, self._within))
         fixed = self._fixed_surroundings
         facts = {**self.surroundings(), **self._origin} if fixed is None else fixed
         self._context.record_event("run_start", facts | files)
@@ -213,20 +213,20 @@ class CaptureRun(Run):
 
     def attachments(self) -> Iterable[AbstractContextManager[object]]:
         """The patches and hooks that route the calls of this process to us."""
-        yield seams.attached()
-        yield telemetry.beside_hosts(project_beside(Path(working_folder())))
-        yield stdlib.attached(self._stand_ins, self._context)
+        yield seams.attach_seams()
+        yield telemetry.leave_out_hosts(project_beside(Path(working_folder())))
+        yield stdlib.attach_stdlib(self._stand_ins, self._context)
         yield workspace_known(self._workspace.root if self._workspace is not None else None)
-        yield watched_by(self._written)
+        yield watch_written(self._written)
         if self._leads_programs and self._stand_ins.everywhere:
             yield self._gateway_for_programs()
         self._entered.is_whole = self.is_test or self._fixed_surroundings is not None
         yield self._entered
         allow = replace(self._allow or Allow(), is_served_here=is_served_here, is_client=asks_server_of_run)
-        yield probes.asked_by(self._context, lambda host, port: not allow.permits(Connect(host, port)))
+        yield probes.record_probes(self._context, lambda host, port: not allow.permits(Connect(host, port)))
         watch = Watch(allow, self._is_unseen, self._context.warn)
         yield watch
-        yield process.watching_programs(self._context, watch.talks_with)
+        yield process.watch_programs(self._context, watch.talks_with)
 
     @contextmanager
     def _gateway_for_programs(self) -> Iterator[None]:
@@ -239,16 +239,16 @@ class CaptureRun(Run):
                 with opening:
                     if not opened:
                         opened.append(Gateway(self._context, upstreams_of(os.environ)))
-                return lead_below(opened[0].address, environ)
+                return environment_below(opened[0].address, environ)
             except (OSError, ReenactError) as error:
                 self._context.warn(f"model calls of programs are not seen: {message_of(error)}")
                 return environ
 
-        process.lead_programs(self._context, lead)
+        process.set_environment_change(self._context, lead)
         try:
             yield
         finally:
-            process.lead_programs(self._context, None)
+            process.set_environment_change(self._context, None)
             for gateway in opened:
                 gateway.close()
 
@@ -260,22 +260,22 @@ class CaptureRun(Run):
 
     def surroundings(self) -> dict[str, object]:
         """The facts about the machine and process for ``run_start``."""
-        facts = {"python": sys.version.split()[0], **self.where()}
+        facts = {"python": sys.version.split()[0], **self.describe_place()}
         argv = self._redactor.redact_arguments(sys.orig_argv)
         if os.environ.get(SURROUNDINGS_VARIABLE):
             return {"argv": argv, "cwd": working_folder()} | facts
         return {"argv": without_places(argv)} | facts if self.tells_command else facts
 
-    def where(self) -> dict[str, object]:
+    def describe_place(self) -> dict[str, object]:
         """The facts by which a replay elsewhere recognizes folders and local times of this run."""
         order = self._workspace
         own = own_places() if order is None else own_places(order.root, order.given)
         places = mark_places(own, self._salt)
         return {"utcOffsetS": localtime().tm_gmtoff, "places": places}
 
-    def left_behind(self) -> list[str]:
+    def list_written(self) -> list[str]:
         """The files that the run has written."""
-        return self._written.left_behind()
+        return self._written.list_written()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -284,7 +284,7 @@ class CaptureRun(Run):
         status: Literal["ok", "error"] = "ok" if error is None else "error"
         message = None if error is None else f"{type(error).__name__}: {message_of(error)}".removesuffix(": ")
         self.manifest = self._context.finalize(
-            status, message, self.final_output, self.confidence, self.left_behind(), self._entered.files
+            status, message, self.final_output, self.confidence, self.list_written(), self._entered.files
         )
         if self._on_end is not None:
             self._on_end(self.manifest is not None and self.manifest.status == "ok")

@@ -96,7 +96,7 @@ class UpdateHalf(Half, frozen=True, kw_only=True):
         return bool(self.kept) or not all(new.has_tree for new in self.new)
 
 
-class _Event(NamedTuple):
+class _NewEvent(NamedTuple):
     """One event of the new run."""
 
     line: bytes
@@ -107,14 +107,14 @@ class _Event(NamedTuple):
     """Whether a recorded one may stand at another place among the others than it did."""
 
 
-class _Head(msgspec.Struct):
+class _TimedHead(msgspec.Struct):
     """What is needed of an event to give it a time."""
 
     ts: int | float
-    data: _HeadData
+    data: _TimedHeadData
 
 
-class _HeadData(msgspec.Struct):
+class _TimedHeadData(msgspec.Struct):
     callId: str = ""  # noqa: N815
 
 
@@ -154,7 +154,7 @@ class UpdatedCapture:
     def merge(self, halves: Sequence[UpdateHalf], workspace_end: str | None = None) -> CaptureManifest:
         """Write the new recording from the results of all processes; *workspace_end* is the final tree."""
         lines = _renumber(list(_Merge(self._reader, self._run, self.seed, halves).events()))
-        before, ending = self._reader.manifest, ending_of(halves)
+        before, ending = self._reader.manifest, merge_endings(halves)
         is_by_exit_status = before.error is not ABSENT and before.error.startswith("exit status ")
         is_ended_alike = ending.status == before.status or (ending.status == "ok" and is_by_exit_status)
         is_other = lines != list(self._reader.lines()) or any(half.has_other_results for half in halves)
@@ -195,7 +195,7 @@ class UpdatedCapture:
         """When the run was over, in the times of its events."""
         if last_line == self._reader.line(len(self._reader)) and self._reader.manifest.completedAt:
             return self._reader.manifest.completedAt
-        return msgspec.json.decode(last_line, type=_Head).ts
+        return msgspec.json.decode(last_line, type=_TimedHead).ts
 
     def _read_blob(self, digest: str) -> bytes:
         return (self._reader.blob if self.blobs.find_missing([digest]) else self.blobs.get)(digest)
@@ -283,7 +283,7 @@ def merge_ends(halves: Sequence[Half]) -> dict[str, JsonValue]:
     return end | {"data": data}
 
 
-def ending_of(halves: Sequence[Half]) -> Ending:
+def merge_endings(halves: Sequence[Half]) -> Ending:
     """The end of the whole run: a failure of the first process or of the gateway is its failure."""
     telling = [half.ending for half in halves if half.tells_the_end] or [half.ending for half in halves]
     failed = [ending for ending in telling if ending.status == "error"]
@@ -334,9 +334,9 @@ class _Merge:
                 event = _decode(line)
                 yield (event["type"], str(event["data"].get("callId"))), seq
 
-    def events(self) -> list[_Event]:
+    def events(self) -> list[_NewEvent]:
         """All events in order, with the recorded start."""
-        events: list[tuple[tuple[int, int, int], _Event]] = []
+        events: list[tuple[tuple[int, int, int], _NewEvent]] = []
         calls = [*self._source.calls, *self._source.beside]
         dropped = {call.call_id for call in calls if call.seq not in self._kept}
         for call in calls:
@@ -344,19 +344,19 @@ class _Merge:
                 lane = self._kept[call.seq]
                 for seq in {call.seq, call.outcome_seq} - {0}:
                     line = _move(self._reader.line(seq), call, lane if seq == call.seq else None)
-                    events.append(((seq, 0, 0), _Event(self._whole(line, dropped), old_seq=seq)))
+                    events.append(((seq, 0, 0), _NewEvent(self._whole(line, dropped), old_seq=seq)))
         for index, half in enumerate(self._halves, 1):
             places = _Places(half, len(self._reader))
             for number, new in enumerate(half.new, 1):
                 line = new.line.encode()
                 if new.has_tree:
                     continue
-                if (same := self._same_derived(line)) is not None:
+                if (same := self._find_equal_derived(line)) is not None:
                     places.reached = max(places.reached, same)
-                    events.append(((same, 0, 0), _Event(self._reader.line(same), old_seq=same)))
+                    events.append(((same, 0, 0), _NewEvent(self._reader.line(same), old_seq=same)))
                 else:
                     place = places.of(new), index, number
-                    events.append((place, _Event(line, new=(index, number))))
+                    events.append((place, _NewEvent(line, new=(index, number))))
                     self._has_new = True
             events += self._tree_events(half, index, places)
         ordered = [event for _, event in sorted(events, key=lambda each: each[0])]
@@ -364,7 +364,7 @@ class _Merge:
 
     def _tree_events(
         self, half: UpdateHalf, index: int, places: _Places
-    ) -> Iterator[tuple[tuple[int, int, int], _Event]]:
+    ) -> Iterator[tuple[tuple[int, int, int], _NewEvent]]:
         """The trees of a process, at the positions of the calls around them."""
         for number, new in enumerate(half.new, 1):
             if not new.has_tree:
@@ -373,11 +373,11 @@ class _Merge:
             place = places.of_tree(new, index, number)
             same = self._trees.get(encode_clean(_decode(line)["data"]))
             if same is not None:
-                yield place, _Event(self._reader.line(same), old_seq=same, may_be_elsewhere=True)
+                yield place, _NewEvent(self._reader.line(same), old_seq=same, may_be_elsewhere=True)
             else:
-                yield place, _Event(line, new=(index, number))
+                yield place, _NewEvent(line, new=(index, number))
 
-    def _same_derived(self, line: bytes) -> int | None:
+    def _find_equal_derived(self, line: bytes) -> int | None:
         """The equal recorded event that was derived from model traffic, if there is one."""
         if b'"derived":true' not in line:
             return None
@@ -387,7 +387,7 @@ class _Merge:
             return None
         return seq
 
-    def _start(self) -> _Event:
+    def _start(self) -> _NewEvent:
         line = merge_start(self._reader.line(1), self._halves)
         new = [half.places for half in self._halves]
         if self._has_new and any(new):
@@ -395,20 +395,20 @@ class _Merge:
             known = event["data"].get("places", {})
             event["data"]["places"] = known | unknown_places(new, known, self._reader.manifest)
             line = encode_clean(event)
-        return _Event(line, old_seq=1)
+        return _NewEvent(line, old_seq=1)
 
-    def _end(self) -> _Event:
+    def _end(self) -> _NewEvent:
         """The recorded end, if this run ended the same."""
         old = self._reader.line(len(self._reader))
         end = merge_ends(self._halves)
         was = _decode(old)
         if was["type"] == "run_end" and was["data"] == end["data"]:
-            return _Event(old, old_seq=len(self._reader))
-        return _Event(encode_clean(end))
+            return _NewEvent(old, old_seq=len(self._reader))
+        return _NewEvent(encode_clean(end))
 
     def _whole(self, line: bytes, dropped: set[str | None]) -> bytes:
         """Write a request in full if the one that it refers to is gone."""
-        if _REFERENCE not in line or not dropped.intersection(referred_calls(_decode(line)["data"])):
+        if _REFERENCE not in line or not dropped.intersection(find_referred_calls(_decode(line)["data"])):
             return line
         event = _decode(line)
         whole = encode_clean(self._reader.resolve(event["data"]["request"]))
@@ -469,12 +469,12 @@ def _move(line: bytes, call: RecordedCall, lane: str | None) -> bytes:
     return encode_clean(event)
 
 
-def _continue_times(events: Sequence[_Event]) -> dict[int, _Time]:
+def _continue_times(events: Sequence[_NewEvent]) -> dict[int, _Time]:
     """By place: the times of new events, which go on from the recorded ones and end before the next of them.
 
     New events that follow each other keep their distances as far as there is room.
     """
-    heads = [msgspec.json.decode(event.line, type=_Head) for event in events]
+    heads = [msgspec.json.decode(event.line, type=_TimedHead) for event in events]
     latest_ms, bound_ms = heads[0].ts, float("inf")
     bounds_ms = [bound_ms] * len(events)
     for place in reversed(range(len(events))):
@@ -505,7 +505,7 @@ def _continue_times(events: Sequence[_Event]) -> dict[int, _Time]:
     return times
 
 
-def _renumber(events: list[_Event]) -> list[bytes]:
+def _renumber(events: list[_NewEvent]) -> list[bytes]:
     numbers: dict[tuple[int, int], int] = {}
     for seq, event in enumerate(events, 1):
         numbers[(0, event.old_seq) if event.old_seq else event.new] = seq
@@ -517,7 +517,7 @@ def _renumber(events: list[_Event]) -> list[bytes]:
     ]
 
 
-def _with_time(event: _Event, time: _Time | None) -> _Event:
+def _with_time(event: _NewEvent, time: _Time | None) -> _NewEvent:
     if time is None:
         return event
     value = _decode(event.line) | {"ts": time.ts_ms}
@@ -528,7 +528,7 @@ def _with_time(event: _Event, time: _Time | None) -> _Event:
     return event._replace(line=encode_clean(value))
 
 
-def _number(event: _Event, seq: int, numbers: dict[tuple[int, int], int], called: dict[str, int]) -> bytes:
+def _number(event: _NewEvent, seq: int, numbers: dict[tuple[int, int], int], called: dict[str, int]) -> bytes:
     """The line of *event* with the number *seq*; adds new calls to *called*, the positions of calls."""
     value: dict[str, Any] = _decode(event.line)
     data = value["data"]
@@ -546,16 +546,16 @@ def _number(event: _Event, seq: int, numbers: dict[tuple[int, int], int], called
     return encode_clean(value)
 
 
-def referred_calls(value: object) -> set[str]:
+def find_referred_calls(value: object) -> set[str]:
     """The calls to whose requests *value* refers."""
     if isinstance(value, list):
-        return set().union(*map(referred_calls, value))
+        return set().union(*map(find_referred_calls, value))
     if not isinstance(value, dict):
         return set()
     own = {value["$ref"]["call"]} if isinstance(value.get("$ref"), dict) else set()
-    return own.union(*map(referred_calls, value.values()))
+    return own.union(*map(find_referred_calls, value.values()))
 
 
-def halves_from(texts: Iterable[str]) -> list[UpdateHalf]:
+def read_halves(texts: Iterable[str]) -> list[UpdateHalf]:
     """Read the results that processes have written."""
     return [msgspec.json.decode(text, type=UpdateHalf) for text in texts]

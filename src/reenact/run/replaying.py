@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from reenact import seams
-from reenact.boundary import RunMode, current_lane, entered, lane_var, open_contexts
+from reenact.boundary import RunMode, current_lane, enter_context, lane_var, open_contexts
 from reenact.errors import Diverged, ReenactError, StoreError
 from reenact.formats.divergence import ReplayDivergence
 from reenact.formats.record import ABSENT
@@ -39,7 +39,7 @@ from reenact.replayer.allow import Allow
 from reenact.replayer.egress import Connect
 from reenact.replayer.engine import Policy, ReplayEngine
 from reenact.replayer.fingerprint import fingerprint
-from reenact.replayer.guard import Guard, aside
+from reenact.replayer.guard import Guard, run_unguarded
 from reenact.replayer.source import LaneTest, ReplaySource, every_lane
 from reenact.replayer.step import OnUnmatched, diverged
 from reenact.run.capturing import without_places
@@ -51,7 +51,7 @@ from reenact.seams import probes, stdlib, telemetry
 from reenact.seams.entered import Entered
 from reenact.seams.serving import asks_server_of_run, is_served_here
 from reenact.seams.stdlib import process
-from reenact.seams.stdlib.draws import Draws, watched_by
+from reenact.seams.stdlib.draws import Draws, watch_draws
 from reenact.seams.stdlib.places import workspace_known
 from reenact.store.outfile import write_output
 from reenact.volatile.beside import NAMED
@@ -141,7 +141,7 @@ class ReplayRun(Run):
             left_behind=_find_left_behind(source) if workspace is None else (),
         )
         if workspace is not None:
-            history = WorkspaceHistory(source.reader, repository=repository, aside=aside)
+            history = WorkspaceHistory(source.reader, repository=repository, aside=run_unguarded)
             self._engine.files = self.make_files(history, workspace, redactor)
         self._engine.orders_sets_anew = is_in_process and os.environ.get(_HASH_SEED, "random") == "random"
         self._engine.has_unused_files = workspace is None and WorkspaceHistory.has_one(source.reader)
@@ -215,14 +215,14 @@ class ReplayRun(Run):
     def attachments(self) -> Iterable[AbstractContextManager[object]]:
         """The patches and hooks that route the calls of this process to us, and the guard."""
         yield self._guard  # below the seams, which answer some calls that it would refuse
-        yield seams.attached()
-        yield telemetry.beside_hosts(project_beside(Path(working_folder())))
-        yield stdlib.attached(self._stand_ins, self._engine)
+        yield seams.attach_seams()
+        yield telemetry.leave_out_hosts(project_beside(Path(working_folder())))
+        yield stdlib.attach_stdlib(self._stand_ins, self._engine)
         yield workspace_known(self._engine.files.root if self._engine.files is not None else None)
         if self._evidence.draws is not None:
-            yield watched_by(self._evidence.draws)
-        yield probes.asked_by(self._engine, self._is_probe)
-        yield entered(self._engine, self._within)
+            yield watch_draws(self._evidence.draws)
+        yield probes.record_probes(self._engine, self._is_probe)
+        yield enter_context(self._engine, self._within)
         yield self.watch_entered()
 
     def watch_entered(self) -> Entered:
@@ -230,7 +230,7 @@ class ReplayRun(Run):
         source = self._engine.source
         recorded = source.data(len(source.reader)).get("entered", ()) if source.is_ours(ROOT) else ()
         self._entered.is_whole = self.is_test
-        return self._entered.among(recorded, lambda: self._engine.has_diverged)
+        return self._entered.restrict(recorded, lambda: self._engine.has_diverged)
 
     def _is_probe(self, host: str, port: int) -> bool:
         probed = self._engine.source.probed

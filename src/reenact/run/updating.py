@@ -18,7 +18,7 @@ from typing import Any, Final, Literal, NamedTuple, Self
 import msgspec
 
 from reenact import seams
-from reenact.boundary import Call, Instant, Lane, RunMode, Step, entered
+from reenact.boundary import Call, Instant, Lane, RunMode, Step, enter_context
 from reenact.errors import StoreError, UsageError
 from reenact.formats.capture import CaptureManifest, CaptureSeed
 from reenact.formats.volatile import VolatileRule
@@ -29,7 +29,7 @@ from reenact.recorder.eventlog import ProcessNames
 from reenact.recorder.sink import Ending
 from reenact.redaction import Redactor
 from reenact.replayer.engine import ReplayEngine
-from reenact.replayer.guard import aside
+from reenact.replayer.guard import run_unguarded
 from reenact.replayer.lanes import Key
 from reenact.replayer.source import LaneTest, RecordedCall, ReplaySource
 from reenact.run.capturing import without_places
@@ -42,7 +42,7 @@ from reenact.seams import probes, stdlib, telemetry
 from reenact.seams.entered import Entered
 from reenact.seams.stdlib.draws import Draws
 from reenact.seams.stdlib.places import workspace_known
-from reenact.seams.stdlib.written import Written, watched_by
+from reenact.seams.stdlib.written import Written, watch_written
 from reenact.store.blobs import BlobStore
 from reenact.values.objects import message_of
 from reenact.volatile.places import own_places, working_folder
@@ -102,7 +102,7 @@ class MatchingFirst(ReplayEngine):
         self._passed_over: set[int] = set()
         self._reached_seq = 1
         self._awaited: list[RecordedCall] = []
-        self.new_events = _NewEvents(self, blobs)
+        self.new_events = _UnmatchedEvents(self, blobs)
         found = (_CALL_NUMBER.findall(line) for line in source.reader.lines())
         last_number = max((int(number) for numbers in found for number in numbers), default=0)
         self.recorder = self.make_recorder(
@@ -159,10 +159,10 @@ class MatchingFirst(ReplayEngine):
             if due:
                 self.due_instead[made.call_id] = due
             return made
-        self.answered_from_recording(call, step)
+        self.note_recorded_answer(call, step)
         return step
 
-    def answered_from_recording(self, call: Call, step: Step) -> None:
+    def note_recorded_answer(self, call: Call, step: Step) -> None:
         """Note that *call* was matched and answered by *step*."""
 
     def instant(self, instant: Instant, lane: Lane, produce: Callable[[], Any]) -> Any:
@@ -296,7 +296,7 @@ class _Due(threading.local):
     """The recorded event that its events follow; ``None`` for the latest one."""
 
 
-class _NewEvents:
+class _UnmatchedEvents:
     """A sink for the events of unmatched calls, which are read at the end of the run."""
 
     def __init__(self, engine: MatchingFirst, blobs: BlobStore) -> None:
@@ -455,7 +455,7 @@ class UpdateRun(Run):
             names=ProcessNames(call_prefix=LANE) if part is not None and part.is_gateway else None,
         )
         if workspace is not None:
-            history = WorkspaceHistory(source.reader, repository=repository, aside=aside)
+            history = WorkspaceHistory(source.reader, repository=repository, aside=run_unguarded)
             files = WorkspaceReplay(history, workspace, redactor, self._engine.likeness.places, own=blobs)
             tree_file = part.tree_file if part is not None else None
             self._engine.record_files(files, history.start.tree, tree_file)
@@ -498,13 +498,13 @@ class UpdateRun(Run):
 
     def attachments(self) -> Iterable[AbstractContextManager[object]]:
         """The patches and hooks that route the calls of this process to us."""
-        yield seams.attached()
-        yield telemetry.beside_hosts(project_beside(Path(working_folder())))
-        yield stdlib.attached(self._stand_ins, self._engine)
+        yield seams.attach_seams()
+        yield telemetry.leave_out_hosts(project_beside(Path(working_folder())))
+        yield stdlib.attach_stdlib(self._stand_ins, self._engine)
         yield workspace_known(self._engine.files.root if self._engine.files is not None else None)
-        yield probes.asked_by(self._engine, lambda host, port: True)  # noqa: ARG005
-        yield watched_by(self._written)
-        yield entered(self._engine, None if self._part is None else self._part.within)
+        yield probes.record_probes(self._engine, lambda host, port: True)  # noqa: ARG005
+        yield watch_written(self._written)
+        yield enter_context(self._engine, None if self._part is None else self._part.within)
         self._entered.is_whole = self.is_test
         yield self._entered
 
@@ -515,7 +515,7 @@ class UpdateRun(Run):
         self._engine.turns.close()
         status: Literal["ok", "error"] = "ok" if error is None else "error"
         message = None if error is None else f"{type(error).__name__}: {message_of(error)}".removesuffix(": ")
-        written = self.left_behind()
+        written = self.list_written()
         ended = self._engine.recorder.finalize(
             status, message, self.final_output, self.confidence, written, self._entered.files
         )
@@ -527,10 +527,10 @@ class UpdateRun(Run):
         if self._accepts_at_end:
             (self.accept if error is None and self.manifest.status == "ok" else self.discard)()
 
-    def left_behind(self) -> list[str]:
+    def list_written(self) -> list[str]:
         """The files that the run or answered calls have written."""
         wrote = self._engine.recorded_files()
-        return [*wrote, *(place for place in self._written.left_behind() if place not in wrote)]
+        return [*wrote, *(place for place in self._written.list_written() if place not in wrote)]
 
     def accept(self) -> None:
         """Replace the old recording by the new one in one step, unless they are equal."""

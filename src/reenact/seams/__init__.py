@@ -20,7 +20,7 @@ from reenact.seams import (
     uvloop,
     worker_pools,
 )
-from reenact.seams.imports import Libraries, watched
+from reenact.seams.imports import Libraries, watch_imports
 from reenact.seams.patches import attach, detach
 from reenact.seams.stdlib import locks
 
@@ -39,12 +39,12 @@ _LIBRARIES: Final[Libraries] = {
 
 
 @contextmanager
-def attached() -> Iterator[None]:
+def attach_seams() -> Iterator[None]:
     """Attach the seams that every run needs, for the block."""
     patches = [*spawn.patches(), *deadlines.patches(), *probes.PATCHES, *serving.PATCHES]
     attach(patches)
     try:
-        with watched(_LIBRARIES):
+        with watch_imports(_LIBRARIES):
             yield
     finally:
         detach(patches)

@@ -86,7 +86,7 @@ def patches() -> list[Patch]:
     loop = asyncio.base_events.BaseEventLoop
     return [
         Patch(loop, "call_at", call_at),
-        Patch(loop, "call_soon_threadsafe", in_turn),
+        Patch(loop, "call_soon_threadsafe", call_in_turn),
         Patch(loop, "time", loop_time),
         Patch(asyncio.Timeout, "reschedule", _reschedule),
         *threads,
@@ -153,7 +153,7 @@ def _reschedule(original: Callable[..., None]) -> Callable[..., None]:
     return reschedule
 
 
-def in_turn(original: Callable[..., object]) -> Callable[..., object]:
+def call_in_turn(original: Callable[..., object]) -> Callable[..., object]:
     """``call_soon_threadsafe`` of an event loop, but the callback runs in the recorded order, as a timer."""
 
     def call_soon_threadsafe(self: Any, callback: Any, *args: object, context: Any = None) -> Any:
@@ -341,7 +341,7 @@ def is_in_wait() -> bool:
 
 
 @contextmanager
-def _inside_wait() -> Iterator[None]:
+def _join_outer_wait() -> Iterator[None]:
     """Treat waits in the block as part of an outer wait, not as waits to record."""
     _now.is_waiting = True
     try:
@@ -375,7 +375,7 @@ def _condition_wait(original: Callable[..., bool]) -> Callable[..., bool]:
         if timeout is None or _now.is_waiting:
             return original(self, timeout)
         outcome = wait_with_deadline(
-            "v", timeout, lambda seconds: original(self, seconds) or RAN_OUT, lambda: _unlocked(self)
+            "v", timeout, lambda seconds: original(self, seconds) or RAN_OUT, lambda: _release_for_wait(self)
         )
         return outcome is not RAN_OUT
 
@@ -392,7 +392,7 @@ def _condition_wait_for(original: Callable[..., object]) -> Callable[..., object
             "v",
             timeout,
             lambda seconds: original(self, predicate, seconds) or RAN_OUT,
-            lambda: _unlocked(self),
+            lambda: _release_for_wait(self),
         )
         return False if outcome is RAN_OUT else outcome
 
@@ -400,7 +400,7 @@ def _condition_wait_for(original: Callable[..., object]) -> Callable[..., object
 
 
 @contextmanager
-def _unlocked(condition: Any) -> Iterator[None]:
+def _release_for_wait(condition: Any) -> Iterator[None]:
     state = condition._release_save()  # noqa: SLF001 — as the condition itself does while it waits
     try:
         yield
@@ -413,7 +413,7 @@ def _acquire(original: Callable[..., bool]) -> Callable[..., bool]:
         if timeout is None or not blocking or _now.is_waiting:
             return original(self, blocking, timeout)
         if timeout <= 0:  # only a check, as executors do to find idle workers
-            with _inside_wait():
+            with _join_outer_wait():
                 return original(self, blocking, timeout)
         outcome = wait_with_deadline("l", timeout, lambda seconds: original(self, True, seconds) or RAN_OUT)
         return outcome is not RAN_OUT
@@ -521,7 +521,7 @@ def _wait(original: Callable[..., Any]) -> Callable[..., object]:
         found = wait_with_deadline("w", timeout, attempt)
         if found is not RAN_OUT:
             return found
-        with _inside_wait():
+        with _join_outer_wait():
             return original(jobs, 0, return_when)
 
     return wait

@@ -38,7 +38,7 @@ class Entered:
         self.is_known = False
         """Whether the list is complete: no profiler or tool of others interrupted the watching."""
 
-    def among(self, files: Iterable[str], is_moot: Callable[[], bool]) -> Self:
+    def restrict(self, files: Iterable[str], is_moot: Callable[[], bool]) -> Self:
         """Look only for *files*, until code in each has run or *is_moot* says that it no longer matters."""
         self.missing.update(files)
         self._is_moot = is_moot

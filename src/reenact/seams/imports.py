@@ -66,7 +66,7 @@ _watches: list[_Watch] = []
 
 
 @contextmanager
-def watched(libraries: Libraries) -> Iterator[None]:
+def watch_imports(libraries: Libraries) -> Iterator[None]:
     """Patch each of *libraries* for the block, from the moment it is loaded."""
     watch = _Watch(libraries)
     _wait_for_half_loaded(libraries)

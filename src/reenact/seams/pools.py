@@ -72,10 +72,10 @@ class Job:
             self.failed(error)
             self._keep(None, error)
         else:
-            self.answered(answer)
+            self.note_answer(answer)
             self._keep(answer, None)
 
-    def answered(self, answer: object) -> None:
+    def note_answer(self, answer: object) -> None:
         """Record that the job returned *answer*."""
         self.step.answer = answer
         self.step.close(None)
@@ -110,7 +110,7 @@ class Job:
 
 def job_call(fn: object, **given: object) -> Call:
     """The call for a job that runs *fn* with the arguments *given* and those bound in it."""
-    bound = _bound_in(fn)
+    bound = _bound_arguments(fn)
     return Call("process", job_name(fn), given | {"bound": bound} if bound else given)
 
 
@@ -121,7 +121,7 @@ def job_name(fn: object) -> str:
     return f"{getattr(fn, '__module__', '?')}.{getattr(fn, '__qualname__', type(fn).__qualname__)}"
 
 
-def _bound_in(fn: object, depth: int = 4) -> object:
+def _bound_arguments(fn: object, depth: int = 4) -> object:
     """The arguments bound in *fn*: those of a partial, or the public attributes of a callable object."""
     if isinstance(fn, partial):
         given = [each for each in (fn.func, *fn.args) if not isinstance(each, _PLAIN_CALLABLES)]
@@ -130,7 +130,7 @@ def _bound_in(fn: object, depth: int = 4) -> object:
     if isinstance(fn, _PLAIN_CALLABLES) or depth == 0:
         return None
     if isinstance(fn, MethodType):
-        return _bound_in(fn.__self__, depth - 1)
+        return _bound_arguments(fn.__self__, depth - 1)
     shown = {name: value for name, value in getattr(fn, "__dict__", {}).items() if not name.startswith("_")}
     return {name: _outline(value, depth) for name, value in shown.items()}
 
@@ -141,7 +141,7 @@ def _outline(value: object, depth: int) -> object:
         return [_outline(each, depth) for each in value]
     if not callable(value):
         return value
-    bound = _bound_in(value, depth - 1)
+    bound = _bound_arguments(value, depth - 1)
     return {"call": job_name(value), "bound": bound} if bound else job_name(value)
 
 

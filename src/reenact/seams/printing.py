@@ -12,7 +12,7 @@ from reenact.boundary import current_lane
 
 @contextmanager
 def print_in_turn() -> Iterator[None]:
-    """Have what is printed in the block told to the run; what replaces ``sys.stdout`` there is left alone."""
+    """Report to the run what the block prints; another ``sys.stdout`` that is set there is not watched."""
     output = sys.stdout
     if type(output) is not io.TextIOWrapper or "write" in vars(output):
         yield

@@ -25,7 +25,7 @@ _asking: Final[dict[Context, Callable[[str, int], bool]]] = {}
 
 
 @contextmanager
-def asked_by(context: Context, is_asked: Callable[[str, int], bool]) -> Iterator[None]:
+def record_probes(context: Context, is_asked: Callable[[str, int], bool]) -> Iterator[None]:
     """In the block, a probe by the run of *context* is a call if *is_asked* says so for its host and port."""
     _asking[context] = is_asked
     try:

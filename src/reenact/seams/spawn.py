@@ -61,7 +61,7 @@ _POOLS: Final = (
 def patches() -> list[Patch]:
     """The patches to apply while a run is open."""
     return [
-        Patch(asyncio.base_events.BaseEventLoop, "create_task", bound_to_lanes),
+        Patch(asyncio.base_events.BaseEventLoop, "create_task", bind_to_lanes),
         Patch(asyncio, "as_completed", _as_completed),
         Patch(asyncio.tasks, "_wait", _order_tasks),
         Patch(concurrent.futures._base, "DoneAndNotDoneFutures", _order_jobs),  # noqa: SLF001
@@ -76,7 +76,7 @@ def patches() -> list[Patch]:
     ]
 
 
-def bound_to_lanes(original: Callable[..., Any]) -> Callable[..., object]:
+def bind_to_lanes(original: Callable[..., Any]) -> Callable[..., object]:
     """``create_task`` of an event loop, but each task gets a lane when it is created."""
 
     def create_task(self: object, coro: object, *, context: object = None, **options: object) -> object:
@@ -174,7 +174,7 @@ def _submit(original: Callable[..., Any]) -> Callable[..., object]:
             try:
                 return run_job(ending.lane, lambda: fn(*args, **kwargs), function)
             finally:
-                ending.returned()
+                ending.note_return()
 
         ending.lane.context.lane_starting(ending.lane)
         future = original(self, job)
@@ -206,7 +206,7 @@ class _JobEnding:
         if is_over:
             self._add_last_callback(future)
 
-    def returned(self) -> None:
+    def note_return(self) -> None:
         with self._lock:
             self._has_returned = True
             future = self._future
@@ -304,7 +304,7 @@ def _put_by_task(
     async def put(self: object, item: object) -> None:
         lane = current_lane()
         if lane is not None:
-            await lane.context.turn_to_act(lane, PUT)
+            await lane.context.async_wait_to_act(lane, PUT)
         await original(self, item)
 
     return put

@@ -48,7 +48,7 @@ _hosts: list[tuple[str, ...]] = []
 
 
 @contextmanager
-def beside_hosts(hosts: Iterable[str]) -> Iterator[None]:
+def leave_out_hosts(hosts: Iterable[str]) -> Iterator[None]:
     """In the block, treat requests to *hosts* as no part of a run."""
     entry = tuple(hosts)
     _hosts.append(entry)
@@ -75,7 +75,7 @@ def traffic_beside(
     """
     if any(is_of_hosts(url, hosts) for hosts in _hosts if hosts):
         return Beside(NAMED)
-    asker = None if is_elsewhere else _asker()
+    asker = None if is_elsewhere else _find_library()
     if asker is None and not is_elsewhere:
         return None
     if what := reason(BesideRequest.to(method, url, headers, body), asker):
@@ -102,7 +102,7 @@ def _package(frame: FrameType) -> str:
     return "" if is_ignored else package
 
 
-def _asker() -> str | None:
+def _find_library() -> str | None:
     """The library that makes the request; ``None`` if the agent's own code does."""
     for frame in _frames():
         if not is_library(frame.f_code.co_filename):

@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeAlias, TypeVar, get_args, overload
 from reenact.boundary import Call, crossing, lane_var, open_runs
 from reenact.errors import ReenactError, UsageError
 from reenact.formats.decision import CallGate, CallRefused, Decision
-from reenact.seams.validation import ToolSchema, validated
+from reenact.seams.validation import ToolSchema, with_validation
 from reenact.values.codec import to_text
 from reenact.values.objects import message_of
 
@@ -20,7 +20,7 @@ Approve: TypeAlias = Callable[[Call, Decision], bool]
 """Decides about calls that need review; only ``True`` allows a call, so that a coroutine object does not."""
 
 
-def gated(
+def with_policy(
     fn: Callable[..., object], call: Callable[..., Call], policy: CallGate, approve: Approve | None
 ) -> Callable[..., object]:
     """*fn*, but it runs only if *policy* allows the call, or wants a review and *approve* returns ``True``.
@@ -146,9 +146,9 @@ def _wrap(
     if runs_again and (inspect.isasyncgenfunction(fn) or inspect.isgeneratorfunction(fn)):
         raise UsageError(f"{_qualified_name(fn)}: effects='run' is for functions; a generator cannot have it")
     call = _Caller(fn, name or _qualified_name(fn), side_effects, runs_again=runs_again)
-    live = fn if policy is None else gated(fn, call, policy, approve)
+    live = fn if policy is None else with_policy(fn, call, policy, approve)
     if schema is not None:
-        live = validated(live, call, schema)
+        live = with_validation(live, call, schema)
     wrapper: object
     if inspect.isasyncgenfunction(fn):
         wrapper = _async_generator(live, call)

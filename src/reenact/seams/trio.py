@@ -35,7 +35,7 @@ def _patches(module: ModuleType) -> list[Patch]:
     ]
     core = sys.modules.get("trio._core._run")
     if isinstance(getattr(core, "_r", None), Random):
-        patches.append(Patch(core, "_r", _same_coin))
+        patches.append(Patch(core, "_r", _make_fixed_coin))
     # trio has no hook for a deadline that passes; without its private list, only results are compared.
     deadlines = getattr(core, "Deadlines", None)
     if all(hasattr(deadlines, name) for name in ("add", "remove", "expire")):
@@ -49,7 +49,7 @@ def _patches(module: ModuleType) -> list[Patch]:
     return patches
 
 
-def _same_coin(original: Random) -> Random:
+def _make_fixed_coin(original: Random) -> Random:
     """The generator with which trio tosses whether tasks that are ready together run in reverse: never."""
     generator = Random()
     generator.setstate(original.getstate())

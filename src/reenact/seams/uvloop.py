@@ -12,19 +12,19 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any, Final
 
-from reenact.seams.deadlines import call_later, in_turn, loop_time
+from reenact.seams.deadlines import call_in_turn, call_later, loop_time
 from reenact.seams.imports import Libraries
 from reenact.seams.patches import Patch
 from reenact.seams.serving import note_server
-from reenact.seams.spawn import bound_to_lanes
+from reenact.seams.spawn import bind_to_lanes
 from reenact.seams.stdlib.process.transport import exec_as_call, shell_as_call
 
 
 def _patches(module: ModuleType) -> list[Patch]:
     announced = [Patch(module.Loop, name, _audit(announce)) for name, announce in _ANNOUNCED.items()]
     return [
-        Patch(module.Loop, "create_task", bound_to_lanes),
-        Patch(module.Loop, "call_soon_threadsafe", in_turn),
+        Patch(module.Loop, "create_task", bind_to_lanes),
+        Patch(module.Loop, "call_soon_threadsafe", call_in_turn),
         Patch(module.Loop, "create_server", _watch_server),
         Patch(module.Loop, "subprocess_exec", lambda original: exec_as_call(_audit(_program)(original))),
         Patch(

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache
 from pathlib import PurePath
-from typing import Any, Literal, NoReturn, TypeAlias, get_type_hints
+from typing import Any, Literal, TypeAlias, get_type_hints
 from urllib.parse import urlsplit
 
 import msgspec
 
 from reenact.boundary import Call, current_lane
-from reenact.canonical import child_path
-from reenact.errors import CheckFailed, UsageError
+from reenact.errors import CheckFailed
+from reenact.formats.json_schema import compile_schema, find_violations
 from reenact.providers import read_request
 from reenact.values.codec import to_text
 from reenact.values.tags import plain
@@ -31,7 +31,7 @@ class InvalidArguments(CheckFailed):
         super().__init__(f"{tool}: {'; '.join(problems)}")
 
 
-def validated(
+def with_validation(
     fn: Callable[..., object], call: Callable[..., Call], schema: ToolSchema
 ) -> Callable[..., object]:
     """*fn*, but it runs only if its arguments fit *schema*.
@@ -126,9 +126,7 @@ def _offered_schema(tool: str) -> JsonSchema | None:
 
 
 def _problems(arguments: object, schema: JsonSchema) -> list[str]:
-    value = _json_of(arguments)
-    validator = _validator(msgspec.json.encode(schema))
-    return sorted(_problem(error) for error in validator.iter_errors(value))
+    return find_violations(_validator(msgspec.json.encode(schema)), _json_of(arguments))
 
 
 def _json_of(arguments: object) -> object:
@@ -155,25 +153,4 @@ def _plain_form(value: object) -> object:
 
 @cache
 def _validator(schema: bytes) -> Any:
-    import jsonschema_rs  # few tools need it
-
-    try:
-        return jsonschema_rs.validator_for(
-            msgspec.json.decode(schema),
-            retriever=_refuse_fetching,
-            pattern_options=jsonschema_rs.RegexOptions(),
-        )
-    except (jsonschema_rs.ValidationError, ValueError) as error:
-        reason = str(error).partition("\n")[0]
-        raise UsageError(f"schema of a tool: not a JSON Schema: {reason}") from None
-
-
-def _refuse_fetching(address: str) -> NoReturn:
-    raise ValueError(f"{address} is not fetched; put it under $defs")
-
-
-def _problem(error: Any) -> str:
-    path = "$"
-    for step in error.instance_path:
-        path = child_path(path, step)
-    return f"{path}: {error.message:.200}"
+    return compile_schema(msgspec.json.decode(schema), "schema of a tool")

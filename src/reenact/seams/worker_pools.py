@@ -69,7 +69,7 @@ class _Seam:
         ) -> object:
             lane, kwargs = self._lane(pool), kwds or {}
             if (giver := self._lane_of_threads(pool)) is not None:
-                func = _ThreadJobs(func, giver).one(giver.child())
+                func = _ThreadJobs(func, giver).bind_to_lane(giver.child())
             if lane is None:
                 return original(pool, func, args, kwargs, *callbacks, **options)
             return self._result_of(
@@ -97,7 +97,7 @@ class _Seam:
                 # All items have one result, so the agent cannot see which of them ended first.
                 jobs = _ThreadJobs(func, giver, is_mapped=True)
                 iterable = jobs.numbered(iterable, is_starred=mapper is self._module.starmapstar)
-                func, mapper = jobs.in_turn, self._module.mapstar
+                func, mapper = jobs.run_numbered, self._module.mapstar
             if lane is None:
                 return original(pool, func, iterable, mapper, chunksize, *callbacks, **options)
             items = list(iterable)
@@ -123,7 +123,9 @@ class _Seam:
     ) -> object:
         """The result object for *job*, whose outcome is recorded before any callback, or replayed."""
         if job.step.live:
-            return start(_after(job.answered, callback), _after(job.failed, error_callback))
+            return start(
+                _record_before(job.note_answer, callback), _record_before(job.failed, error_callback)
+            )
         result = self._module.ApplyResult(pool, callback, error_callback)
 
         def deliver(promised: Future[object]) -> None:
@@ -138,7 +140,7 @@ class _Seam:
         def imap(pool: Any, func: Any, iterable: Iterable[object], chunksize: int = 1) -> object:
             if (giver := self._lane_of_threads(pool)) is not None:
                 jobs = _ThreadJobs(func, giver, is_mapped=chunksize != 1)
-                return original(pool, jobs.in_turn, jobs.numbered(iterable), chunksize)
+                return original(pool, jobs.run_numbered, jobs.numbered(iterable), chunksize)
             if self._lane(pool) is None:
                 return original(pool, func, iterable, chunksize)
             return _InOrder([pool.apply_async(func, (item,)) for item in iterable])
@@ -149,7 +151,7 @@ class _Seam:
         def imap_unordered(pool: object, func: Any, iterable: Iterable[object], chunksize: int = 1) -> object:
             if (giver := self._lane_of_threads(pool)) is not None:
                 jobs = _ThreadJobs(func, giver, is_mapped=chunksize != 1)
-                return original(pool, jobs.in_turn, jobs.numbered(iterable), chunksize)
+                return original(pool, jobs.run_numbered, jobs.numbered(iterable), chunksize)
             if self._lane(pool) is None:
                 return original(pool, func, iterable, chunksize)
             return _AsTheyCome(pool, func, iterable, self._module.TimeoutError)
@@ -167,18 +169,18 @@ class _ThreadJobs:
         self._is_mapped = is_mapped
         """Whether a thread does several jobs before it hands over their results."""
 
-    def one(self, lane: Lane) -> Callable[..., object]:
+    def bind_to_lane(self, lane: Lane) -> Callable[..., object]:
         """The function, for one call in *lane*."""
         lane.context.lane_starting(lane)
         return lambda *args, **kwargs: self._run_job(lane, lambda: self._func(*args, **kwargs))
 
     def numbered(self, items: Iterable[object], *, is_starred: bool = False) -> Iterable[tuple[Lane, object]]:
-        """The arguments for :meth:`in_turn`, one per item; a thread of the pool may iterate over them."""
+        """The arguments for :meth:`run_numbered`, one per item; a thread of the pool may iterate over it."""
         giver = self._giver.child()
         pairs = ((giver.child(), item if is_starred else (item,)) for item in items)
         return list(pairs) if hasattr(items, "__len__") else pairs
 
-    def in_turn(self, job: tuple[Lane, Any]) -> object:
+    def run_numbered(self, job: tuple[Lane, Any]) -> object:
         lane, args = job
         return self._run_job(lane, lambda: self._func(*args))
 
@@ -272,7 +274,7 @@ class _AsTheyCome(Iterator[object]):
         return answer
 
 
-def _after(record: Callable[[Any], None], callback: _Callback) -> Callable[[object], None]:
+def _record_before(record: Callable[[Any], None], callback: _Callback) -> Callable[[object], None]:
     def both(outcome: object) -> None:
         record(outcome)
         if callback is not None:

@@ -96,7 +96,7 @@ def shadow(
     if baseline is None and read.is_any:
         baseline = agent
     judging = Judging.read(Path(test), allow_code=allow_code) if test is not None else None
-    options = _Options(
+    options = _JobOptions(
         change=msgspec.to_builtins(read),
         on_miss=on_miss,
         volatile=tuple(read_rules(volatile)),
@@ -133,7 +133,7 @@ def _find_unreadable(paths: Sequence[str], change: ForkChange, on_miss: OnMiss) 
     return found
 
 
-class _Options(msgspec.Struct, frozen=True, kw_only=True):
+class _JobOptions(msgspec.Struct, frozen=True, kw_only=True):
     """The options that all jobs share."""
 
     change: dict[str, Any]
@@ -152,7 +152,7 @@ class _Experiment:
         paths: Sequence[str],
         judging: Judging | None,
         prices: Mapping[str, Price],
-        options: _Options,
+        options: _JobOptions,
         jobs: int | None,
         on: str | None,
         output: str | Path | None,
@@ -365,7 +365,7 @@ def words_for(words: Sequence[str], path: str) -> list[str]:
     return found
 
 
-def _replay_here(agent: Agent, path: str, options: _Options) -> str:
+def _replay_here(agent: Agent, path: str, options: _JobOptions) -> str:
     """Replay the run with *agent* in this process; return how it differs, empty if it does not."""
     try:
         with (
@@ -382,7 +382,7 @@ def _replay_here(agent: Agent, path: str, options: _Options) -> str:
     return ""
 
 
-def _fork_here(agent: Agent, path: str, output: Path, options: _Options) -> str:
+def _fork_here(agent: Agent, path: str, output: Path, options: _JobOptions) -> str:
     """Fork the run with *agent* in this process; return why that failed, empty if it did not."""
     try:
         with (

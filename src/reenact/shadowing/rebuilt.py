@@ -31,7 +31,7 @@ _TYPES: Final = {
 
 
 class RebuiltRequest(NamedTuple):
-    """A model request that was never sent like this, but says what the model was told."""
+    """A model request that was never sent in this form, but has what the model was given."""
 
     provider: Provider
     url: str

@@ -54,16 +54,16 @@ def report_lines(report: ShadowReport, *, every: bool = False) -> Iterator[str]:
 def _run_lines(run: ShadowRun) -> Iterator[str]:
     if run.set_apart:
         yield f"{'set apart':<12}  {run.path}"
-        yield f"{'':<14}the old agent does not reproduce it: {_cut(run.set_apart)}"
+        yield f"{'':<14}the old agent does not reproduce it: {_shorten(run.set_apart)}"
         return
     verdict = _verdict_of(run)
     yield f"{WORDS[run.difference]:<12}  {run.path}{f'  ({verdict})' if verdict else ''}"
     if run.first is not None:
         place = f"event {run.first.seq}: " if run.first.seq else ""
         if run.first.recorded:
-            yield f"{'':<14}{place}{_cut(run.first.recorded)} -> {_cut(run.first.candidate)}"
+            yield f"{'':<14}{place}{_shorten(run.first.recorded)} -> {_shorten(run.first.candidate)}"
         else:
-            yield f"{'':<14}{_cut(run.first.candidate)}"
+            yield f"{'':<14}{_shorten(run.first.candidate)}"
 
 
 def _verdict_of(run: ShadowRun) -> str:
@@ -84,7 +84,7 @@ def _total_lines(report: ShadowReport) -> Iterator[str]:
     counted = [run for run in report.counted if run.candidates]
     before = [run.recorded for run in counted]
     now = [each for run in counted for each in run.candidates]
-    for name, left, right in _means(before, now):
+    for name, left, right in _mean_figures(before, now):
         yield f"{name:<12}{left:<28}{right:<28}"
     points = [f"{100 * each:+.0f}" for each in (found.difference, found.low, found.high)]
     change = f"{points[0]} points ({points[1]} to {points[2]})"
@@ -95,7 +95,7 @@ def _total_lines(report: ShadowReport) -> Iterator[str]:
     yield f"{'baseline':<12}{how}"
 
 
-def _means(before: Sequence[RunOutcome], now: Sequence[RunOutcome]) -> Iterator[tuple[str, str, str]]:
+def _mean_figures(before: Sequence[RunOutcome], now: Sequence[RunOutcome]) -> Iterator[tuple[str, str, str]]:
     """Mean figures per run, over the runs that were made."""
     sides = [[each for each in side if not each.problem] for side in (before, now)]
     if not all(sides):
@@ -109,7 +109,7 @@ def _means(before: Sequence[RunOutcome], now: Sequence[RunOutcome]) -> Iterator[
     yield "time", times[0], times[1]
 
 
-def _cut(text: str) -> str:
+def _shorten(text: str) -> str:
     line = " ".join(text.split())
     return line if len(line) <= _SHOWN else line[:_SHOWN] + "…"
 
@@ -119,11 +119,11 @@ def sample_lines(report: SamplesReport) -> Iterator[str]:
     total = len(report.outcomes)
     for group in report.groups:
         outcome, count = group.outcome, len(group.paths)
-        yield f"{Rate.of(count, total)}  {_outcome_words(outcome)}"
-        yield f"  {_cut(outcome.problem or outcome.output or '(no output)')}"
+        yield f"{Rate.of(count, total)}  {_describe_outcome(outcome)}"
+        yield f"  {_shorten(outcome.problem or outcome.output or '(no output)')}"
         names = [use.name for use in outcome.tools]
         if names:
-            yield f"  tools: {_cut(', '.join(names))}"
+            yield f"  tools: {_shorten(', '.join(names))}"
         yield f"  first in {group.paths[0]}"
     made = total - report.failed.count
     wanted = f" of {report.wanted} (interrupted)" if report.is_interrupted else ""
@@ -136,11 +136,13 @@ def sample_lines(report: SamplesReport) -> Iterator[str]:
         yield f"  as recorded {report.same}"
 
 
-def _outcome_words(outcome: RunOutcome) -> str:
+def _describe_outcome(outcome: RunOutcome) -> str:
     if outcome.problem:
         return "no fork"
     ended = f"exit status {outcome.exit_status}" if outcome.exit_status is not None else "ended"
-    return ended if outcome.passed else f"{ended}, {_cut('; '.join(outcome.failed_assertions) or 'failed')}"
+    return (
+        ended if outcome.passed else f"{ended}, {_shorten('; '.join(outcome.failed_assertions) or 'failed')}"
+    )
 
 
 def report_json(report: ShadowReport | StepsReport) -> dict[str, JsonValue]:
@@ -154,7 +156,7 @@ def report_json(report: ShadowReport | StepsReport) -> dict[str, JsonValue]:
 
 def junit_report(report: ShadowReport) -> bytes:
     """One test case per run: a failure if it fails or no longer passes, skipped if it is set apart."""
-    failures = sum(_fails(run) for run in report.runs)
+    failures = sum(_is_failure(run) for run in report.runs)
     counts = {
         "name": "reenact shadow",
         "tests": str(len(report.runs)),
@@ -171,7 +173,7 @@ def junit_report(report: ShadowReport) -> bytes:
         said = "\n".join(_run_lines(run))
         if run.set_apart:
             ET.SubElement(case, "skipped", {"message": _clean(run.set_apart)})
-        elif _fails(run):
+        elif _is_failure(run):
             message = _clean(_verdict_of(run) or WORDS[run.difference])
             ET.SubElement(case, "failure", {"message": message, "type": run.difference}).text = _clean(said)
         elif run.difference != "same":
@@ -186,7 +188,7 @@ def _seconds(runs: Iterable[ShadowRun]) -> str:
     return f"{sum(each.duration_ms for run in runs for each in run.candidates) / 1000:.3f}"
 
 
-def _fails(run: ShadowRun) -> bool:
+def _is_failure(run: ShadowRun) -> bool:
     if run.set_apart or not run.candidates:
         return False
     return run.difference == "failed" or (
@@ -224,7 +226,7 @@ code { font: 13px/1.4 ui-monospace, monospace; }
 def html_report(report: ShadowReport) -> bytes:
     """A page that loads nothing else."""
     tone = "" if not report.comparison.is_conclusive else "worse" if report.comparison.is_worse else "better"
-    change = ", ".join(f"{name} {_short(str(value))}" for name, value in report.change.items())
+    change = ", ".join(f"{name} {_shorten_value(str(value))}" for name, value in report.change.items())
     asked = f"; asked with {change}" if change else ""
     parts = [
         '<!doctype html><html lang="en"><head><meta charset="utf-8">',
@@ -264,14 +266,14 @@ def _gravity(run: ShadowRun) -> tuple[bool, int]:
 
 def _html_row(run: ShadowRun, report: ShadowReport) -> str:
     if run.set_apart:
-        why = escape(_cut(run.set_apart))
+        why = escape(_shorten(run.set_apart))
         columns = 4 + len(_numbers_in(report))
         return f'<tr class="apart"><td>{escape(run.path)}<td>set apart<td colspan="{columns}">{why}</tr>'
     passed = sum(each.passed for each in run.candidates)
     first = ""
     if run.first is not None:
-        before = f"<code>{escape(_cut(run.first.recorded))}</code> → " if run.first.recorded else ""
-        first = f"{before}<code>{escape(_cut(run.first.candidate))}</code>"
+        before = f"<code>{escape(_shorten(run.first.recorded))}</code> → " if run.first.recorded else ""
+        first = f"{before}<code>{escape(_shorten(run.first.candidate))}</code>"
     now = f"{passed} of {len(run.candidates)} pass" if report.samples > 1 else _describe_verdict(passed > 0)
     cells = [
         escape(run.path),
@@ -287,22 +289,22 @@ def _html_row(run: ShadowRun, report: ShadowReport) -> str:
 
 def _numbers_in(report: ShadowReport) -> list[str]:
     """The figures that are known for any run; the cost needs prices."""
-    known = {name for run in report.counted for name, *_ in _means_of(run)}
+    known = {name for run in report.counted for name, *_ in _mean_figures_of(run)}
     return [name for name in ("tokens", "cost", "time") if name in known]
 
 
 def _row_numbers(run: ShadowRun, names: Sequence[str]) -> list[str]:
-    found = {name: f"{left} → {right}" for name, left, right in _means_of(run)}
+    found = {name: f"{left} → {right}" for name, left, right in _mean_figures_of(run)}
     return [found.get(name, "–") for name in names]
 
 
-def _means_of(run: ShadowRun) -> Iterator[tuple[str, str, str]]:
-    return _means([run.recorded], run.candidates)
+def _mean_figures_of(run: ShadowRun) -> Iterator[tuple[str, str, str]]:
+    return _mean_figures([run.recorded], run.candidates)
 
 
 def _describe_verdict(passed: bool) -> str:
     return "passes" if passed else '<span class="failed">fails</span>'
 
 
-def _short(text: str) -> str:
+def _shorten_value(text: str) -> str:
     return text if len(text) <= 60 else text[:60] + "…"

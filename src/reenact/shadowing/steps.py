@@ -114,17 +114,17 @@ def shadow_steps(
         except KeyboardInterrupt:
             executor.shutdown(wait=False, cancel_futures=True)
             is_interrupted = True
-    asked = [steps[place] for place in sorted(steps)]
-    answered = [step for step in asked if not step.problem]
-    if asked and not answered:
-        raise CheckFailed(f"{asked[0].path}: event {asked[0].seq}: {asked[0].problem}")
+    done = [steps[place] for place in sorted(steps)]
+    answered = [step for step in done if not step.problem]
+    if done and not answered:
+        raise CheckFailed(f"{done[0].path}: event {done[0].seq}: {done[0].problem}")
     return StepsReport(
-        steps=asked,
+        steps=done,
         change=msgspec.to_builtins(read),
         tools=Rate.of(sum(step.same_tools for step in answered), len(answered)),
         arguments=Rate.of(sum(step.same_arguments for step in answered), len(answered)),
         words=Rate.of(sum(step.same_words for step in answered), len(answered)),
-        failed=len(asked) - len(answered),
+        failed=len(done) - len(answered),
         left_out=left_out,
         is_interrupted=is_interrupted,
     )
@@ -134,7 +134,7 @@ def _questions_in(
     path: str, reader: CaptureReader, change: RequestChange, upstreams: Mapping[str, str]
 ) -> Iterator[_Question | None]:
     """The changed requests of a run; ``None`` for each that cannot be sent again."""
-    asked: dict[str, tuple[int, dict[str, Any]]] = {}
+    waiting: dict[str, tuple[int, dict[str, Any]]] = {}
     rebuilt = rebuild_requests(reader)
     for number, line in enumerate(reader.lines(), 1):
         if b'"type":"llm_re' not in line:
@@ -142,11 +142,11 @@ def _questions_in(
         event = msgspec.json.decode(line)
         data = event["data"]
         if event["type"] == "llm_request":
-            asked[data["callId"]] = number, data
-        elif data["callId"] in asked:
-            seq, request = asked.pop(data["callId"])
+            waiting[data["callId"]] = number, data
+        elif data["callId"] in waiting:
+            seq, request = waiting.pop(data["callId"])
             yield _question(path, reader, seq, request, data, change, upstreams, rebuilt.get(data["callId"]))
-    yield from (None for _ in asked)
+    yield from (None for _ in waiting)
 
 
 def _question(
@@ -282,9 +282,9 @@ def step_lines(report: StepsReport, *, every: bool = False) -> Iterator[str]:
             )
             yield f"{word:<15} {step.path}: event {step.seq}: {step.recorded} -> {step.candidate}"
     left = f"; {report.left_out} left out, which hold no request as it was sent" if report.left_out else ""
-    asked = len(report.steps) - report.failed
+    count = len(report.steps) - report.failed
     failed = f", {report.failed} without an answer" if report.failed else ""
-    yield f"{plural(asked, 'request')} asked again{failed}{left}"
+    yield f"{plural(count, 'request')} asked again{failed}{left}"
     if rebuilt := sum(step.is_rebuilt for step in report.steps):
         yield f"  {rebuilt} rebuilt of a transcript: no instructions, and tools as they were called"
     yield f"  same tools      {report.tools}"

@@ -148,14 +148,14 @@ class Journal:
                 raise unwritable(self.path, error) from error
             if self._group is not None:
                 self._group.settle(self._size_bytes)
-            self._shut("is closed; start a new run to record more")
+            self._close_file("is closed; start a new run to record more")
 
     def leave_to_parent(self) -> None:
         """In a forked child: close the parent's file without changing it."""
         self._lock = RLock()  # the old one may be held by a thread that does not exist here
-        self._shut("belongs to the parent process; start a run of its own in the child")
+        self._close_file("belongs to the parent process; start a run of its own in the child")
 
-    def _shut(self, because: str) -> None:
+    def _close_file(self, because: str) -> None:
         fd, self._fd = self._fd, -1
         if fd >= 0:
             self._closed_because = because
@@ -172,7 +172,7 @@ class Journal:
         try:
             os.ftruncate(self._fd, offset)
         except OSError:
-            self._shut("ends in a torn line after a failed write; run: reenact recover")
+            self._close_file("ends in a torn line after a failed write; run: reenact recover")
         if isinstance(error, OSError):
             raise unwritable(self.path, error) from error
 
@@ -181,7 +181,7 @@ class Journal:
             group.wait(end_bytes)
         except OSError as error:
             with self._lock:
-                self._shut("could not be put on the disk; check the disk and record again")
+                self._close_file("could not be put on the disk; check the disk and record again")
             raise unwritable(self.path, error) from error
 
     def _hash_next_chunk(self) -> None:

@@ -42,7 +42,7 @@ class LineFile:
     def read_lines(self) -> Iterator[tuple[int, bytes]]:
         """The next lines with their numbers; none if the file has not grown."""
         end = self.read_bytes
-        for number, text in enumerate(self._whole_lines(end).split(b"\n")[:-1], self.count + 1):
+        for number, text in enumerate(self._read_whole_lines(end).split(b"\n")[:-1], self.count + 1):
             end += len(text) + 1
             self._starts.append(end)
             self.count, self.read_bytes = number, end
@@ -59,7 +59,7 @@ class LineFile:
         if number <= self.count:
             return self._starts[number - 1], self.line(number)
         at, start = self.count + 1, self.read_bytes
-        while block := self._whole_lines(start):
+        while block := self._read_whole_lines(start):
             ends = block.count(b"\n")
             if at + ends > number:
                 *before, line, _ = block.split(b"\n", number - at + 1)
@@ -145,7 +145,7 @@ class LineFile:
     def close(self) -> None:
         self._stream.close()
 
-    def _whole_lines(self, start: int) -> bytes:
+    def _read_whole_lines(self, start: int) -> bytes:
         """Some lines from *start* on, each with its end."""
         length = _BLOCK_BYTES
         while True:

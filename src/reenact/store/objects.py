@@ -79,7 +79,7 @@ class ObjectStore:
         obstore = _import_obstore()
         self._errors = obstore.exceptions
         self._obstore = obstore
-        with self._in_one_line():
+        with self._raise_in_one_line():
             # Options given here replace those that the library would read from the environment.
             setting = f"{_SETTINGS.get(parts.scheme)}_ALLOW_HTTP"
             allow_http = os.environ.get(setting, "").lower() in ("1", "true")
@@ -95,16 +95,16 @@ class ObjectStore:
 
     def check(self) -> None:
         """Raise if the address cannot be used: no bucket, no credentials, no answer."""
-        with self._in_one_line():
+        with self._raise_in_one_line():
             self._obstore.list_with_delimiter(self._store)
 
     def put(self, path: str, content: bytes) -> None:
-        with self._in_one_line(path):
+        with self._raise_in_one_line(path):
             self._obstore.put(self._store, path, content)
 
     def put_new(self, path: str, content: bytes) -> bool:
         """Write an object if there is none yet; returns whether it was written."""
-        with self._in_one_line(path):
+        with self._raise_in_one_line(path):
             try:
                 self._obstore.put(self._store, path, content, mode="create", use_multipart=False)
             except self._errors.AlreadyExistsError:
@@ -115,7 +115,7 @@ class ObjectStore:
         """Replace the object *before*, or write a new one if it is ``None``; false if another came first."""
         if before is None:
             return self.put_new(path, content)
-        with self._in_one_line(path):
+        with self._raise_in_one_line(path):
             try:
                 mode = {"e_tag": before.mark} | ({"version": before.version} if before.version else {})
                 self._obstore.put(self._store, path, content, mode=mode, use_multipart=False)
@@ -125,7 +125,7 @@ class ObjectStore:
 
     def delete(self, paths: Sequence[str]) -> None:
         """Delete objects; a missing one is not an error."""
-        with self._in_one_line():
+        with self._raise_in_one_line():
             if paths:
                 self._obstore.delete(self._store, list(paths))
 
@@ -138,13 +138,13 @@ class ObjectStore:
             return self.put_new(path, file.read_bytes())
         if self.size_of(path) is not None:
             return False
-        with self._in_one_line(path):
+        with self._raise_in_one_line(path):
             self._obstore.put(self._store, path, file)
         return True
 
     def find(self, path: str) -> bytes | None:
         """The bytes of an object; ``None`` where there is none."""
-        with self._in_one_line(path):
+        with self._raise_in_one_line(path):
             try:
                 return self._try(lambda: bytes(self._obstore.get(self._store, path).bytes()))
             except (self._errors.NotFoundError, FileNotFoundError):
@@ -163,12 +163,12 @@ class ObjectStore:
             found = self._obstore.get(self._store, path, options={"range": (0, length)})
             return found.meta["size"], bytes(found.bytes())
 
-        with self._in_one_line(path):
+        with self._raise_in_one_line(path):
             return self._try(read)
 
     def get_range(self, path: str, start: int, length: int) -> bytes:
         """A part of an object; only this part is transferred."""
-        with self._in_one_line(path):
+        with self._raise_in_one_line(path):
             found = self._try(
                 lambda: bytes(self._obstore.get_range(self._store, path, start=start, length=length))
             )
@@ -178,7 +178,7 @@ class ObjectStore:
 
     def look_at(self, path: str) -> StoredObject | None:
         """The metadata of an object; ``None`` if there is no object."""
-        with self._in_one_line(path):
+        with self._raise_in_one_line(path):
             try:
                 return _stored_object(self._obstore.head(self._store, path))
             except (self._errors.NotFoundError, FileNotFoundError):
@@ -191,7 +191,7 @@ class ObjectStore:
 
     def objects(self) -> list[StoredObject]:
         """Everything below the address."""
-        with self._in_one_line():
+        with self._raise_in_one_line():
             found = self._try(lambda: [each for chunk in self._obstore.list(self._store) for each in chunk])
         return [_stored_object(each) for each in found]
 
@@ -264,7 +264,7 @@ class ObjectStore:
         return read()
 
     @contextmanager
-    def _in_one_line(self, path: str = "") -> Iterator[None]:
+    def _raise_in_one_line(self, path: str = "") -> Iterator[None]:
         where = f"{self.address}/{path}".rstrip("/")
         errors = self._errors
         try:

@@ -176,7 +176,7 @@ class PackWriter:
         self, entries: Iterable[PackedRun], count: Callable[[list[PackedRun]], int]
     ) -> list[PackedRun]:
         pages: list[PackedRun] = []
-        for page in _in_pages(entries):
+        for page in _split_into_pages(entries):
             text = _encode(page)
             first = page[0].name if page else ""
             pages.append(PackedRun(first, self._at, len(text), count(page), sha256(text).digest()))
@@ -188,7 +188,7 @@ class PackWriter:
         self._at += len(data)
 
 
-def _in_pages(entries: Iterable[PackedRun]) -> Iterator[list[PackedRun]]:
+def _split_into_pages(entries: Iterable[PackedRun]) -> Iterator[list[PackedRun]]:
     page: list[PackedRun] = []
     page_bytes = 0
     for entry in entries:

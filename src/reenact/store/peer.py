@@ -51,7 +51,7 @@ def user_of(client: Address, server: Address, network: Path = _NETWORK) -> int |
     if network == _NETWORK and (user := _user_by_netlink(client, server)) is not None:
         return user
     for table in _TABLES:
-        there, here = _in_table(client, table), _in_table(server, table)
+        there, here = _table_form(client, table), _table_form(server, table)
         for row in _rows(network / table, there):
             if row[_LOCAL : _REMOTE + 1] == [there, here] and row[_INODE] != _NO_INODE:
                 return int(row[_USER])
@@ -97,7 +97,7 @@ def _rows(table: Path, there: str) -> Iterator[list[str]]:
             yield row
 
 
-def _in_table(address: Address, table: str) -> str:
+def _table_form(address: Address, table: str) -> str:
     """*address* as the tables write it: words of four bytes, each in the byte order of this machine."""
     host, port = address
     number = ip_address(host.partition("%")[0])

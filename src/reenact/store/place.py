@@ -1,10 +1,13 @@
-"""A new capture is made beside its place and put there in one step, whole or not at all."""
+"""A new capture or folder is made beside its place and put there in one step, whole or not at all."""
 
 from __future__ import annotations
 
 import ctypes
 import errno
 import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from glob import escape
 from os import getpid
 from pathlib import Path
@@ -12,10 +15,48 @@ from shutil import rmtree
 from typing import Final
 
 from reenact.errors import StoreError
-from reenact.store.rundir import RunDir, RunState
+from reenact.store.durable import TEMP_PREFIX
+from reenact.store.rundir import RunDir, RunState, make_empty_folder
 
 _AT_FDCWD: Final = -100
 _RENAME_EXCHANGE: Final = 2
+
+
+@contextmanager
+def build_folder(path: Path) -> Iterator[Path]:
+    """A folder that becomes *path*, which must be new or empty, if the block succeeds, and is removed if not.
+
+    A link to an empty folder is followed.
+    """
+    was_there = path.exists()
+    make_empty_folder(path)
+    folder = Path(os.path.realpath(path))
+    temp = folder.parent / f"{TEMP_PREFIX}{getpid()}-{folder.name}"
+    try:
+        temp.mkdir()
+        yield temp
+        become_folder(temp, folder)
+    except BaseException:
+        rmtree(temp, ignore_errors=True)
+        if not was_there:
+            path.rmdir()
+        raise
+
+
+def become_folder(temp: Path, path: Path) -> None:
+    """Rename *temp* to *path*, which must be new or empty; an existing folder keeps its permissions."""
+    with suppress(FileNotFoundError):
+        temp.chmod(stat.S_IMODE(path.stat().st_mode))
+    os.replace(temp, path)
+
+
+def refuse_taken(folder: Path) -> None:
+    """Raise unless *folder* is new or empty; a file, a device or a broken link is neither."""
+    if os.path.lexists(folder) and (not folder.is_dir() or any(folder.iterdir())):
+        raise StoreError(f"{folder}: exists already; name a new folder")
+    above = next((place for place in folder.parents if os.path.lexists(place)), folder)
+    if above != folder and not above.is_dir():
+        raise StoreError(f"{folder}: {above} is not a folder; name a new folder elsewhere")
 
 
 def staging_folder(place: Path) -> Path:

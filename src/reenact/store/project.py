@@ -47,7 +47,7 @@ def project_file_to_write(start: Path) -> Path:
     file = start.absolute() / PROJECT_FILE
     if file.exists() and not file.is_file():
         raise StoreError(f"{file}: is not a regular file; remove it")
-    if not _belong_to_us([start, file] if os.path.lexists(file) else [start]):
+    if not _are_ours([start, file] if os.path.lexists(file) else [start]):
         raise StoreError(
             f"{file}: would belong to somebody else and be ignored; name another with {PROJECT_VARIABLE}"
         )
@@ -57,7 +57,7 @@ def project_file_to_write(start: Path) -> Path:
 def _is_ours(file: Path) -> bool:
     """Whether *file* and its folder belong to this user, and not everybody may write to it."""
     reason = ""
-    if not _belong_to_us([file, file.parent]):
+    if not _are_ours([file, file.parent]):
         reason = "belongs to somebody else"
     elif file.stat().st_mode & stat.S_IWOTH:
         reason = "may be changed by everybody"
@@ -67,7 +67,7 @@ def _is_ours(file: Path) -> bool:
     return not reason
 
 
-def _belong_to_us(paths: Iterable[Path]) -> bool:
+def _are_ours(paths: Iterable[Path]) -> bool:
     """Whether this user or root owns *paths* and their link targets; under ``sudo`` also the calling user."""
     trusted = {os.geteuid(), _ROOT}
     caller = os.environ.get("SUDO_UID", "")

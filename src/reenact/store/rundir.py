@@ -1,29 +1,23 @@
-"""The capture directory: its files, its state, and the locks of the processes that write it.
+"""The capture directory: its files and its state.
 
-recording.lock        only while `reenact record` runs a command; it holds a lock on it
-manifest.open.json    only while a run is open; the recording process holds a lock on it
+recording.lock        only while `reenact record` runs a command: its claim (`store.claims`)
+manifest.open.json    only while a run is open: the claim of the recording process
 manifest.json         appears when the run is complete, in one step, after the journal is on disk
 recovered.json        beside manifest.json if the run was interrupted and completed later
 events.jsonl          the journal
 transcript.md         the events as text for reviewers, written again whenever the events are
 blobs/                payloads too large for a line
 .tmp-*                an incomplete file; never read, removed by recovery
-
-A claim is a locked file that is removed when the run is finished. The system drops the lock when the process
-ends, however it ends. So the file shows that a run was started and not finished, and its lock shows whether
-a process still works on it.
 """
 
 from __future__ import annotations
 
 import fcntl
 import os
-import shutil
-import stat
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from enum import Enum
-from os import getpid, listdir
+from os import listdir
 from pathlib import Path
 from typing import BinaryIO, Final, get_args
 
@@ -31,155 +25,18 @@ import msgspec
 
 from reenact.errors import FormatError, StoreError, UsageError
 from reenact.store.blobs import BlobStore
+from reenact.store.claims import OPEN_MANIFEST, RECORDING_LOCK, Claim, FolderClaim
 from reenact.store.durable import (
     TEMP_PREFIX,
     Durability,
     leave_to_parent_on_fork,
-    open_temp,
     sync_folder,
     unwritable,
-    write_all,
     write_whole,
 )
 from reenact.store.forked import MAX_GENERATIONS, ForkedFrom, RunIds, join_events
 from reenact.store.journal import Journal, JournalScan, cut_torn_tail, scan
 from reenact.store.paths import find_inside, inside, open_inside
-
-OPEN_MANIFEST: Final = "manifest.open.json"
-RECORDING_LOCK: Final = "recording.lock"
-
-
-class OpenManifest(msgspec.Struct, frozen=True, kw_only=True):
-    """The content of the file: the recording process, and the manifest as known at the start."""
-
-    pid: int
-    manifest: msgspec.Raw
-
-
-class Claim:
-    """An open ``manifest.open.json``, locked or not; or a ``recording.lock`` whose lock is tested."""
-
-    def __init__(self, folder: Path, fd: int) -> None:
-        self._folder = folder
-        self._fd = fd
-
-    @classmethod
-    def make(cls, folder: Path, seed_manifest: bytes, *, sync: bool) -> Claim:
-        """Write the file and lock it; no other process ever sees it unlocked."""
-        content = OpenManifest(pid=getpid(), manifest=msgspec.Raw(seed_manifest))
-        try:
-            fd, temp = open_temp(folder)
-            try:
-                fcntl.flock(fd, fcntl.LOCK_EX)
-                write_all(fd, msgspec.json.encode(content))
-                if sync:
-                    os.fsync(fd)
-                os.replace(temp, folder / OPEN_MANIFEST)
-            except BaseException:
-                os.close(fd)
-                temp.unlink(missing_ok=True)
-                raise
-        except OSError as error:
-            raise unwritable(folder / OPEN_MANIFEST, error) from error
-        return cls(folder, fd)
-
-    def read(self) -> OpenManifest:
-        """The content of the file, even if it was removed after it was opened."""
-        text = os.pread(self._fd, os.fstat(self._fd).st_size, 0)
-        try:
-            return msgspec.json.decode(text, type=OpenManifest)
-        except (msgspec.DecodeError, ValueError) as error:
-            raise FormatError(
-                f"{error}; record the run again", file=str(self._folder / OPEN_MANIFEST)
-            ) from error
-
-    @property
-    def is_ours(self) -> bool:
-        """False after it was released, and in a forked child."""
-        return self._fd >= 0
-
-    def is_held(self) -> bool:
-        """Whether another process, or another part of this one, records or recovers the run.
-
-        If nobody does, the claim is locked shared from then on, until it is released.
-        """
-        try:
-            fcntl.flock(self._fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
-        return False
-
-    def take_over(self) -> None:
-        """Lock the file of a process that has ended; :class:`StoreError` if it has not."""
-        if self.is_held():
-            recorder = f"process {self.read().pid}"
-            raise StoreError(f"{self._folder}: is still being recorded by {recorder}; wait until it ends")
-        # Only readers that ask for the state can hold a lock now, and they release it at once.
-        fcntl.flock(self._fd, fcntl.LOCK_EX)
-
-    def remove(self) -> None:
-        """Remove the file, then the lock: the run is finished."""
-        try:
-            (self._folder / OPEN_MANIFEST).unlink(missing_ok=True)
-        except OSError as error:
-            raise unwritable(self._folder / OPEN_MANIFEST, error) from error
-        self.release()
-
-    def release(self) -> None:
-        # Closing only: unlocking in a forked child would take the lock from the parent as well.
-        fd, self._fd = self._fd, -1
-        if fd >= 0:
-            os.close(fd)
-
-
-class FolderClaim:
-    """The claim of a command on the directory into which its processes record; made before they start."""
-
-    def __init__(self, folder: Path, fd: int) -> None:
-        self._folder = folder
-        self._fd = fd
-
-    @classmethod
-    def make(cls, folder: Path) -> FolderClaim:
-        """Claim the existing *folder*; :class:`StoreError` if another command has claimed it."""
-        file = folder / RECORDING_LOCK
-        while True:
-            try:
-                fd = os.open(file, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
-            except OSError as error:
-                raise unwritable(file, error) from error
-            try:
-                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                if _is_same_file(fd, file):  # else its owner has just removed it
-                    os.ftruncate(fd, 0)
-                    write_all(fd, b"%d\n" % getpid())
-                    return cls(folder, fd)
-            except BlockingIOError:
-                owner = os.pread(fd, 20, 0).decode("ascii", "replace").strip()
-                os.close(fd)
-                raise StoreError(
-                    f"{folder}: is being recorded by process {owner}; record into another directory"
-                ) from None
-            except OSError as error:
-                os.close(fd)
-                raise unwritable(file, error) from error
-            os.close(fd)
-
-    def remove(self) -> None:
-        """Release the directory; a missing file is not an error."""
-        fd, self._fd = self._fd, -1
-        if fd >= 0:
-            with suppress(OSError):
-                (self._folder / RECORDING_LOCK).unlink()
-            os.close(fd)
-
-
-def _is_same_file(fd: int, file: Path) -> bool:
-    try:
-        return os.path.samestat(os.fstat(fd), os.lstat(file))
-    except FileNotFoundError:
-        return False
-
 
 MANIFEST: Final = "manifest.json"
 RECOVERED: Final = "recovered.json"
@@ -203,7 +60,7 @@ class RunState(Enum):
     """Interrupted once, completed by recovery."""
 
 
-class _EventLog(msgspec.Struct, frozen=True, rename="camel"):
+class _LogFields(msgspec.Struct, frozen=True, rename="camel"):
     """The fields of a manifest that the store itself needs."""
 
     event_log_path: str = EVENTS
@@ -228,7 +85,7 @@ class RunDir:
         self.path = path
         self._generation = generation
         self._is_finished = False
-        self._log: _EventLog | None = None
+        self._log: _LogFields | None = None
 
     @staticmethod
     def create(
@@ -326,7 +183,7 @@ class RunDir:
         finally:
             os.close(fd)
 
-    def tidy(self, empty_folder: str) -> bool:
+    def remove_leftovers(self, empty_folder: str) -> bool:
         """Remove the files that a killed process left in a finished run; returns whether there were any."""
         left = [
             *_temps(self.path),
@@ -410,11 +267,11 @@ class RunDir:
             raise StoreError(f"{what}, but capture {found} is there; put the parent back")
         return parent
 
-    def event_log(self) -> _EventLog:
+    def event_log(self) -> _LogFields:
         if self._log is not None:
             return self._log
         try:
-            log = msgspec.json.decode(self.read_manifest(), type=_EventLog)
+            log = msgspec.json.decode(self.read_manifest(), type=_LogFields)
         except (msgspec.DecodeError, ValueError, RecursionError) as error:
             raise FormatError(f"{error}; record the run again", file=str(self.path / MANIFEST)) from error
         if self._is_finished:
@@ -539,43 +396,6 @@ def make_empty_folder(path: Path, *, besides: Collection[str] = ()) -> None:
         raise unwritable(path, error) from error
     if names:
         raise StoreError(f"{path}: {_describe(path, names)}; remove it or choose another directory")
-
-
-@contextmanager
-def build_folder(path: Path) -> Iterator[Path]:
-    """A folder that becomes *path*, which must be new or empty, if the block succeeds, and is removed if not.
-
-    A link to an empty folder is followed.
-    """
-    was_there = path.exists()
-    make_empty_folder(path)
-    folder = Path(os.path.realpath(path))
-    temp = folder.parent / f"{TEMP_PREFIX}{getpid()}-{folder.name}"
-    try:
-        temp.mkdir()
-        yield temp
-        become_folder(temp, folder)
-    except BaseException:
-        shutil.rmtree(temp, ignore_errors=True)
-        if not was_there:
-            path.rmdir()
-        raise
-
-
-def become_folder(temp: Path, path: Path) -> None:
-    """Rename *temp* to *path*, which must be new or empty; an existing folder keeps its permissions."""
-    with suppress(FileNotFoundError):
-        temp.chmod(stat.S_IMODE(path.stat().st_mode))
-    os.replace(temp, path)
-
-
-def refuse_taken(folder: Path) -> None:
-    """Raise unless *folder* is new or empty; a file, a device or a broken link is neither."""
-    if os.path.lexists(folder) and (not folder.is_dir() or any(folder.iterdir())):
-        raise StoreError(f"{folder}: exists already; name a new folder")
-    above = next((place for place in folder.parents if os.path.lexists(place)), folder)
-    if above != folder and not above.is_dir():
-        raise StoreError(f"{folder}: {above} is not a folder; name a new folder elsewhere")
 
 
 def _describe(path: Path, names: list[str]) -> str:

@@ -41,7 +41,7 @@ def latency_budget(trace: Trace, params: LatencyBudget) -> Verdict:
         f"{event.data.get('tool')} at {event.event_id} took {ms:g} ms, more than {limit_ms:g}"
         for event, ms in slow
     ]
-    message = "; ".join(problems) or f"in time: the run took {total_ms:g} ms{_slowest(timed)}"
+    message = "; ".join(problems) or f"in time: the run took {total_ms:g} ms{_describe_slowest(timed)}"
     observed = {"total_ms": total_ms, "slow_calls": {event.event_id: ms for event, ms in slow}}
     return verdict(not problems, message, observed=observed, events=[event for event, _ in slow or timed])
 
@@ -67,7 +67,7 @@ def _moment(event: TraceEvent) -> datetime:
         raise UsageError(f"{event.event_id}: {event.ts!r} is not a time, so its latency is unknown") from None
 
 
-def _slowest(timed: list[tuple[TraceEvent, float]]) -> str:
+def _describe_slowest(timed: list[tuple[TraceEvent, float]]) -> str:
     return f", its slowest call {max(ms for _, ms in timed):g} ms" if timed else ""
 
 

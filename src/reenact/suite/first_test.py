@@ -76,14 +76,14 @@ def first_test(trace: Trace, *, test_id: str, capture: Path) -> bytes:
 
 
 def _candidates(trace: Trace) -> Iterator[Assertion]:
-    yield from _about_tools(trace)
+    yield from _assert_tools(trace)
     yield _assertion("no-errors", "no_errors", {})
-    yield from _about_output(trace)
-    yield from _about_state(trace)
+    yield from _assert_output(trace)
+    yield from _assert_state(trace)
     yield from _budgets(trace)
 
 
-def _about_tools(trace: Trace) -> Iterator[Assertion]:
+def _assert_tools(trace: Trace) -> Iterator[Assertion]:
     made = calls(trace)
     counts = Counter(str(event.data.get("tool")) for event in made)
     for tool, count in counts.items():
@@ -105,7 +105,7 @@ def _step(event: TraceEvent) -> dict[str, JsonValue]:
     return step | {"args": args} if len(canonical.encode(args)) <= _MAX_ARGS_BYTES else step
 
 
-def _about_output(trace: Trace) -> Iterator[Assertion]:
+def _assert_output(trace: Trace) -> Iterator[Assertion]:
     output = trace.final_output.content
     yield _assertion("no-secrets", "no_secret_in_output", {})
     if found := bullets(output):
@@ -116,7 +116,7 @@ def _about_output(trace: Trace) -> Iterator[Assertion]:
         yield _assertion("real-sources", "no_fabricated_source_or_citation", {})
 
 
-def _about_state(trace: Trace) -> Iterator[Assertion]:
+def _assert_state(trace: Trace) -> Iterator[Assertion]:
     touched = of_type(trace, *MEMORY_TYPES, "state_mutation")
     paths = sorted({path for event in touched if isinstance(path := event.data.get("path"), str)})
     if paths:

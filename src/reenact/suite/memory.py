@@ -28,7 +28,7 @@ def memory_recall_same_group(trace: Trace, params: MemoryRecall) -> Verdict:
     """The group's memory was used, or the form of the output does not contradict the fact."""
     group_id = params.group_id if params.group_id is not None else trace.scenario.group_id
     found = [event for event in of_type(trace, *MEMORY_TYPES) if event.group_id == group_id]
-    is_shown = _shows(trace.final_output.content, params.expected_memory_fact)
+    is_shown = _is_consistent(trace.final_output.content, params.expected_memory_fact)
     where = "without a group" if group_id is None else f"in group {group_id}"
     wanted = f"expected {quote(params.expected_memory_fact)} to be recalled {where}"
     message = f"{wanted}, found {count_of(len(found), 'memory event')}{at(found)}"
@@ -37,7 +37,7 @@ def memory_recall_same_group(trace: Trace, params: MemoryRecall) -> Verdict:
     return verdict(bool(found) or is_shown, message, observed=observed, events=found)
 
 
-def _shows(output: str, fact: str) -> bool:
+def _is_consistent(output: str, fact: str) -> bool:
     """Whether *output* does not contradict *fact*; only bullets and brevity can be checked."""
     found = _BULLET_LINE.findall(output)
     has_bullets = bool(found) or "bullet" not in fact.casefold()
@@ -95,7 +95,7 @@ def memory_update_on_correction(trace: Trace, params: MemoryUpdate) -> Verdict:
         if event.group_id == group_id and event.seq > since and params.path in (None, event.data.get("path"))
     ]
     fact, searcher = params.expected_memory_fact, Searcher()
-    good = [event for event in writes if fact is None or _mentions(event, fact, searcher)]
+    good = [event for event in writes if fact is None or _is_mentioned(event, fact, searcher)]
     wanted = f"expected a memory write in group {group_id}" + (
         f" that mentions {quote(fact)}" if fact else ""
     )
@@ -123,7 +123,7 @@ def _correction(trace: Trace, pattern: str | None) -> TraceEvent | bool | None:
     return True if any(searcher.search(pattern, text) for text in texts) else None
 
 
-def _mentions(event: TraceEvent, fact: str, searcher: Searcher) -> bool:
+def _is_mentioned(event: TraceEvent, fact: str, searcher: Searcher) -> bool:
     return any(searcher.contains(text, fact) for text in strings_in(event.data))
 
 

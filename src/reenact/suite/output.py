@@ -172,7 +172,7 @@ class AskClarifying(Params, frozen=True, kw_only=True):
 
 def ask_clarifying_when_ambiguous(trace: Trace, params: AskClarifying) -> Verdict:
     """The agent answers an ambiguous request with a question."""
-    if params.when is not None and not _asks_for(trace, params.when):
+    if params.when is not None and not _has_question_for(trace, params.when):
         message = f"the request does not match {quote(params.when)}, so nothing need be asked"
         return verdict(True, message, observed={"ambiguous": False})
     searcher = Searcher()
@@ -201,7 +201,7 @@ def _problems(params: AskClarifying, questions: list[str], relevant: list[str]) 
     return problems
 
 
-def _asks_for(trace: Trace, pattern: str) -> bool:
+def _has_question_for(trace: Trace, pattern: str) -> bool:
     searcher = Searcher()
     texts = (text for message in trace.input_messages for text in strings_in(message.content))
     return any(searcher.search(pattern, text) for text in texts)

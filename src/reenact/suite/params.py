@@ -65,7 +65,7 @@ def _relax(info: inspect.Type, value: Any, path: str) -> tuple[JsonValue, list[U
     """Convert *value* to the type of *info* if that is unambiguous."""
     unknown: list[UnknownName] = []
     options = info.types if isinstance(info, inspect.UnionType) else (info,)
-    fitting = next((option for option in options if _takes(option, value)), None)
+    fitting = next((option for option in options if _accepts(option, value)), None)
     if isinstance(fitting, inspect.StructType):
         return _relax_members(fitting, value, path)
     if isinstance(fitting, inspect.DictType):
@@ -88,7 +88,7 @@ def _relax(info: inspect.Type, value: Any, path: str) -> tuple[JsonValue, list[U
     return value, unknown
 
 
-def _takes(info: inspect.Type, value: JsonValue) -> bool:
+def _accepts(info: inspect.Type, value: JsonValue) -> bool:
     """Whether *info* accepts a value of this JSON type; members and items are not checked."""
     match info:
         case inspect.AnyType():

@@ -84,7 +84,7 @@ def _compile(pattern: str, ignore_case: bool) -> regex.Pattern[str]:
 
 def translate(pattern: str, *, ignore_case: bool) -> str:
     """Translate Ruby's *pattern* to the syntax of ``regex``, version 1, or raise :class:`UsageError`."""
-    options = _Options(ignore_case=ignore_case)
+    options = _PatternOptions(ignore_case=ignore_case)
     scout = _Translator(pattern, _Groups())
     scout.read(options)
     return _Translator(pattern, _Groups(scout.group_count, scout.names)).read(options)
@@ -99,7 +99,7 @@ class _Groups(NamedTuple):
     """The numbers of the groups of each name."""
 
 
-class _Options(NamedTuple):
+class _PatternOptions(NamedTuple):
     dot_all: bool = False
     extended: bool = False
     ignore_case: bool = False
@@ -159,7 +159,7 @@ class _Translator:
         self.group_count = 0
         self.names: dict[str, list[int]] = {}
 
-    def read(self, options: _Options) -> str:
+    def read(self, options: _PatternOptions) -> str:
         text = self._alternatives(options)
         if self._at < len(self._pattern):
             self._refuse("a closing parenthesis without an opening one")
@@ -185,7 +185,7 @@ class _Translator:
         self._at += len(text)
         return True
 
-    def _until(self, end: str, what: str) -> str:
+    def _read_until(self, end: str, what: str) -> str:
         found = self._pattern.find(end, self._at)
         if found < 0:
             self._refuse(f"{what} is not closed with {end}")
@@ -195,7 +195,7 @@ class _Translator:
 
     # Alternatives, groups and repetitions
 
-    def _alternatives(self, options: _Options) -> str:
+    def _alternatives(self, options: _PatternOptions) -> str:
         """Translate up to the end of the group or pattern."""
         self._depth += 1
         if self._depth > MAX_NESTING:
@@ -272,7 +272,7 @@ class _Translator:
             return f"(?:{atom}{sign}?)"
         return f"(?:{atom}{sign})"  # {n}? makes it optional, {n,m}+ repeats it; the next character decides
 
-    def _group(self, options: _Options) -> tuple[str, _Options | None]:
+    def _group(self, options: _PatternOptions) -> tuple[str, _PatternOptions | None]:
         """A group, or only flags that apply to what follows."""
         self._take()
         if not self._skip("?"):
@@ -285,12 +285,12 @@ class _Translator:
             if self._skip(opening):
                 return self._translate_group(f"(?{opening}", options), None
         if self._skip("#"):
-            self._until(")", "a comment")
+            self._read_until(")", "a comment")
             return "", None
         if self._skip("("):
             return self._conditional(options), None
         if self._peek() in ("<", "'"):
-            name = self._until(">" if self._take() == "<" else "'", "the name of a group")
+            name = self._read_until(">" if self._take() == "<" else "'", "the name of a group")
             if not regex.fullmatch(r"[^\W\d]\w*", name):
                 self._refuse(f"{name!r} is not the name of a group")
             self.group_count += 1
@@ -305,13 +305,13 @@ class _Translator:
             f"n{list(known).index(name)}" if name in known else self._refuse(f"no group is called {name!r}")
         )
 
-    def _translate_group(self, opening: str, options: _Options) -> str:
+    def _translate_group(self, opening: str, options: _PatternOptions) -> str:
         inside = self._alternatives(options)
         if not self._skip(")"):
             self._refuse("a group is not closed")
         return f"{opening}{inside})"
 
-    def _flags(self, options: _Options) -> tuple[str, _Options | None]:
+    def _flags(self, options: _PatternOptions) -> tuple[str, _PatternOptions | None]:
         start = self._at
         found = regex.match(r"([imxadu]*)(-[imx]*)?([:)])", self._pattern, pos=start)
         if found is None:
@@ -319,7 +319,7 @@ class _Translator:
             self._refuse(f"(?{sign} opens no group" + (f"; {_HINTS[sign]}" if sign in _HINTS else ""))
         self._at = found.end()
         on, off = found[1], (found[2] or "")[1:]
-        options = _Options(
+        options = _PatternOptions(
             ("m" in on or options.dot_all) and "m" not in off,
             ("x" in on or options.extended) and "x" not in off,
             ("i" in on or options.ignore_case) and "i" not in off,
@@ -330,13 +330,13 @@ class _Translator:
             return flags, options
         return self._translate_group(f"(?{flags}:", options), None
 
-    def _conditional(self, options: _Options) -> str:
-        name = self._until(")", "a condition").strip("<>'")
+    def _conditional(self, options: _PatternOptions) -> str:
+        name = self._read_until(")", "a condition").strip("<>'")
         return self._translate_group(f"(?({self._number_or_name(name)})", options)
 
     # Atoms
 
-    def _atom(self, options: _Options) -> str:
+    def _atom(self, options: _PatternOptions) -> str:
         sign = self._take()
         if sign == "[":
             return self._set(options)
@@ -350,7 +350,7 @@ class _Translator:
             return "$"
         return _literal(sign)
 
-    def _escape(self, options: _Options) -> str:
+    def _escape(self, options: _PatternOptions) -> str:
         if self._at >= len(self._pattern):
             self._refuse("it ends with a backslash")
         sign = self._peek()
@@ -369,7 +369,7 @@ class _Translator:
             return f"(?-i:[{found}])" if sign.lower() in _ASCII else f"[{found}]"
         return "".join(_literal(chr(code)) for code in self._codes())
 
-    def _boundary(self, sign: str, options: _Options) -> str:
+    def _boundary(self, sign: str, options: _PatternOptions) -> str:
         if options.classes != "a":
             return rf"\{sign}"  # word boundaries are Unicode, although \w is ASCII
         word = f"[{_ASCII['w']}]"
@@ -394,7 +394,7 @@ class _Translator:
 
     def _reference(self) -> str:
         kind, opening = self._take(), self._take()
-        name = self._until(">" if opening == "<" else "'", "a reference")
+        name = self._read_until(">" if opening == "<" else "'", "a reference")
         if kind == "g" and name == "0":
             return "(?0)"
         target = self._number_or_name(name)
@@ -414,7 +414,7 @@ class _Translator:
             self._refuse(f"there is no group {name}")
         return str(number)
 
-    def _class_escape(self, options: _Options) -> str | None:
+    def _class_escape(self, options: _PatternOptions) -> str | None:
         """What ``\\w``, ``\\H`` or ``\\p{Alpha}`` stands for, as the inside of a set."""
         sign = self._peek()
         if sign.lower() in _ASCII:
@@ -424,7 +424,7 @@ class _Translator:
         if sign not in ("p", "P") or self._peek(2) != f"{sign}{{":
             return None
         self._at += 2
-        name = self._until("}", "a property")
+        name = self._read_until("}", "a property")
         negated = name.startswith("^") is (sign == "p")
         plain = name.removeprefix("^").replace("_", "").replace(" ", "").replace("-", "").lower()
         inside = (
@@ -469,7 +469,7 @@ class _Translator:
         return taken
 
     def _unicode(self) -> list[int]:
-        names = self._until("}", "\\u{").split() if self._skip("{") else [self._take(4).ljust(4)]
+        names = self._read_until("}", "\\u{").split() if self._skip("{") else [self._take(4).ljust(4)]
         if not names or not all(_HEX.issuperset(name) and int(name, 16) < 0x110000 for name in names):
             self._refuse("\\u needs four hexadecimal digits, or codes in braces")
         codes = [int(name, 16) for name in names]
@@ -479,7 +479,7 @@ class _Translator:
 
     # Sets
 
-    def _set(self, options: _Options) -> str:
+    def _set(self, options: _PatternOptions) -> str:
         """A set after its opening bracket, with inner sets and intersections."""
         self._depth += 1
         if self._depth > MAX_NESTING:
@@ -503,7 +503,7 @@ class _Translator:
         inside = sets[0] if len(sets) == 1 else "&&".join(f"[{items}]" for items in sets)
         return f"[{'^' * negated}{inside}]"
 
-    def _item(self, items: list[str], options: _Options) -> None:
+    def _item(self, items: list[str], options: _PatternOptions) -> None:
         if self._peek(2) == "[:" and (named := self._bracket(options)):
             items.append(named)
             self._refuse_range()
@@ -528,7 +528,7 @@ class _Translator:
         if self._peek() == "-" and self._peek(2) != "-]":
             self._refuse("a range cannot begin with a class of characters")
 
-    def _range(self, low: int, items: list[str], options: _Options) -> None:
+    def _range(self, low: int, items: list[str], options: _PatternOptions) -> None:
         """One character, or the range that it begins."""
         following = self._peek(2)
         if following[:1] != "-" or following in ("-", "-]") or self._peek(3) == "-&&":
@@ -547,7 +547,7 @@ class _Translator:
             self._refuse("a range that ends before it begins")
         items.append(f"{_literal(chr(low))}-{_literal(chr(high))}")
 
-    def _bracket(self, options: _Options) -> str | None:
+    def _bracket(self, options: _PatternOptions) -> str | None:
         """``[:alpha:]`` inside a set; ``None`` if it is not a bracket class."""
         found = regex.match(r"\[:(\^?)(\w*):\]", self._pattern, pos=self._at)
         if found is None:

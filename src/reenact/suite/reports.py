@@ -162,12 +162,12 @@ def _add(suite: ET.Element, outcome: Outcome) -> None:
         message = f"{place(outcome)}: {result.error.message}"
         ET.SubElement(case, "error", {"message": _clean(message), "type": "error"}).text = _clean(message)
     elif result.status == "fail":
-        failed = [found for found in result.assertions if _fails(found)]
+        failed = [found for found in result.assertions if _is_failure(found)]
         message = "; ".join(f"{found.id}: {found.message}" for found in failed)
         types = ", ".join(dict.fromkeys(found.type for found in failed))
         failure = ET.SubElement(case, "failure", {"message": _clean(message), "type": _clean(types)})
         failure.text = _clean("\n".join(line.text for line in evidence(outcome)))
-    asides = [found for found in result.assertions if found.status != "pass" and not _fails(found)]
+    asides = [found for found in result.assertions if found.status != "pass" and not _is_failure(found)]
     notes = [f"{_kind(found)} {found.id}: {found.message}" for found in asides]
     notes += [
         f"warning line {warning.line}: {warning.json_path}: {warning.message}"
@@ -177,7 +177,7 @@ def _add(suite: ET.Element, outcome: Outcome) -> None:
         ET.SubElement(case, "system-out").text = _clean("\n".join(notes))
 
 
-def _fails(found: AssertionResult) -> bool:
+def _is_failure(found: AssertionResult) -> bool:
     return found.status == "fail" and found.severity == "critical"
 
 

@@ -56,7 +56,7 @@ def find_tests(paths: Iterable[Path]) -> list[Path]:
     found: dict[Path, None] = {}
     for path in paths:
         if path.is_dir():
-            found.update(dict.fromkeys(sorted(_below(path), key=lambda file: file.parts)))
+            found.update(dict.fromkeys(sorted(_find_tests_below(path), key=lambda file: file.parts)))
         elif path.exists():
             found[path] = None
         else:
@@ -68,7 +68,7 @@ def _raise(error: OSError) -> None:
     raise error
 
 
-def _below(directory: Path) -> Iterator[Path]:
+def _find_tests_below(directory: Path) -> Iterator[Path]:
     for parent, names, files in os.walk(directory, onerror=_raise):
         names[:] = [name for name in names if not name.startswith(".")]
         if TEST_FILE_NAME in files:

@@ -48,7 +48,7 @@ class NoSecret(Params, frozen=True, kw_only=True):
     """``everything`` includes the arguments, results and errors of the run."""
 
 
-class _Finding(NamedTuple):
+class _FoundSecret(NamedTuple):
     kind: str
     hint: str
     """The secret, mostly masked."""
@@ -63,7 +63,7 @@ def no_secret_in_output(trace: Trace, params: NoSecret) -> Verdict:
         for event in trace.events:
             for text in strings_in(event.data):
                 found += _findings(text, event, params, searcher)
-    listed = "; ".join(f"{kind} {hint} in {_where(event)}" for kind, hint, event in found[:5])
+    listed = "; ".join(f"{kind} {hint} in {_describe_place(event)}" for kind, hint, event in found[:5])
     events = [event for _, _, event in found if event is not None] or output_events(trace)
     observed = [{"kind": kind, "event": event.event_id if event else None} for kind, _, event in found]
     message = f"expected no secret, found {listed or 'none'}"
@@ -72,15 +72,15 @@ def no_secret_in_output(trace: Trace, params: NoSecret) -> Verdict:
 
 def _findings(
     text: str, event: TraceEvent | None, params: NoSecret, searcher: Searcher
-) -> Iterator[_Finding]:
+) -> Iterator[_FoundSecret]:
     for kind, secret in _secrets_in(text):
-        yield _Finding(kind, _shorten_secret(secret), event)
+        yield _FoundSecret(kind, _shorten_secret(secret), event)
     for pattern in params.patterns:
         if match := searcher.search(pattern, text):
-            yield _Finding("a match of a pattern", _shorten_secret(match[0]), event)
+            yield _FoundSecret("a match of a pattern", _shorten_secret(match[0]), event)
     for value in params.values:
         if value and value in text:
-            yield _Finding("a listed value", _shorten_secret(value), event)
+            yield _FoundSecret("a listed value", _shorten_secret(value), event)
 
 
 def _secrets_in(text: str) -> Iterator[tuple[str, str]]:
@@ -97,5 +97,5 @@ def _shorten_secret(secret: str) -> str:
     return f"{secret[:_SHOWN_CHARACTERS]}… ({len(secret)} characters)"
 
 
-def _where(event: TraceEvent | None) -> str:
+def _describe_place(event: TraceEvent | None) -> str:
     return event.event_id if event is not None else "the output"

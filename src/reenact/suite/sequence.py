@@ -12,7 +12,7 @@ from reenact.formats.record import Count
 from reenact.formats.trace import Trace, TraceEvent
 from reenact.suite.events import calls, of_type
 from reenact.suite.params import Params
-from reenact.suite.values import includes, same
+from reenact.suite.values import includes, is_same
 from reenact.suite.verdict import Verdict, at, count_of, shorten, verdict
 from reenact.trace.replayed import REPLAYED
 
@@ -37,7 +37,7 @@ def tool_sequence(trace: Trace, params: ToolSequence) -> Verdict:
     """The calls are the expected ones, as *mode* says: in order, in any order, a subset or a superset."""
     steps = [step if isinstance(step, SequenceStep) else SequenceStep(tool=step) for step in params.steps]
     found = calls(trace)
-    taken = (_in_order if params.mode == "strict" else _assign_calls)(found, steps, params)
+    taken = (_pair_in_order if params.mode == "strict" else _assign_calls)(found, steps, params)
     extra = [event for index, event in enumerate(found) if index not in taken]
     missing = [step for index, step in enumerate(steps) if index not in taken.values()]
     passed = not (extra and params.mode != "superset") and not (missing and params.mode != "subset")
@@ -69,24 +69,28 @@ def _sentence(mode: str, steps: list[SequenceStep], found: list[TraceEvent]) -> 
     )
 
 
-def _fits(event: TraceEvent, step: SequenceStep, params: ToolSequence) -> bool:
+def _is_fitting(event: TraceEvent, step: SequenceStep, params: ToolSequence) -> bool:
     if event.data.get("tool") != step.tool:
         return False
-    agrees = same if params.args_mode == "exact" else includes
+    agrees = is_same if params.args_mode == "exact" else includes
     return step.args is msgspec.UNSET or agrees(event.data.get("args"), step.args)
 
 
-def _in_order(found: list[TraceEvent], steps: list[SequenceStep], params: ToolSequence) -> dict[int, int]:
+def _pair_in_order(
+    found: list[TraceEvent], steps: list[SequenceStep], params: ToolSequence
+) -> dict[int, int]:
     """Pair calls and steps by position, up to the first difference."""
     pairs = zip(found, steps, strict=False)
-    good = takewhile(lambda pair: _fits(*pair, params), pairs)
+    good = takewhile(lambda pair: _is_fitting(*pair, params), pairs)
     return {place: place for place, _ in enumerate(good)}
 
 
 def _assign_calls(found: list[TraceEvent], steps: list[SequenceStep], params: ToolSequence) -> dict[int, int]:
     """Pair as many calls and steps as possible, each once (Kuhn's augmenting paths)."""
     owner: dict[int, int] = {}
-    fitting = [[place for place, step in enumerate(steps) if _fits(event, step, params)] for event in found]
+    fitting = [
+        [place for place, step in enumerate(steps) if _is_fitting(event, step, params)] for event in found
+    ]
 
     def assign(call: int, seen: set[int]) -> bool:
         # Try a free step first: augmenting paths are long and seldom needed.
@@ -120,13 +124,13 @@ def step_count(trace: Trace, params: StepCount) -> Verdict:
         if event.type in types and (params.tool is None or event.data.get("tool") == params.tool)
     ]
     what = f"{' or '.join(types)} events{f' of {params.tool}' if params.tool else ''}"
-    passed = within(len(found), params.exact, params.min, params.max)
+    passed = is_within(len(found), params.exact, params.min, params.max)
     wanted = bounds(params.exact, params.min, params.max)
     message = f"{what}: expected {wanted}, found {len(found)}{at(found)}"
     return verdict(passed, message, observed={"steps": len(found)}, events=found)
 
 
-def within(number: int, exact: int | None, at_least: int | None, at_most: int | None) -> bool:
+def is_within(number: int, exact: int | None, at_least: int | None, at_most: int | None) -> bool:
     """Whether *number* is within the bounds; :class:`UsageError` without bounds."""
     if exact is None and at_least is None and at_most is None:
         raise UsageError("params: give exact, min or max")
@@ -159,7 +163,7 @@ def scheduler_outbound_count(trace: Trace, params: OutboundCount) -> Verdict:
         None if given is msgspec.UNSET else given or 0 for given in (params.exact, params.min, params.max)
     )
     is_scheduled = trigger == "scheduler"
-    passed = within(len(found), exact, at_least, at_most) and is_scheduled
+    passed = is_within(len(found), exact, at_least, at_most) and is_scheduled
     wanted = f"{params.tool} in a scheduled run: expected {bounds(exact, at_least, at_most)}"
     message = f"{wanted}, found {len(found)}{at(found)} in a run started by {trigger}"
     observed = {"calls": len(found), "trigger": trigger}
@@ -202,7 +206,7 @@ def divergence_free(trace: Trace, params: DivergenceFree) -> Verdict:
     found = [
         event for event in of_type(trace, "divergence") if event.data.get("code") not in params.allowed_codes
     ]
-    problems = [*map(_headline, found), *(f"a live call: {_live(event)}" for event in refused)]
+    problems = [*map(_headline, found), *(f"a live call: {_describe_live_call(event)}" for event in refused)]
     passed = len(found) <= params.max_divergences and not refused
     wanted = count_of(params.max_divergences, "divergence")
     message = f"expected {wanted}, found {'; '.join(problems[:5]) or 'none'}"
@@ -216,5 +220,5 @@ def _headline(event: TraceEvent) -> str:
     return f"{event.data.get('code')}{place}{path}: {event.data.get('detail', '')}"
 
 
-def _live(event: TraceEvent) -> str:
+def _describe_live_call(event: TraceEvent) -> str:
     return f"{event.data.get('kind')} {event.data.get('target')}"

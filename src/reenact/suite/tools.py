@@ -17,8 +17,8 @@ from reenact.suite.patterns import Searcher
 from reenact.suite.values import (
     has_key,
     includes,
+    is_same,
     matcher_problem,
-    same,
     schema_problems,
     values_at,
 )
@@ -166,7 +166,7 @@ def _values(args: Any, path: str) -> list[JsonValue]:
 def _holds(value: JsonValue, expected: JsonValue, searcher: Searcher) -> bool:
     if isinstance(value, str) and isinstance(expected, str):
         return searcher.contains(value, expected)
-    return same(value, expected)
+    return is_same(value, expected)
 
 
 def _text(value: JsonValue) -> str:
@@ -204,7 +204,7 @@ def tool_args(trace: Trace, params: ToolArgs) -> Verdict:
 
 def _problems(args: Any, params: ToolArgs, searcher: Searcher) -> Iterator[str]:
     if params.args is not msgspec.UNSET:
-        agrees = same if params.mode == "exact" else includes
+        agrees = is_same if params.mode == "exact" else includes
         if not agrees(args, params.args):
             how = "be" if params.mode == "exact" else "include"
             yield f"the arguments should {how} {shorten(params.args)}, are {shorten(args)}"

@@ -1,19 +1,18 @@
 """Looking into texts (bullets, sentences, word stems) and JSON values (paths, schemas, matchers).
 
-A matcher is ``{contains: news}``, ``{min: 1, max: 10}``, or the value itself. Schemas are checked offline:
-none is fetched, and their patterns run in a linear engine.
+A matcher is ``{contains: news}``, ``{min: 1, max: 10}``, or the value itself.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any, Final, Literal, NoReturn, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 
-from reenact.canonical import JsonValue, child_path
-from reenact.errors import UsageError
+from reenact.canonical import JsonValue
+from reenact.formats.json_schema import compile_schema, find_violations
 from reenact.suite.params import Params, read_params
 from reenact.suite.patterns import Searcher
 from reenact.suite.verdict import quote, shorten
@@ -141,14 +140,14 @@ def _children(parent: JsonValue, index: str | None, key: str | None) -> Iterator
             yield parent[int(place)]
 
 
-def same(a: object, b: object) -> bool:
+def is_same(a: object, b: object) -> bool:
     """Whether two JSON values are equal: 1 is 1.0, but true is not 1."""
     if isinstance(a, bool) or isinstance(b, bool):
         return a is b
     if isinstance(a, dict) and isinstance(b, dict):
-        return a.keys() == b.keys() and all(same(child, b[key]) for key, child in a.items())
+        return a.keys() == b.keys() and all(is_same(child, b[key]) for key, child in a.items())
     if isinstance(a, list) and isinstance(b, list):
-        return len(a) == len(b) and all(same(one, other) for one, other in zip(a, b, strict=True))
+        return len(a) == len(b) and all(is_same(one, other) for one, other in zip(a, b, strict=True))
     return bool(a == b)
 
 
@@ -160,40 +159,15 @@ def includes(value: JsonValue, part: JsonValue) -> bool:
         return len(value) == len(part) and all(
             includes(one, other) for one, other in zip(value, part, strict=True)
         )
-    return same(value, part)
+    return is_same(value, part)
 
 
 _SHOWN_PROBLEMS: Final = 20
-_SHOWN_CHARACTERS: Final = 200
 
 
 def schema_problems(value: object, schema: Any) -> list[str]:
     """Where *value* violates *schema*, with paths; :class:`UsageError` for an invalid schema."""
-    import jsonschema_rs  # slow to import, and few tests need it
-
-    try:
-        validator = jsonschema_rs.validator_for(
-            schema, retriever=_refuse_fetching, pattern_options=jsonschema_rs.RegexOptions()
-        )
-    except (jsonschema_rs.ValidationError, ValueError) as error:
-        raise UsageError(f"params.schema: not a JSON Schema: {_first_line(error)}") from None
-    found = [_problem(error) for error in validator.iter_errors(value)]
-    return sorted(found)[:_SHOWN_PROBLEMS]
-
-
-def _refuse_fetching(address: str) -> NoReturn:
-    raise ValueError(f"{address} is not fetched; put it under $defs")
-
-
-def _problem(error: Any) -> str:
-    path = "$"
-    for step in error.instance_path:
-        path = child_path(path, step)
-    return f"{path}: {error.message:.{_SHOWN_CHARACTERS}}"
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).partition("\n")[0][:_SHOWN_CHARACTERS]
+    return find_violations(compile_schema(schema, "params.schema"), value)[:_SHOWN_PROBLEMS]
 
 
 TypeName: TypeAlias = Literal["string", "number", "integer", "boolean", "array", "object", "null"]
@@ -238,9 +212,9 @@ def matcher_problem(values: list[JsonValue], given: JsonValue, path: str, search
 
 
 def _find_unmet(value: JsonValue, matcher: Matcher, searcher: Searcher) -> Iterator[str]:
-    if matcher.equals is not msgspec.UNSET and not same(value, matcher.equals):
+    if matcher.equals is not msgspec.UNSET and not is_same(value, matcher.equals):
         yield f"be {shorten(matcher.equals)}"
-    if matcher.one_of is not None and not any(same(value, option) for option in matcher.one_of):
+    if matcher.one_of is not None and not any(is_same(value, option) for option in matcher.one_of):
         yield f"be one of {shorten(matcher.one_of)}"
     if matcher.contains is not msgspec.UNSET and not _has(value, matcher.contains, searcher):
         yield f"contain {shorten(matcher.contains)}"
@@ -262,7 +236,7 @@ def _out_of_range(value: Any, matcher: Matcher) -> Iterator[str]:
 def _has(value: JsonValue, part: JsonValue, searcher: Searcher) -> bool:
     if isinstance(value, str):
         return isinstance(part, str) and searcher.contains(value, part)
-    return isinstance(value, list) and any(same(item, part) for item in value)
+    return isinstance(value, list) and any(is_same(item, part) for item in value)
 
 
 def _is_of_type(value: JsonValue, name: TypeName) -> bool:

@@ -75,7 +75,7 @@ class TraceEntry(NamedTuple):
     group_id: str | None = None
 
 
-class _Call(NamedTuple):
+class _OpenCall(NamedTuple):
     event_id: str
     name: str
     ts_ms: int | float
@@ -119,7 +119,7 @@ class _Projection:
     def __init__(self, run: RecordedRun, scenario: TraceScenario) -> None:
         self._run = run
         self._scenario = scenario
-        self._calls: dict[str, _Call] = {}
+        self._calls: dict[str, _OpenCall] = {}
         self._last_text: str | None = None
         self._has_asked = False
         self.input_messages: list[Message] = []
@@ -137,7 +137,7 @@ class _Projection:
                 yield self._number_event(entry, event_id, event, seq)
             if event.type in ("tool_call", "llm_request"):
                 name = event.data["tool" if event.type == "tool_call" else "model"]
-                self._calls[event.data["callId"]] = _Call(event_id, name, event.ts)
+                self._calls[event.data["callId"]] = _OpenCall(event_id, name, event.ts)
 
     def _number_event(self, entry: TraceEntry, event_id: str, event: RunEvent, seq: int) -> TraceEvent:
         is_outcome = entry.type in ("tool_result", "llm_response", "error")
@@ -251,16 +251,16 @@ class _Projection:
         if output is not None:
             yield TraceEntry("final_output", {"role": "assistant", "content": as_text(output)})
 
-    def _call_of(self, outcome: RunEvent) -> _Call:
+    def _call_of(self, outcome: RunEvent) -> _OpenCall:
         """The call of *outcome*, or a placeholder if it is missing."""
-        return self._calls.get(outcome.data["callId"], _Call("", "unknown", outcome.ts))
+        return self._calls.get(outcome.data["callId"], _OpenCall("", "unknown", outcome.ts))
 
 
 def _derived_mark(data: dict[str, JsonValue]) -> dict[str, JsonValue]:
     return {"derived": True} if data.get("derived") is True else {}
 
 
-def _latency_ms(outcome: RunEvent, call: _Call) -> int | float:
+def _latency_ms(outcome: RunEvent, call: _OpenCall) -> int | float:
     """The latency in the artifact, or else the time between the two events."""
     stated: int | float | None = outcome.data.get("latencyMs")
     return outcome.ts - call.ts_ms if stated is None else stated

@@ -49,11 +49,11 @@ def model_request(request: object) -> ModelRequest | None:
 
 def input_messages(request: JsonValue) -> list[Message]:
     """The conversation in a resolved request; empty if its wire format is unknown."""
-    asked = model_request(request)
-    if asked is None:
+    read = model_request(request)
+    if read is None:
         return []
-    system = [Message(role="system", content=asked.system)] if asked.system else []
-    return system + [Message(role=message.role, content=_text(message)) for message in asked.messages]
+    system = [Message(role="system", content=read.system)] if read.system else []
+    return system + [Message(role=message.role, content=_text(message)) for message in read.messages]
 
 
 def _text(message: ModelMessage) -> str:
@@ -146,32 +146,34 @@ def exchanges(reader: CaptureReader, on_loss: Callable[[Loss], None]) -> Iterato
                 on_loss(exchange)
             else:
                 yield exchange
-    for asked in waiting.values():
-        on_loss(Loss(asked.seq, "llm_request", None, "it was never answered"))
+    for request_event in waiting.values():
+        on_loss(Loss(request_event.seq, "llm_request", None, "it was never answered"))
 
 
-def request_of(reader: CaptureReader, asked: LlmRequest) -> ModelRequest | None:
+def request_of(reader: CaptureReader, request_event: LlmRequest) -> ModelRequest | None:
     """The request to a model; ``None`` if its wire format is unknown."""
-    stored = asked.data.request
+    stored = request_event.data.request
     return None if stored is ABSENT else model_request(reader.resolve(stored))
 
 
-def response_of(reader: CaptureReader, answered: LlmResponse) -> ModelResponse | None:
+def response_of(reader: CaptureReader, response_event: LlmResponse) -> ModelResponse | None:
     """The answer of a model; ``None`` if there is none or its wire format is unknown."""
-    data = answered.data
+    data = response_event.data
     body = None if data.response is ABSENT else reader.resolve(data.response)
     pieces = data.pieces if data.pieces is ABSENT else reader.resolve(data.pieces)
     return model_response(data.provider, body, pieces)
 
 
-def _exchange(reader: CaptureReader, asked: LlmRequest, answered: LlmResponse) -> ModelExchange | Loss:
-    request = request_of(reader, asked)
+def _exchange(
+    reader: CaptureReader, request_event: LlmRequest, response_event: LlmResponse
+) -> ModelExchange | Loss:
+    request = request_of(reader, request_event)
     if request is None:
-        return Loss(asked.seq, "llm_request", None, "its body is of no known wire format")
-    response = response_of(reader, answered)
+        return Loss(request_event.seq, "llm_request", None, "its body is of no known wire format")
+    response = response_of(reader, response_event)
     if response is None:
-        return Loss(answered.seq, "llm_response", None, "it failed before there was an answer")
-    return ModelExchange(asked.data.callId, asked.seq, asked.ts, request, response)
+        return Loss(response_event.seq, "llm_response", None, "it failed before there was an answer")
+    return ModelExchange(request_event.data.callId, request_event.seq, request_event.ts, request, response)
 
 
 class DerivedEvents:
@@ -186,7 +188,7 @@ class DerivedEvents:
         has_calls = any(line.endswith(b'"type":"tool_call","version":1}') for line in reader.lines())
         self._tools = None if has_calls else DerivedTools()
 
-    def around(self, event: CaptureEvent) -> Iterator[CaptureEvent]:
+    def add_to(self, event: CaptureEvent) -> Iterator[CaptureEvent]:
         """*event* and those derived from it, in the order in which a recorder would have written them.
 
         Derived events have its number and its time.
@@ -200,6 +202,12 @@ class DerivedEvents:
             response = response_of(self._reader, event)
             for data in self._tools.derive_calls(response, event.data.callId) if response else ():
                 yield _derived_event(event, "tool_call", data)
+
+
+def read_with_derived(reader: CaptureReader) -> Iterator[CaptureEvent]:
+    """All events of a capture, and the tool calls and results derived from its model traffic."""
+    derived = DerivedEvents(reader)
+    return (event for recorded in reader.events() for event in derived.add_to(recorded))
 
 
 def _derived_event(event: CaptureEvent, kind: str, data: dict[str, JsonValue]) -> CaptureEvent:

@@ -30,7 +30,8 @@ from reenact.formats.dialects import Event, current
 from reenact.formats.dialects.losses import Loss
 from reenact.formats.record import ABSENT
 from reenact.formats.rfc3339 import moment
-from reenact.store.rundir import Recording, RunDir, build_folder
+from reenact.store.place import build_folder
+from reenact.store.rundir import Recording, RunDir
 from reenact.values.codec import to_text
 
 UNKNOWN: Final = {"$py": "opaque", "type": "unknown"}

@@ -83,7 +83,7 @@ def reported_questions(reader: CaptureReader) -> dict[str, ReportedQuestion]:
     for event in reader.events():
         reading.event(event)
         if isinstance(event, LlmResponse):
-            messages = reading.reported(event.data.callId)
+            messages = reading.read_reported(event.data.callId)
             if messages and messages[-1]["role"] == "assistant":
                 *said, answer = messages
                 named = str(event.data.provider), str(event.data.model)
@@ -130,7 +130,7 @@ class _Reading:
     def __init__(self, reader: CaptureReader, lose: Callable[[Loss], None]) -> None:
         self._reader = reader
         self._lose = lose
-        self._asked: dict[str, LlmRequest] = {}
+        self._requests: dict[str, LlmRequest] = {}
         self._by_digest: dict[bytes, Chat] = {}
         """Conversations by the digest of all their messages."""
         self._continued: set[bytes] = set()
@@ -151,42 +151,48 @@ class _Reading:
     def leaves(self) -> Iterator[Chat]:
         return (found for digest, found in self._by_digest.items() if digest not in self._continued)
 
-    def reported(self, call_id: str) -> list[ChatMessage]:
+    def read_reported(self, call_id: str) -> list[ChatMessage]:
         """The conversation up to the answer of a reported call, which is the last message."""
         return self._reported.get(call_id, [])
 
     def event(self, event: capture.CaptureEvent) -> None:
         if isinstance(event, LlmRequest):
-            self._asked[event.data.callId] = event
+            self._requests[event.data.callId] = event
         elif isinstance(event, LlmResponse):
-            asked = self._asked.pop(event.data.callId, None)
-            if asked is not None:
-                self._exchange(asked, event)
+            request_event = self._requests.pop(event.data.callId, None)
+            if request_event is not None:
+                self._exchange(request_event, event)
         elif isinstance(event, capture.ToolCall) and event.data.derived is True:
             self._match_reported_call(event)
         elif isinstance(event, capture.ToolResult) and event.data.callId in self._waiting:
             self._add_reported_result(event)
 
-    def _exchange(self, asked: LlmRequest, answered: LlmResponse) -> None:
-        request, response = request_of(self._reader, asked), response_of(self._reader, answered)
+    def _exchange(self, request_event: LlmRequest, response_event: LlmResponse) -> None:
+        request, response = request_of(self._reader, request_event), response_of(self._reader, response_event)
         if request is None:
-            self._lose(Loss(asked.seq, "llm_request", "request", "it is of no known wire format"))
+            self._lose(Loss(request_event.seq, "llm_request", "request", "it is of no known wire format"))
             return
         if response is None or not response.complete or response.error is not None:
-            self._lose(Loss(answered.seq, "llm_response", None, "there is no complete answer"))
+            self._lose(Loss(response_event.seq, "llm_response", None, "there is no complete answer"))
             return
         try:
-            self._put(asked, answered, request, response)
+            self._put(request_event, response_event, request, response)
         except _Unfit as unfit:
-            self._unfit.add(asked.data.callId)
-            self._lose(Loss(asked.seq, "llm_request", None, str(unfit)))
+            self._unfit.add(request_event.data.callId)
+            self._lose(Loss(request_event.seq, "llm_request", None, str(unfit)))
         except FormatError as error:
-            self._lose(Loss(asked.seq, "llm_request", None, f"it cannot be a row: {error.reason}"))
+            self._lose(Loss(request_event.seq, "llm_request", None, f"it cannot be a row: {error.reason}"))
 
     def _put(
-        self, asked: LlmRequest, answered: LlmResponse, request: ModelRequest, response: ModelResponse
+        self,
+        request_event: LlmRequest,
+        response_event: LlmResponse,
+        request: ModelRequest,
+        response: ModelResponse,
     ) -> None:
-        stored = None if asked.data.request is ABSENT else self._reader.resolve(asked.data.request)
+        stored = (
+            None if request_event.data.request is ABSENT else self._reader.resolve(request_event.data.request)
+        )
         is_reported = isinstance(stored, dict) and "url" not in stored
         after = str(stored.get("after")) if isinstance(stored, dict) and is_reported else ""
         if after in self._unfit:
@@ -195,24 +201,24 @@ class _Reading:
         new = _chat_messages(request)
         answer = _assistant(response.parts)
         if is_reported:
-            self._expect(asked, response)
+            self._expect(request_event, response)
         said = new if before is None else _continue_messages(before, new)
         if answer is None:
             if is_reported:
-                self._reported[asked.data.callId] = said
-            self._lose(Loss(answered.seq, "llm_response", None, "the answer is empty"))
+                self._reported[request_event.data.callId] = said
+            self._lose(Loss(response_event.seq, "llm_response", None, "the answer is empty"))
             return
         digests = message_digests(said)
         parent, length = self._parent_of(said, digests)
         if parent is not None:  # its answers have the reasoning, which histories do not repeat
             said = [*parent.messages, *said[length:]]
             self._continued.add(digests[length - 1])
-        first = asked.seq if parent is None else parent.first_event
+        first = request_event.seq if parent is None else parent.first_event
         messages = [*said, answer]
         if is_reported:
-            self._reported[asked.data.callId] = messages
+            self._reported[request_event.data.callId] = messages
         tools = [_function(tool.name, tool.description, tool.schema) for tool in request.tools]
-        self._by_digest[message_digests(messages)[-1]] = Chat(messages, tools, first, answered.seq)
+        self._by_digest[message_digests(messages)[-1]] = Chat(messages, tools, first, response_event.seq)
 
     def _parent_of(self, said: list[ChatMessage], digests: list[bytes]) -> tuple[Chat | None, int]:
         for length in range(len(said), 0, -1):
@@ -222,9 +228,9 @@ class _Reading:
                     return found, length
         return None, 0
 
-    def _expect(self, asked: LlmRequest, response: ModelResponse) -> None:
-        lane = asked.data.lane or "0"
-        self._latest[lane] = asked.data.callId
+    def _expect(self, request_event: LlmRequest, response: ModelResponse) -> None:
+        lane = request_event.data.lane or "0"
+        self._latest[lane] = request_event.data.callId
         self._expected[lane] = list(response.tool_calls)
 
     def _match_reported_call(self, event: capture.ToolCall) -> None:

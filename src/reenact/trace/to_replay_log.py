@@ -85,7 +85,7 @@ class _Projection:
             events = [
                 current.ReplayHeader(created_at=created_at, producer=producer, replay_version=REPLAY_VERSION)
             ]
-        for each in self._derived.around(event):
+        for each in self._derived.add_to(event):
             events += self._convert_event(each)
         return Conversion(tuple(events), tuple(self._losses))
 

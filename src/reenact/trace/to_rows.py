@@ -186,36 +186,39 @@ def call_rows(reader: CaptureReader, options: RowOptions) -> Iterator[CallRow]:
             waiting[str(call_id)] = event
         elif not isinstance(event, LlmResponse | capture.ToolResult):
             yield _call_row(reader, options, event, event)
-    for asked in waiting.values():
-        yield _call_row(reader, options, asked, None)
+    for call in waiting.values():
+        yield _call_row(reader, options, call, None)
 
 
 def _call_row(
-    reader: CaptureReader, options: RowOptions, asked: capture.CaptureEvent, came: capture.CaptureEvent | None
+    reader: CaptureReader,
+    options: RowOptions,
+    call: capture.CaptureEvent,
+    answer: capture.CaptureEvent | None,
 ) -> CallRow:
-    given, result, error = _stored_payloads(asked, came)
+    given, result, error = _stored_payloads(call, answer)
     given, result, error = redact_payload(
         reader, options, [plain(reader.resolve(each)) for each in (given, result, error)]
     )
-    usage = usage_of(came.data.usage) if isinstance(came, LlmResponse) else None
-    latency = getattr(came.data, "latencyMs", ABSENT) if came is not None else ABSENT
+    usage = usage_of(answer.data.usage) if isinstance(answer, LlmResponse) else None
+    latency = getattr(answer.data, "latencyMs", ABSENT) if answer is not None else ABSENT
     if latency is ABSENT:
-        latency = None if came is None else came.ts - asked.ts
-    lane = getattr(asked.data, "lane", ABSENT)
+        latency = None if answer is None else answer.ts - call.ts
+    lane = getattr(call.data, "lane", ABSENT)
     return CallRow(
-        kind=_kind(asked),
-        name=_name(asked),
+        kind=_kind(call),
+        name=_name(call),
         lane="0" if lane is ABSENT else str(lane),
-        at_ms=float(asked.ts),
+        at_ms=float(call.ts),
         latency_ms=None if latency is None else float(latency),
-        ok=None if came is None else error is None,
+        ok=None if answer is None else error is None,
         input=msgspec.json.encode(given).decode(),
-        output=None if came is None or error is not None else msgspec.json.encode(result).decode(),
+        output=None if answer is None or error is not None else msgspec.json.encode(result).decode(),
         error=None if error is None else msgspec.json.encode(error).decode(),
         input_tokens=(usage or {}).get("input_tokens"),
         output_tokens=(usage or {}).get("output_tokens"),
-        first_event=asked.seq,
-        last_event=asked.seq if came is None else came.seq,
+        first_event=call.seq,
+        last_event=call.seq if answer is None else answer.seq,
     )
 
 
@@ -241,23 +244,23 @@ def _name(event: capture.CaptureEvent) -> str:
 
 
 def _stored_payloads(
-    asked: capture.CaptureEvent, came: capture.CaptureEvent | None
+    call: capture.CaptureEvent, answer: capture.CaptureEvent | None
 ) -> tuple[object, object, object]:
     """The stored request, result and failure of a call; ``None`` for each that is missing."""
-    data: Any = asked.data
-    if isinstance(asked, capture.StateMutation):
+    data: Any = call.data
+    if isinstance(call, capture.StateMutation):
         given: object = {
             name: getattr(data, name)
             for name in ("group_id", "source", "path", "content", "details")
             if getattr(data, name) is not ABSENT
         }
     else:
-        given = data.args if isinstance(asked, capture.ToolCall) else data.request
-    outcome: Any = None if came is None else came.data
+        given = data.args if isinstance(call, capture.ToolCall) else data.request
+    outcome: Any = None if answer is None else answer.data
     result: object = ABSENT
-    if isinstance(came, LlmResponse):
+    if isinstance(answer, LlmResponse):
         result = outcome.pieces if outcome.pieces is not ABSENT else outcome.response
-    elif isinstance(came, capture.ToolResult):
+    elif isinstance(answer, capture.ToolResult):
         result = outcome.result
     elif outcome is not None:
         result = outcome.value

@@ -39,7 +39,7 @@ _PLUS: Final = ord("+")
 _BRACE: Final = ord("{")
 _UNKNOWN: Final = object()
 _SCALARS: Final = frozenset({str, int, float, bool, type(None)})
-_dump: Final = canonical.guarded(orjson.dumps)
+_dump: Final = canonical.with_memory_check(orjson.dumps)
 _EXPONENT: Final = re.compile(rb"e\+(?<=[0-9]e\+)[0-9]")  # an expression that begins with letters is faster
 _STRINGS: Final = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"')
 _SQUARE: Final = bytes.maketrans(b"{}", b"[]")

@@ -61,34 +61,34 @@ class Comparisons:
     """The comparisons in use."""
 
     def __init__(self) -> None:
-        self._asked: dict[tuple[Path, Path], ComparisonJob] = {}
+        self._jobs: dict[tuple[Path, Path], ComparisonJob] = {}
         self._lock = Lock()
 
     @contextmanager
     def open(self, left: Path, right: Path) -> Iterator[ComparisonJob]:
         """The comparison of two runs, started if needed; :class:`FormatError` if it failed."""
         with self._lock:
-            asked = self._asked.pop((left, right), None) or self._start_comparison(left, right)
-            self._asked[left, right] = asked
-            asked.users += 1
+            job = self._jobs.pop((left, right), None) or self._start_comparison(left, right)
+            self._jobs[left, right] = job
+            job.users += 1
         try:
-            if asked.problem is not None:
-                raise FormatError(asked.problem)
-            yield asked
+            if job.problem is not None:
+                raise FormatError(job.problem)
+            yield job
         finally:
             with self._lock:
-                asked.users -= 1
+                job.users -= 1
                 self._close_old()
 
     def _start_comparison(self, left: Path, right: Path) -> ComparisonJob:
-        asked = ComparisonJob(left, right)
-        Thread(target=asked.run, daemon=True).start()
-        return asked
+        job = ComparisonJob(left, right)
+        Thread(target=job.run, daemon=True).start()
+        return job
 
     def _close_old(self) -> None:
-        idle = [key for key, asked in self._asked.items() if asked.is_idle]
-        for key in idle[: max(0, len(self._asked) - _KEPT)]:
-            self._asked.pop(key).close()
+        idle = [key for key, job in self._jobs.items() if job.is_idle]
+        for key in idle[: max(0, len(self._jobs) - _KEPT)]:
+            self._jobs.pop(key).close()
 
 
 def can_verify(kind: str) -> bool:

@@ -155,11 +155,11 @@ def view(
 def bind(port: int | None) -> socket.socket:
     """A listening socket on loopback; without *port* on the usual port, or a free one."""
     if port is not None:
-        return _bound(port)
+        return _bind(port)
     try:
-        return _bound(USUAL_PORT)
+        return _bind(USUAL_PORT)
     except UsageError:
-        return _bound(0)
+        return _bind(0)
 
 
 def address(listener: socket.socket) -> str:
@@ -182,7 +182,7 @@ def serve(app: ASGIApp, listener: socket.socket, on_start: Callable[[], None] = 
     Server(config).run(sockets=[listener])
 
 
-def _bound(port: int) -> socket.socket:
+def _bind(port: int) -> socket.socket:
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:

@@ -237,7 +237,7 @@ def _line(run_id: str, artifact: Artifact) -> RunLine:
         status=header.status or header.state or "unknown",
         model=header.model if header.model != NO_MODEL.model else None,
         started_ms=header.created_at_ms,
-        took_ms=_took_ms(header),
+        took_ms=_duration_ms(header),
         size_bytes=artifact.size_bytes,
         problem=header.error,
     )
@@ -257,7 +257,7 @@ def _indexed_line(run_id: str, run: IndexedRun) -> RunLine:
     )
 
 
-def _took_ms(header: Header) -> int | float | None:
+def _duration_ms(header: Header) -> int | float | None:
     if header.created_at_ms is None or header.completed_at_ms is None:
         return None
     return max(0, header.completed_at_ms - header.created_at_ms)

@@ -82,7 +82,7 @@ def _member(path: str, name: str) -> str:
 
 
 def _write_command(header: Header, seq: int, change: Mapping[str, Any]) -> str:
-    words = ["reenact", "fork", _short_path(header.path), "--at", str(seq)]
+    words = ["reenact", "fork", _shorten_path(header.path), "--at", str(seq)]
     for name, value in change.items():
         if name == "set":
             words += [word for path, new in value.items() for word in ("--set", f"{path}={_json(new)}")]
@@ -96,7 +96,7 @@ def _write_command(header: Header, seq: int, change: Mapping[str, Any]) -> str:
 def _write_python(header: Header, seq: int, change: Mapping[str, object]) -> str:
     named = {"system": "PROMPT", "replace": "VALUE"}
     members = {name: named.get(name, value) for name, value in change.items()}
-    path = _short_path(header.path)
+    path = _shorten_path(header.path)
     live = ', on_miss="live"' if {"model", "system"} & set(members) else ""
     options = f"at={seq}, change={members!r}{live}, output={_json(f'{path}-fork')}"
     return f"with reenact.fork({_json(path)}, {options}) as run: ..."
@@ -106,7 +106,7 @@ def _json(value: object) -> str:
     return msgspec.json.encode(value).decode()
 
 
-def _short_path(path: str) -> str:
+def _shorten_path(path: str) -> str:
     relative = os.path.relpath(path)
     return path if relative.startswith(os.pardir) else relative
 

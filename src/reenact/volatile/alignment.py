@@ -43,7 +43,7 @@ class Alignment(NamedTuple):
     only_in_other: list[AlignedCall]
 
 
-def aligned(one: Sequence[AlignedCall], other: Sequence[AlignedCall]) -> Alignment:
+def align_calls(one: Sequence[AlignedCall], other: Sequence[AlignedCall]) -> Alignment:
     """Pair each call of *one* with its counterpart in *other*; every call is in the result once."""
     words, others_words = _words(one), _words(other)
     found = Alignment([], [], [])

@@ -18,7 +18,7 @@ from reenact.formats.divergence import ReplayDivergence
 from reenact.formats.volatile import VolatileRule, describe_call
 from reenact.volatile.alignment import AlignedCall, Alignment
 from reenact.volatile.masking import Masking
-from reenact.volatile.shapes import about, any_item, covering, differ_in_time
+from reenact.volatile.shapes import any_item, call_of_rule, is_time_difference, list_covering_rules
 
 Cover: TypeAlias = Literal["recording", "rule", "nothing"]
 _NAMES: Final = ("$.data.tool", "$.data.source", "$.data.key")
@@ -56,7 +56,7 @@ class Diagnosis:
         """Compare two runs, of which the second is the later one."""
         compared: Counter[str] = Counter()
         for one, other in alignment.pairs:
-            call = about(describe_call(one.type, one.name))
+            call = call_of_rule(describe_call(one.type, one.name))
             compared[call] += 1
             unmasked = self._masking.differences(one.type, one.name, one.request, other.request)
             for place in differences(one.request, other.request):
@@ -76,7 +76,7 @@ class Diagnosis:
             if divergence.expected is None or not _is_same_call(divergence):
                 self.reasons.append(divergence.headline)
                 continue
-            call = about(_call_of(divergence.expected))
+            call = call_of_rule(_call_of(divergence.expected))
             for place in divergence.differences:
                 self._add_rules(self._note(call, place, divergence.event_seq or 0), place)
 
@@ -103,7 +103,7 @@ class Diagnosis:
         return source
 
     def _add_rules(self, source: Source, place: Difference) -> None:
-        rules = covering(source.call, place)
+        rules = list_covering_rules(source.call, place)
         if not rules:
             source.covered_by = "nothing"
             self.reasons.append(f"{source.call}: {place.describe()}; no rule can cover an item more or less")
@@ -125,7 +125,7 @@ def _is_same_call(divergence: ReplayDivergence) -> bool:
 
 def _is_of_clock(place: Difference) -> bool:
     one, other = place.expected, place.observed
-    return isinstance(one, str) and isinstance(other, str) and differ_in_time(one, other)
+    return isinstance(one, str) and isinstance(other, str) and is_time_difference(one, other)
 
 
 def _call_of(event: dict[str, Any]) -> str:

@@ -51,7 +51,7 @@ class _Place:
     def masks(self) -> _Masks:
         return tuple(rule.mask for rule in self._met if not rule.is_whole)
 
-    def onward(self, key: str | int) -> _Place:
+    def descend(self, key: str | int) -> _Place:
         """The state at the member or item *key*."""
         # Keys that no path names lead to the same state.
         alike = key if key in self._names else type(key)
@@ -61,7 +61,7 @@ class _Place:
         return found
 
     def _reach(self, key: str | int) -> _Place:
-        stepped = [(rule, rule.path.after(reached, key)) for rule, reached in self._walk]
+        stepped = [(rule, rule.path.descend(reached, key)) for rule, reached in self._walk]
         return _Place([(rule, reached) for rule, reached in stepped if reached])
 
 
@@ -109,12 +109,12 @@ def _mask_value(value: object, place: _Place, masks: _Masks) -> object:
             value = mask.replace(value, MASKED)
         return value
     if isinstance(value, dict):
-        members = ((key, child, place.onward(key)) for key, child in value.items())
+        members = ((key, child, place.descend(key)) for key, child in value.items())
         return {
             key: _mask_value(child, onward, masks) for key, child, onward in members if not onward.is_left_out
         }
     if isinstance(value, list):
-        items = ((child, place.onward(index)) for index, child in enumerate(value))
+        items = ((child, place.descend(index)) for index, child in enumerate(value))
         return [
             LEFT_OUT if onward.is_left_out else _mask_value(child, onward, masks) for child, onward in items
         ]

@@ -46,13 +46,13 @@ def own_places(workspace: str | None = None, given: str = "") -> dict[str, str]:
     home = os.path.expanduser("~").rstrip(os.sep)
     found = {
         "cwd": working_folder(),
-        "cwd/given": _same_folder(os.environ.get("PWD", ""), working_folder()),
+        "cwd/given": _alias_of(os.environ.get("PWD", ""), working_folder()),
         "home": home,
         "python": sys.prefix,
         "tmp": tempfile.gettempdir(),
     }
     if workspace is not None:
-        found |= {"workspace": workspace, "workspace/given": _same_folder(given, workspace)}
+        found |= {"workspace": workspace, "workspace/given": _alias_of(given, workspace)}
     for name in ("cwd", "workspace"):
         if home and found.get(name, "").startswith(f"{home}/"):
             found[f"{name}/home"] = "~" + found[name].removeprefix(home)
@@ -60,7 +60,7 @@ def own_places(workspace: str | None = None, given: str = "") -> dict[str, str]:
     return {name: place for name, place in plain.items() if len(place) >= _MIN_CHARACTERS}
 
 
-def _same_folder(given: str, real: str) -> str:
+def _alias_of(given: str, real: str) -> str:
     """Return *given* if it is another name of the folder *real*, else an empty text."""
     name = os.path.normpath(given) if os.path.isabs(given) else ""
     return name if name and name != real and os.path.realpath(name) == os.path.realpath(real) else ""
@@ -75,7 +75,7 @@ def _mark(place: str, salt: bytes) -> str:
     return hmac.digest(salt, place.encode("utf-8", "surrogatepass"), "sha256").hex()[:32]
 
 
-def bounded(spelling: str) -> str:
+def bounded_pattern(spelling: str) -> str:
     """A pattern that finds *spelling* as a whole path or as the first folders of one."""
     before = r"(?:(?<![\w.~-])|(?<=\\[nrt]))"
     if spelling.startswith("%"):
@@ -149,7 +149,7 @@ class Places:
         self._tried: set[str] = set()
         self._find_recorded = self._find_either = _NOTHING
 
-    def here(self, recorded: str) -> str:
+    def find_folder(self, recorded: str) -> str:
         """The folder of this run that corresponds to *recorded*."""
         names = self.recorded[recorded]
         return next(place for name, place in self._preferred.items() if name in names)
@@ -213,7 +213,7 @@ def _prefixes(text: str) -> Iterator[str]:
 
 def _pattern(places: Iterable[str]) -> re.Pattern[str]:
     found = {spelling for place in places for spelling in spellings(place)}
-    return re.compile("|".join(map(bounded, sorted(found, key=len, reverse=True))))
+    return re.compile("|".join(map(bounded_pattern, sorted(found, key=len, reverse=True))))
 
 
 def _kind(name: str) -> str:

@@ -107,7 +107,7 @@ def line_masks_for(one: str, other: str) -> Masks | None:
     return _check_masks(one, other, patterns, is_strong=False)
 
 
-def differ_in_time(one: str, other: str) -> bool:
+def is_time_difference(one: str, other: str) -> bool:
     """Whether two texts differ only in dates and times."""
     shapes = _differing_shapes(*_differing_stretch(one, other)) or {}
     return bool(shapes) and all(shape.tells_time for shape in shapes.values())
@@ -187,7 +187,7 @@ def _escape(text: str) -> str:
     return _SPECIAL.sub(r"\\\g<0>", text)
 
 
-def suggested(call: str, places: Iterable[Difference]) -> tuple[VolatileRule, ...]:
+def suggest_rules(call: str, places: Iterable[Difference]) -> tuple[VolatileRule, ...]:
     """The rules for *places* if all of them look volatile; none if one may be a real difference."""
     rules: list[VolatileRule] = []
     for place in places:
@@ -195,10 +195,10 @@ def suggested(call: str, places: Iterable[Difference]) -> tuple[VolatileRule, ..
         if masks is None or not masks.is_strong:
             return ()
         rules += _make_rules(call, place, masks)
-    return _distinct(rules)
+    return _drop_repeated(rules)
 
 
-def covering(call: str, place: Difference) -> tuple[VolatileRule, ...]:
+def list_covering_rules(call: str, place: Difference) -> tuple[VolatileRule, ...]:
     """The rules for a place known to be volatile; none if a list has an item more or less."""
     if _is_item(place) and msgspec.UNSET in (place.expected, place.observed):
         return ()
@@ -206,9 +206,9 @@ def covering(call: str, place: Difference) -> tuple[VolatileRule, ...]:
     if masks is None and isinstance(place.expected, str) and isinstance(place.observed, str):
         masks = line_masks_for(place.expected, place.observed)
     if masks is not None:
-        return _distinct(_make_rules(call, place, masks))
+        return _drop_repeated(_make_rules(call, place, masks))
     is_number = _is_number(place.expected) and _is_number(place.observed)
-    return (VolatileRule(call=about(call), path=any_item(place.path) if is_number else place.path),)
+    return (VolatileRule(call=call_of_rule(call), path=any_item(place.path) if is_number else place.path),)
 
 
 def any_item(path: str) -> str:
@@ -217,7 +217,7 @@ def any_item(path: str) -> str:
     return str(PathPattern([Wild.ANY if isinstance(step, int) else step for step in steps]))
 
 
-def about(call: str) -> str:
+def call_of_rule(call: str) -> str:
     """The call that a rule names: without the address of a network call, which may differ too."""
     return "network" if call.startswith("network ") else call
 
@@ -230,7 +230,7 @@ def _masks_of_texts(place: Difference) -> Masks | None:
 
 def _make_rules(call: str, place: Difference, masks: Masks) -> list[VolatileRule]:
     patterns = masks.patterns or (ABSENT,)
-    return [VolatileRule(call=about(call), path=any_item(place.path), mask=mask) for mask in patterns]
+    return [VolatileRule(call=call_of_rule(call), path=any_item(place.path), mask=mask) for mask in patterns]
 
 
 def _is_item(place: Difference) -> bool:
@@ -242,5 +242,5 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _distinct(rules: list[VolatileRule]) -> tuple[VolatileRule, ...]:
+def _drop_repeated(rules: list[VolatileRule]) -> tuple[VolatileRule, ...]:
     return tuple({str(rule): rule for rule in rules}.values())

@@ -189,7 +189,7 @@ def describe_change(change: FileChange, content: ReadContent) -> list[str]:
     if "link" in (before and before.kind, after and after.kind):
         return [*heads, *_link_lines(before, after)]
     files = [entry if entry is not None and entry.kind == "file" else None for entry in (before, after)]
-    if not any(files) or _same_content(*files):
+    if not any(files) or _is_same_content(*files):
         return heads
     try:
         old, new = (content(entry) if entry is not None and _is_shown(entry) else b"" for entry in files)
@@ -201,7 +201,7 @@ def describe_change(change: FileChange, content: ReadContent) -> list[str]:
     return [*heads, *diff_lines(old, new)]
 
 
-def _same_content(one: TreeEntry | None, other: TreeEntry | None) -> bool:
+def _is_same_content(one: TreeEntry | None, other: TreeEntry | None) -> bool:
     return one is not None and other is not None and one.digest == other.digest
 
 

@@ -118,7 +118,7 @@ class FilesMoment(msgspec.Struct, frozen=True, rename="camel", omit_defaults=Tru
 
 def list_moments(path: str | Path) -> list[FilesMoment]:
     """The moments of the run in *path*, each with the number of paths that changed before it."""
-    history = _open_any(path)
+    history = _open_history(path)
     return [
         FilesMoment(seq, len(compare_trees(history.read_tree, before, tree)) if before else 0, is_end)
         for seq, before, tree, is_end in _list_trees(history)
@@ -127,7 +127,7 @@ def list_moments(path: str | Path) -> list[FilesMoment]:
 
 def read_moment(path: str | Path, number: int) -> FilesReport:
     """The files at the moment *number*, counted from 0, and the changes since the one before."""
-    history = _open_any(path)
+    history = _open_history(path)
     trees = _list_trees(history)
     if number >= len(trees):
         raise UsageError(f"{path}: has its files at {len(trees)} moments; there is no moment {number}")
@@ -146,7 +146,7 @@ def _list_trees(history: WorkspaceHistory) -> list[tuple[int, str, str, bool]]:
     return [(seq, earlier, tree, is_end) for (seq, tree, is_end), earlier in zip(trees, before, strict=False)]
 
 
-def _open_any(path: str | Path) -> WorkspaceHistory:
+def _open_history(path: str | Path) -> WorkspaceHistory:
     """Open the history of a run in any state, even while it is being recorded."""
     return WorkspaceHistory(EventReader(RunDir(Path(path))))
 

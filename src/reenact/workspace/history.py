@@ -76,12 +76,12 @@ class _Data(msgspec.Struct, rename="camel"):
     workspace: WorkspaceStart | None = None
 
 
-class _Head(msgspec.Struct):
+class _TreeHead(msgspec.Struct):
     type: str
     data: _Data
 
 
-_decode_head: Final = msgspec.json.Decoder(_Head).decode
+_decode_head: Final = msgspec.json.Decoder(_TreeHead).decode
 _decode_details: Final = msgspec.json.Decoder(_Details).decode
 _OUTCOMES: Final = frozenset({"tool_result", "llm_response", "nondeterministic"})
 
@@ -260,7 +260,7 @@ def _read_start(reader: EventReader) -> WorkspaceStart | None:
     return start
 
 
-def _read_head(reader: EventReader, seq: int) -> _Head:
+def _read_head(reader: EventReader, seq: int) -> _TreeHead:
     try:
         return _decode_head(reader.line(seq))
     except msgspec.DecodeError as error:

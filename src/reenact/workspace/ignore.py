@@ -50,7 +50,7 @@ class IgnoreRules:
 
     def ignores(self, path: str, *, is_folder: bool) -> bool:
         """Whether *path*, relative to the file's folder, is ignored; the last matching pattern decides."""
-        own = _in_bytes(self._prefix + path)
+        own = _to_byte_characters(self._prefix + path)
         name = own.rpartition("/")[2]
         for pattern in self._patterns:
             if pattern.is_for_folders and not is_folder:
@@ -59,7 +59,7 @@ class IgnoreRules:
                 return not pattern.is_negated
         return self._above is not None and self._above.ignores(path, is_folder=is_folder)
 
-    def below(self, name: str) -> IgnoreRules:
+    def for_subfolder(self, name: str) -> IgnoreRules:
         """The same rules for paths that begin in the subfolder *name*."""
         return _Below(self, f"{name}/") if self._patterns or self._above else self
 
@@ -150,13 +150,13 @@ def _read_pattern(line: str) -> _Pattern | None:
     if not line:
         return None
     try:
-        matches = re.compile(_translate(_in_bytes(line)), re.DOTALL)
+        matches = re.compile(_translate(_to_byte_characters(line)), re.DOTALL)
     except _NeverMatches:
         return None
     return _Pattern(matches, is_negated, is_for_folders, is_of_names)
 
 
-def _in_bytes(text: str) -> str:
+def _to_byte_characters(text: str) -> str:
     """*text* with one character per byte, since git compares bytes."""
     return text if text.isascii() else os.fsencode(text).decode("latin-1")
 

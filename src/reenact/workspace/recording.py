@@ -182,7 +182,7 @@ class LatestTree:
         self._held_since_ms = 0
 
     @contextmanager
-    def held(self) -> Iterator[None]:
+    def hold(self) -> Iterator[None]:
         """Keep the other processes from scanning, for the block."""
         try:
             fd = _open(self._file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -295,16 +295,16 @@ class WorkspaceRecorder:
         """The open calls, each with its parent call."""
         self._has_failed = False
 
-    def before(self, call_id: str, parent: str | None) -> None:
+    def scan_before(self, call_id: str, parent: str | None) -> None:
         """Scan before a call is made."""
         self._request_scan("before", call_id)
-        self.began(call_id, parent)
+        self.note_begin(call_id, parent)
 
-    def began(self, call_id: str, parent: str | None) -> None:
+    def note_begin(self, call_id: str, parent: str | None) -> None:
         """Note a call that needs no scan before it."""
         self._open[call_id] = parent
 
-    def after(self, call_id: str, *, may_write: bool) -> None:
+    def scan_after(self, call_id: str, *, may_write: bool) -> None:
         """Note that a call has returned, and scan if it *may_write* files."""
         self._open.pop(call_id, None)
         if may_write:
@@ -334,7 +334,7 @@ class WorkspaceRecorder:
                 self._scanning_thread = 0
 
     def _scan_locked(self) -> None:
-        with nullcontext() if self._shared is None else self._shared.held():
+        with nullcontext() if self._shared is None else self._shared.hold():
             self._scan_and_record()
 
     def _scan_and_record(self) -> None:

@@ -31,7 +31,7 @@ from reenact.workspace.compare import (
 )
 from reenact.workspace.history import WorkspaceHistory
 from reenact.workspace.ignore import make_rules
-from reenact.workspace.restore import apply_changes, leads_out
+from reenact.workspace.restore import apply_changes, is_outside_link
 from reenact.workspace.scan import LIMIT_BYTES, Scanner
 
 _PREFIX: Final = "reenact-workspace-"
@@ -136,7 +136,7 @@ class WorkspaceReplay:
         """Differences that were reported."""
         self._lock = RLock()
 
-    def before(self, seq: int, *, is_in_turn: bool = True) -> ReplayDivergence | None:
+    def check_before(self, seq: int, *, is_in_turn: bool = True) -> ReplayDivergence | None:
         """Note that the call recorded at *seq* is made, and compare the files with the recorded ones.
 
         They are compared only if no other call was open in either run, which might be changing them.
@@ -160,7 +160,7 @@ class WorkspaceReplay:
             finally:
                 self._reported = known
 
-    def answered(self, seq: int, outcome_seq: int, *, has_run: bool) -> None:
+    def note_answer(self, seq: int, outcome_seq: int, *, has_run: bool) -> None:
         """Note that the call is answered; unless it *has_run* live, apply its recorded file changes."""
         with self._lock:
             self._open.discard(seq)
@@ -277,7 +277,7 @@ class WorkspaceReplay:
     def _is_same(self, change: FileChange) -> bool:
         """Whether the contents differ only in the names of the two runs' folders."""
         before, after = change.before, change.after
-        if before is not None and after is None and leads_out(change.path, before):
+        if before is not None and after is None and is_outside_link(change.path, before):
             return True  # a replay does not restore such links
         if change.how != "changed" or before is None or after is None or before.mode != after.mode:
             return False

@@ -15,7 +15,7 @@ import msgspec
 from reenact.errors import StoreError
 from reenact.formats.workspace import MODE_BITS, TreeEntry, is_leading_out
 from reenact.store.durable import unwritable, write_all
-from reenact.store.rundir import build_folder
+from reenact.store.place import build_folder
 from reenact.workspace.compare import (
     FileChange,
     ReadContent,
@@ -87,7 +87,7 @@ class _Restorer:
             elif entry.kind == "folder":
                 self._make_folder(fd, prefix, entry, depth)
             elif entry.kind == "link":
-                if self._refuse_links_out and leads_out(prefix + entry.name, entry):
+                if self._refuse_links_out and is_outside_link(prefix + entry.name, entry):
                     self.refused.append(printable_path(prefix + entry.name))
                 else:
                     os.symlink(_link_target(entry, self._root), entry.name, dir_fd=fd)
@@ -114,7 +114,7 @@ class _Restorer:
                 os.close(folder)
 
 
-def leads_out(path: bytes, entry: TreeEntry) -> bool:
+def is_outside_link(path: bytes, entry: TreeEntry) -> bool:
     """Whether the link at *path* leads out of the tree."""
     return entry.kind == "link" and not entry.is_inside and is_leading_out(entry.target, path.count(b"/"))
 
@@ -175,7 +175,7 @@ def _make(top: int, root: Path, change: FileChange, content: ReadContent, *, ref
         elif entry.kind == "file":
             fd = os.open(name, _NEW_FILE, 0o600, dir_fd=folder)
             _write_new(fd, content(entry), entry.mode)
-        elif entry.kind == "link" and not (refuse_links_out and leads_out(change.path, entry)):
+        elif entry.kind == "link" and not (refuse_links_out and is_outside_link(change.path, entry)):
             os.symlink(_link_target(entry, os.fsencode(root)), name, dir_fd=folder)
     finally:
         os.close(folder)

@@ -333,7 +333,7 @@ class Scanner:
     ) -> bool:
         old_mode, old_digest = below.mode, below.digest
         try:
-            self._update(below, fd, f"{path}{name}/", rules.below(name), depth + 1)
+            self._update(below, fd, f"{path}{name}/", rules.for_subfolder(name), depth + 1)
         except _IsCapture:
             below.digest, below.text = "", b"capture"
             return True

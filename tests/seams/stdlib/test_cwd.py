@@ -1,4 +1,4 @@
-"""The working folder: the agent's changes of it are told, really made in replay, and must be the same."""
+"""The working folder: the agent's changes of it are recorded, really made in replay, and must be the same."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ import reenact
 from reenact.formats.capture import write_manifest
 from reenact.library import is_library
 from reenact.seams import imports
-from reenact.seams.stdlib.standing import StandIn, Standing
+from reenact.seams.stdlib.stand_ins import StandIn, StandInMeta
 
 Import = Callable[[str], ModuleType]
 USES = """
@@ -58,7 +58,7 @@ def stand_ins_in_sight() -> list[str]:
 
 
 def is_ours(value: object) -> bool:
-    if issubclass(type(value), StandIn | Standing):
+    if issubclass(type(value), StandIn | StandInMeta):
         return True
     try:
         owner = type(getattr(value, "__self__", value))
@@ -171,7 +171,7 @@ def test_a_module_warns_the_one_that_imports_it(
     library = library_of(functions="def use():\n    from . import old", old=warns)
     with (
         reenact.capture(tmp_path / "run"),
-        imports.watched(libraries),
+        imports.watch_imports(libraries),
         warnings.catch_warnings(record=True) as seen,
     ):
         warnings.simplefilter("always")

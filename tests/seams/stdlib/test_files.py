@@ -1,4 +1,4 @@
-"""Files: what the agent writes is told, really written in replay, and must be the same."""
+"""Files: what the agent writes is recorded, really written in replay, and must be the same."""
 
 from __future__ import annotations
 
@@ -182,7 +182,7 @@ def test_a_file_left_open_is_none_of_the_runs() -> None:
 
 
 def test_a_write_into_a_pipe_does_not_wait_for_it_to_be_written_again(tmp_path: Path) -> None:
-    """What was written is told, not what the file holds: a named pipe would never end."""
+    """What was written is recorded, not what the file holds: a named pipe would never end."""
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     heard: list[str] = []

@@ -69,12 +69,12 @@ class Dialect(Generic[E]):
         try:
             events: list[Any] = self._decode_lines(block)
             # Equal texts prove that nothing was repeated, dropped or written in another notation.
-            if _encode_lines(events) != block or _mentions_extra(block):
+            if _encode_lines(events) != block or _may_have_extra(block):
                 return None
             free = [event.params for event in events if type(event).__name__ == "ToolCall"]
             # Decoding accepts integers of any size and nesting of any depth. orjson accepts 64 bits and 254
             # levels, of which the brackets leave MAX_DEPTH less the event itself.
-            orjson.dumps([[[[free]]]], default=_no_params)
+            orjson.dumps([[[[free]]]], default=_refuse_params)
         except (msgspec.DecodeError, UnicodeDecodeError, orjson.JSONEncodeError, RecursionError):
             return None
         times = (time for time in map(self._time_of, events) if time is not ABSENT)
@@ -127,10 +127,10 @@ class Dialect(Generic[E]):
         return isinstance(event, self._base)
 
 
-def _mentions_extra(block: bytes) -> bool:
+def _may_have_extra(block: bytes) -> bool:
     return not block.isascii() and _EXTRA in block
 
 
-def _no_params(value: object) -> None:
+def _refuse_params(value: object) -> None:
     if value is not ABSENT:
         raise TypeError(value)

@@ -6,7 +6,7 @@ back was reported as a loss.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from reenact.errors import FormatError
@@ -15,7 +15,6 @@ from reenact.formats.dialects.common import DialectName, UnknownEvent
 from reenact.formats.dialects.losses import Loss, Losses, Seen
 from reenact.formats.dialects.to_current import TO_CURRENT
 from reenact.formats.dialects.to_legacy import TO_LEGACY
-from reenact.formats.lines import Line
 
 
 class Conversion(NamedTuple):
@@ -57,10 +56,3 @@ class Converter:
             yield self._target.from_json(value | fields)
         except FormatError as error:
             losses.add(None, f"the {self._target.name} dialect has another event of this name: {error}")
-
-
-def convert(lines: Iterable[tuple[Line, Event]], to: DialectName) -> Iterator[Conversion]:
-    """Each event of a log in the dialect *to*; a loss names the line of the source."""
-    converter = Converter(to)
-    for line, event in lines:
-        yield converter.convert(event, line.number)

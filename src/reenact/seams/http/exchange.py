@@ -120,7 +120,7 @@ class Exchange(crossing[dict[str, Any]]):
         return self.asked.provider is not None
 
     def _ask_otherwise(self, change: RequestChange) -> OtherCall | None:
-        other = self.asked.otherwise(change)
+        other = self.asked.with_change(change)
         if other is None:
             return None
         self.asked, undo = other
@@ -259,7 +259,7 @@ class Exchange(crossing[dict[str, Any]]):
         size_bytes = None if piece is None else len(piece) if is_ascii else len(from_piece(piece))
         is_altered = "decodedFrom" in answer or size_bytes not in (None, answer["bytes"])
         is_altered = is_altered or "isResized" in answer
-        return head.above(size_bytes) if is_altered and self.step.exact is None else head
+        return head.for_decoded_body(size_bytes) if is_altered and self.step.exact is None else head
 
     @property
     def body(self) -> bytes | None:

@@ -80,7 +80,7 @@ class Head(NamedTuple):
             [pair for header in answer["headers"] for pair in header.items()],
         )
 
-    def above(self, size_bytes: int | None) -> Head:
+    def for_decoded_body(self, size_bytes: int | None) -> Head:
         """This head for a body without content coding; *size_bytes* is ``None`` if unknown."""
         headers = [(name, value) for name, value in self.headers if name.lower() not in _ABOUT_THE_BODY]
         if size_bytes is not None:

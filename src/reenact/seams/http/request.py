@@ -22,7 +22,7 @@ _ABOUT_BODY: Final = ("content-encoding", "content-length", "transfer-encoding")
 _left_to_gateway: list[str] = []
 
 
-def left_to_gateway(address: str) -> None:
+def leave_to_gateway(address: str) -> None:
     """Leave calls to *address* unrecorded here: it is a gateway, which records them itself.
 
     A program may have read the address from a file.
@@ -77,7 +77,7 @@ class RequestMeaning(NamedTuple):
         lane = current_lane()
         return lane is not None and lane.context.leaves_to_server(f"{self.sent.method} {self.sent.url}")
 
-    def otherwise(self, change: RequestChange) -> tuple[RequestMeaning, list[Undo]] | None:
+    def with_change(self, change: RequestChange) -> tuple[RequestMeaning, list[Undo]] | None:
         """The request with *change* applied, and how to undo that; ``None`` if nothing changes."""
         if self.provider is None:
             return None

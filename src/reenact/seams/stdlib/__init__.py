@@ -16,8 +16,8 @@ from reenact.formats.capture import StandIns
 from reenact.formats.record import ABSENT
 from reenact.seams.patches import attach, detach
 from reenact.seams.stdlib import clock, cwd, environ, files, locks, process, rng, system
-from reenact.seams.stdlib.chosen import Source, choose, forget
 from reenact.seams.stdlib.exchange import Exchanged, close_exchange, exchanged, open_exchange
+from reenact.seams.stdlib.sources import Source, forget_sources, record_sources
 
 _NAMES: Final[dict[str, tuple[Exchanged, ...]]] = {
     "time": exchanged(clock.STAND_INS),
@@ -66,7 +66,7 @@ def stand_ins(
 
 
 @contextmanager
-def attached(stand_ins: StandIns, context: Context) -> Iterator[None]:
+def attach_stdlib(stand_ins: StandIns, context: Context) -> Iterator[None]:
     """In the block, let the agent's modules see the stand-ins for the run of *context*."""
     if not stand_ins.sources:
         yield
@@ -79,7 +79,7 @@ def attached(stand_ins: StandIns, context: Context) -> Iterator[None]:
         patches = [*patches, *system.PATCHES]
     if stand_ins.everywhere:
         patches = [*patches, *process.PATCHES]
-    choose(
+    record_sources(
         context,
         frozenset(stand_ins.sources),
         frozenset(stand_ins.everywhere or ()),
@@ -92,4 +92,4 @@ def attached(stand_ins: StandIns, context: Context) -> Iterator[None]:
     finally:
         detach(patches)
         close_exchange(patterns)
-        forget(context)
+        forget_sources(context)

@@ -15,8 +15,8 @@ from typing import Any, Final
 
 from reenact.boundary import Instant
 from reenact.seams.deadlines import sleep_in_turn
-from reenact.seams.stdlib.chosen import AS_IT_IS, Form, formed_value_of, from_fake, is_genuine, lane_for
-from reenact.seams.stdlib.standing import Standing
+from reenact.seams.stdlib.sources import AS_IT_IS, Form, formed_value_of, from_fake, is_genuine, lane_for
+from reenact.seams.stdlib.stand_ins import StandInMeta
 
 _date: Final = datetime.date
 _datetime: Final = datetime.datetime
@@ -125,7 +125,7 @@ def _sleep(seconds: float, /) -> None:
 _original_sleep: Final = time.sleep
 
 
-class Date(datetime.date, metaclass=Standing):
+class Date(datetime.date, metaclass=StandInMeta):
     """``datetime.date``, but ``today`` is recorded."""
 
     __supertype__ = datetime.date
@@ -145,7 +145,7 @@ class Date(datetime.date, metaclass=Standing):
         )
 
 
-class DateTime(datetime.datetime, metaclass=Standing):
+class DateTime(datetime.datetime, metaclass=StandInMeta):
     """``datetime.datetime``, but ``now``, ``today`` and ``utcnow`` are recorded."""
 
     __supertype__ = datetime.datetime

@@ -14,7 +14,7 @@ from types import ModuleType
 from typing import Any, Final
 
 from reenact.boundary import Instant
-from reenact.seams.stdlib.chosen import lane_for, start_of, value_of
+from reenact.seams.stdlib.sources import lane_for, starting_folder, value_of
 
 
 def chdir(path: Any) -> None:
@@ -44,7 +44,7 @@ class ContextChdir(contextlib.chdir[Any]):
 def _record_change() -> None:
     lane = lane_for("cwd")
     if lane is not None:
-        fields = {"type": "cwd_change", "path": tell_folder(Path.cwd(), Path(start_of(lane)))}
+        fields = {"type": "cwd_change", "path": tell_folder(Path.cwd(), Path(starting_folder(lane)))}
         value_of("cwd", Instant("state_mutation", fields), lambda: None)
 
 

@@ -102,7 +102,7 @@ _open: tuple[Draws, ...] = ()
 
 
 @contextmanager
-def watched_by(draws: Draws) -> Iterator[None]:
+def watch_draws(draws: Draws) -> Iterator[None]:
     """Add to *draws* what is drawn in the block."""
     global _open
     attach(_PATCHES)
@@ -115,7 +115,7 @@ def watched_by(draws: Draws) -> Iterator[None]:
 
 
 def _is_too_large(drawn: object) -> bool:
-    """Whether nobody makes a name of what was drawn: bytes, a number, or a number of so many bits."""
+    """Whether what was drawn is too large for a name: bytes, a number, or a number of so many bits."""
     if isinstance(drawn, bytes):
         return len(drawn) * 8 > _MAX_BITS
     if isinstance(drawn, tuple):
@@ -139,10 +139,10 @@ def _names_of_bits(count: int, drawn: int) -> Iterator[str]:
         drawn = drawn & ~(0xF000 << 64) & ~(0xC000 << 48) | 4 << 76 | 0x8000 << 48
         yield f"{drawn:032x}"
     if count >= 64:
-        yield from (_in_base(drawn, letters) for letters in _BASES)
+        yield from (_to_base(drawn, letters) for letters in _BASES)
 
 
-def _in_base(number: int, letters: str) -> str:
+def _to_base(number: int, letters: str) -> str:
     written = ""
     while number:
         number, digit = divmod(number, len(letters))

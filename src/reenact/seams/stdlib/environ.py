@@ -13,7 +13,7 @@ from types import ModuleType
 from typing import Final
 
 from reenact.boundary import Instant
-from reenact.seams.stdlib.chosen import value_of, wants_variable
+from reenact.seams.stdlib.sources import value_of, wants_variable
 
 _environ: Final = os.environ
 _ALL: Final = "*"

@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from reenact.library import is_library, namespace_of, possible_agents
 from reenact.seams.patches import Patch, as_import_machinery, attach, detach
-from reenact.seams.stdlib.standing import StandIn
+from reenact.seams.stdlib.stand_ins import StandIn
 
 Namespace: TypeAlias = dict[str, Any]
 Patterns: TypeAlias = tuple[str, ...]
@@ -131,7 +131,7 @@ class _Open:
         self._visit(namespace)
         return True
 
-    def imported(self, module: object, names: Iterable[str]) -> Any:
+    def exchange_imported(self, module: object, names: Iterable[str]) -> Any:
         """What an import of *names* from *module* gets instead of *module*."""
         namespace = namespace_of(module)
         for taken in (namespace, *(namespace_of(namespace.get(name)) for name in names)):
@@ -204,7 +204,7 @@ def _import(original: Callable[..., object]) -> Callable[..., object]:
                 return module
         except (TypeError, KeyError):
             pass
-        return _open.imported(module, fromlist or ()) if globals and _open.holds(globals) else module
+        return _open.exchange_imported(module, fromlist or ()) if globals and _open.holds(globals) else module
 
     return import_for
 

@@ -19,9 +19,9 @@ from typing import Any, Final
 
 from reenact.boundary import Instant
 from reenact.seams.patches import Patch
-from reenact.seams.stdlib.chosen import lane_for, value_of
 from reenact.seams.stdlib.exchange import is_exchanged_in
 from reenact.seams.stdlib.places import recorded_path
+from reenact.seams.stdlib.sources import lane_for, value_of
 
 _WRITE_MODES: Final = frozenset(
     "".join(letters)
@@ -54,7 +54,7 @@ def _open_and_record(
     is_ours = mode in _WRITE_MODES and not isinstance(file, int) and lane_for("files") is not None
     if not is_ours or is_wrong:  # the real function raises the error
         return _open(file, mode, buffering, encoding, errors, newline, closefd, opener)
-    raw = _Written(file, mode, closefd, opener)
+    raw = _FileRecorder(file, mode, closefd, opener)
     try:
         return raw if buffering == 0 else _add_layers(raw, mode, buffering, encoding, errors, newline)
     except BaseException:
@@ -63,7 +63,12 @@ def _open_and_record(
 
 
 def _add_layers(
-    raw: _Written, mode: str, buffering: int, encoding: str | None, errors: str | None, newline: str | None
+    raw: _FileRecorder,
+    mode: str,
+    buffering: int,
+    encoding: str | None,
+    errors: str | None,
+    newline: str | None,
 ) -> object:
     size_bytes = buffering if buffering > 1 else io.DEFAULT_BUFFER_SIZE
     buffered: Any = io.BufferedRandom(raw, size_bytes) if "+" in mode else io.BufferedWriter(raw, size_bytes)
@@ -75,7 +80,7 @@ def _add_layers(
     return text
 
 
-class _Written(io.FileIO):
+class _FileRecorder(io.FileIO):
     """The lowest layer of a file that is written, which sees the final bytes."""
 
     def __init__(self, file: Any, mode: str, closefd: bool, opener: Any) -> None:

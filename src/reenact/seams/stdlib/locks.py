@@ -17,7 +17,7 @@ from reenact.formats.capture import TOOK
 from reenact.seams.deadlines import RAN_OUT, is_in_wait, wait_with_deadline
 from reenact.seams.imports import Libraries
 from reenact.seams.patches import Patch
-from reenact.seams.stdlib.standing import Standing
+from reenact.seams.stdlib.stand_ins import StandInMeta
 
 _NO_LIMIT: Final = -1
 
@@ -114,7 +114,7 @@ class RLockInTurn(LockInTurn):
             lane.context.has_acted(lane, TOOK)
 
 
-class ConditionInTurn(threading.Condition, metaclass=Standing):
+class ConditionInTurn(threading.Condition, metaclass=StandInMeta):
     """A condition whose lock threads take in the recorded order."""
 
     __supertype__ = threading.Condition
@@ -124,7 +124,7 @@ class ConditionInTurn(threading.Condition, metaclass=Standing):
         super().__init__(made)
 
 
-class SemaphoreInTurn(threading.Semaphore, metaclass=Standing):
+class SemaphoreInTurn(threading.Semaphore, metaclass=StandInMeta):
     """A semaphore that threads acquire and release in the recorded order."""
 
     __supertype__ = threading.Semaphore
@@ -134,7 +134,7 @@ class SemaphoreInTurn(threading.Semaphore, metaclass=Standing):
         self._cond = ConditionInTurn(LockInTurn())
 
 
-class BoundedSemaphoreInTurn(threading.BoundedSemaphore, metaclass=Standing):
+class BoundedSemaphoreInTurn(threading.BoundedSemaphore, metaclass=StandInMeta):
     """The same for a bounded semaphore."""
 
     __supertype__ = threading.BoundedSemaphore
@@ -144,7 +144,7 @@ class BoundedSemaphoreInTurn(threading.BoundedSemaphore, metaclass=Standing):
         self._cond = ConditionInTurn(LockInTurn())
 
 
-class BarrierInTurn(threading.Barrier, metaclass=Standing):
+class BarrierInTurn(threading.Barrier, metaclass=StandInMeta):
     """A barrier at which threads arrive in the recorded order, which decides their numbers."""
 
     __supertype__ = threading.Barrier

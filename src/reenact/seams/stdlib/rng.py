@@ -20,7 +20,7 @@ from types import ModuleType
 from typing import Any, Final
 
 from reenact.boundary import Instant
-from reenact.seams.stdlib.chosen import (
+from reenact.seams.stdlib.sources import (
     AS_IT_IS,
     TEXT,
     Form,
@@ -30,7 +30,7 @@ from reenact.seams.stdlib.chosen import (
     lane_for,
     value_of,
 )
-from reenact.seams.stdlib.standing import Standing
+from reenact.seams.stdlib.stand_ins import StandInMeta
 
 _random: Final = random.Random
 _system_random: Final = random.SystemRandom
@@ -51,7 +51,7 @@ def drawn(key: str) -> Instant:
     return Instant("nondeterministic", {"source": "rng", "key": key}, is_plain=True)
 
 
-def heed_fakes(
+def record_fakes(
     module: ModuleType, name: str, draw: Callable[..., object], source: Source
 ) -> Callable[..., object]:
     """*draw*, unless a test has replaced the module's *name* by a fake: then record the fake's values."""
@@ -101,7 +101,7 @@ class _Shared(random.Random):
         return bits("getrandbits", k, lambda: drawn)
 
 
-class Random(random.Random, metaclass=Standing):
+class Random(random.Random, metaclass=StandInMeta):
     """``random.Random``; without an explicit seed it gets a recorded one."""
 
     __supertype__ = random.Random
@@ -115,7 +115,7 @@ class Random(random.Random, metaclass=Standing):
         super().seed(a, version)
 
 
-class SystemRandom(random.SystemRandom, metaclass=Standing):
+class SystemRandom(random.SystemRandom, metaclass=StandInMeta):
     """``random.SystemRandom``, but each number is recorded."""
 
     __supertype__ = random.SystemRandom
@@ -138,7 +138,7 @@ _shared: Final = _Shared()
 STAND_INS: Final[dict[ModuleType, dict[str, object]]] = {
     random: {
         **{
-            name: heed_fakes(random, name, getattr(_shared, name), "random")
+            name: record_fakes(random, name, getattr(_shared, name), "random")
             for name in _DRAWS
             if hasattr(random, name)
         },
@@ -213,9 +213,9 @@ _secret: Final = _Secret()
 
 SECRETS_STAND_INS: Final[dict[ModuleType, dict[str, object]]] = {
     secrets: {
-        "choice": heed_fakes(secrets, "choice", _secret.choice, "secrets"),
-        "randbits": heed_fakes(secrets, "randbits", _secret.getrandbits, "secrets"),
-        "randbelow": heed_fakes(secrets, "randbelow", _secret.randbelow, "secrets"),
+        "choice": record_fakes(secrets, "choice", _secret.choice, "secrets"),
+        "randbits": record_fakes(secrets, "randbits", _secret.getrandbits, "secrets"),
+        "randbelow": record_fakes(secrets, "randbelow", _secret.randbelow, "secrets"),
         "SystemRandom": SystemRandom,
         "token_bytes": _token_maker(secrets, "token_bytes", _BYTES),
         "token_hex": _token_maker(secrets, "token_hex", TEXT),

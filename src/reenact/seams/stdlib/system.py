@@ -23,9 +23,9 @@ from typing import Any, Final
 
 from reenact.boundary import Instant
 from reenact.seams.patches import Patch
-from reenact.seams.stdlib.chosen import Form, formed_value_of, is_genuine
 from reenact.seams.stdlib.cwd import tell_folder
 from reenact.seams.stdlib.exchange import is_exchanged_in
+from reenact.seams.stdlib.sources import Form, formed_value_of, is_genuine
 from reenact.volatile.places import working_folder
 
 _DiskUsage: Final = type(shutil.disk_usage(os.sep))

@@ -38,7 +38,7 @@ class Written:
             name = _URI.sub(r"\1", os.fsdecode(place))
             self._places[os.path.normpath(os.path.join(working_folder(), name))] = None
 
-    def left_behind(self) -> list[str]:
+    def list_written(self) -> list[str]:
         """Those that still exist as files of the user, in the form of :func:`tell_place`."""
         return [tell_place(place) for place in self._places if is_users_file(place)]
 
@@ -66,7 +66,7 @@ _open: tuple[Written, ...] = ()
 
 
 @contextmanager
-def watched_by(written: Written) -> Iterator[None]:
+def watch_written(written: Written) -> Iterator[None]:
     """Add to *written* what is opened for writing in the block."""
     global _open
     hear_audit_events(("open", "sqlite3.connect", "os.rename"), _listen)

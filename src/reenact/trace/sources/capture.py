@@ -33,7 +33,6 @@ from reenact.workspace.history import GitObjects, tree_in_event
 
 _SHOWN_FILES: Final = 8
 _SHOWN_LINES: Final = 400
-_CHUNK_BYTES: Final = 1 << 20
 _UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 T = TypeVar("T")
 
@@ -334,7 +333,7 @@ def _read_with_derived(reader: CaptureReader) -> Iterator[tuple[str, RunEvent]]:
     for recorded in reader.events():
         event_id = f"evt-{recorded.seq}"
         numbers = count(1)
-        for event in derived.around(recorded):
+        for event in derived.add_to(recorded):
             if event is recorded:
                 yield event_id, read_event(reader.line(recorded.seq))
             else:

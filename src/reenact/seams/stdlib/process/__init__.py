@@ -14,9 +14,9 @@ from reenact.seams.stdlib.process import asynchronous, piped, spawned, transport
 from reenact.seams.stdlib.process.command import (
     Environment,
     end_programs,
-    lead_programs,
     run_again,
-    watching_programs,
+    set_environment_change,
+    watch_programs,
 )
 from reenact.seams.stdlib.process.piped import Popen
 
@@ -25,9 +25,9 @@ __all__ = [
     "STAND_INS",
     "Environment",
     "end_programs",
-    "lead_programs",
     "run_again",
-    "watching_programs",
+    "set_environment_change",
+    "watch_programs",
 ]
 
 PATCHES: Final[list[Patch]] = [*piped.PATCHES, *spawned.PATCHES, *transport.PATCHES, *whole.PATCHES]

@@ -35,7 +35,7 @@ async def shell(cmd: Any, **options: Any) -> object:
 
 async def _start(command: Command, options: dict[str, object], create: Any) -> object:
     real = None
-    async with crossing(command.started()) as step:
+    async with crossing(command.call_of_start()) as step:
         if step.live:
             with running():
                 real = await create()
@@ -65,7 +65,7 @@ class Process:
         return kind(self._command, name, getattr(self._real, name, None))
 
     async def communicate(self, input: bytes | None = None) -> tuple[object, object]:  # noqa: A002
-        async with crossing(self._command.doing("communicate", input=input)) as step:
+        async with crossing(self._command.call_of_action("communicate", input=input)) as step:
             if step.live:
                 answer = await self._real.communicate(input)
                 step.answer = outcome(self._real.returncode, answer)
@@ -73,7 +73,7 @@ class Process:
         return outputs(step.answer, {})
 
     async def wait(self) -> int:
-        async with crossing(self._command.doing("wait")) as step:
+        async with crossing(self._command.call_of_action("wait")) as step:
             if step.live:
                 step.answer = await self._real.wait()
         self.returncode = step.answer
@@ -89,7 +89,9 @@ class Process:
         self._signal("kill")
 
     def _signal(self, method: str, *number: int) -> None:
-        with crossing(self._command.doing(method, number=int(number[0]) if number else None)) as step:
+        with crossing(
+            self._command.call_of_action(method, number=int(number[0]) if number else None)
+        ) as step:
             if step.live:
                 getattr(self._real, method)(*number)
 
@@ -122,7 +124,7 @@ class Reader(_Pipe):
 
     async def _read(self, method: str, *args: object) -> bytes:
         details = {"limit": args[0]} if args else {}
-        async with crossing(self._command.doing(method, stream=self._name, **details)) as step:
+        async with crossing(self._command.call_of_action(method, stream=self._name, **details)) as step:
             if step.live:
                 step.answer = plain(await getattr(self._real, method)(*args))
         data: bytes = as_bytes(step.answer)
@@ -133,7 +135,7 @@ class Writer(_Pipe):
     """The writing methods of an ``asyncio.StreamWriter``."""
 
     def write(self, data: bytes) -> None:
-        with crossing(self._command.doing("write", stream=self._name, data=data)) as step:
+        with crossing(self._command.call_of_action("write", stream=self._name, data=data)) as step:
             if step.live:
                 self._real.write(data)
 

@@ -16,29 +16,30 @@ from typing import Any, Final, TypeAlias, TypedDict
 from reenact.boundary import Call, Context, Step, current_lane
 from reenact.library import HOST_QUESTIONS, asking_module
 from reenact.seams.serving import asks_server_of_run
-from reenact.seams.stdlib.chosen import is_everywhere, lane_for
 from reenact.seams.stdlib.places import recorded_path
+from reenact.seams.stdlib.sources import is_everywhere, lane_for
 
 _PASS_ON: Final = frozenset({"os", "subprocess"})
 Environment: TypeAlias = Mapping[str, str] | None
 """The environment variables of a new program; ``None`` for those of this process."""
-Leading: TypeAlias = Callable[[Environment], Environment]
+EnvironmentChange: TypeAlias = Callable[[Environment], Environment]
 """Changes an environment so that the program's own model calls go through the gateway."""
 
-_leading: Final[dict[Context | None, Leading]] = {}
+_changes: Final[dict[Context | None, EnvironmentChange]] = {}
 """By the context of an open run; under ``None`` for all programs that this process starts."""
 _watching: Final[dict[int, Callable[[int], bool]]] = {}
 """By the id of a recording context: whether the run has a connection with the program of a process id."""
-_running: Final[ContextVar[Leading | None]] = ContextVar("reenact_process_running", default=None)
+_current_change: Final[ContextVar[EnvironmentChange | None]] = ContextVar(
+    "reenact_process_running", default=None
+)
 
 
-def lead_programs(context: Context | None, leading: Leading | None) -> None:
-    """Change the environment of programs with *leading*, for the run of *context* or for this process."""
-    key = None if context is None else context
-    if leading is not None:
-        _leading[key] = leading
+def set_environment_change(context: Context | None, change: EnvironmentChange | None) -> None:
+    """Change the environment of programs with *change*, for the run of *context* or for this process."""
+    if change is not None:
+        _changes[context] = change
     else:
-        _leading.pop(key, None)
+        _changes.pop(context, None)
 
 
 _run_again: Final[list[int]] = []
@@ -59,7 +60,7 @@ def end_programs() -> None:
 
 
 @contextmanager
-def watching_programs(context: Context, talks_with: Callable[[int], bool]) -> Iterator[None]:
+def watch_programs(context: Context, talks_with: Callable[[int], bool]) -> Iterator[None]:
     """In the block, record for each program of the run whether the run *talks_with* it."""
     _watching[id(context)] = talks_with
     try:
@@ -68,26 +69,26 @@ def watching_programs(context: Context, talks_with: Callable[[int], bool]) -> It
         del _watching[id(context)]
 
 
-def _lead_here() -> Leading:
+def _find_environment_change() -> EnvironmentChange:
     lane = lane_for("subprocess")
-    found = _leading.get(None) or (_leading.get(lane.context) if lane is not None else None)
+    found = _changes.get(None) or (_changes.get(lane.context) if lane is not None else None)
     return found or (lambda environment: environment)
 
 
 @contextmanager
 def running() -> Iterator[None]:
     """Treat processes started in the block as part of a process that is already recorded."""
-    before = _running.get()
-    _running.set(before or _lead_here())
+    before = _current_change.get()
+    _current_change.set(before or _find_environment_change())
     try:
         yield
     finally:
-        _running.set(before)
+        _current_change.set(before)
 
 
-def led(environment: Environment) -> Environment:
+def change_environment(environment: Environment) -> Environment:
     """The environment for a program that is started now."""
-    return (_running.get() or _lead_here())(environment)
+    return (_current_change.get() or _find_environment_change())(environment)
 
 
 def is_call(args: object) -> bool:
@@ -101,7 +102,7 @@ def is_call(args: object) -> bool:
 def is_seen(args: object) -> bool:
     """The same for a process that a library starts; one that only queries this host is no call, either."""
     lane = lane_for("subprocess")
-    if lane is None or _running.get() is not None or not is_everywhere("subprocess", lane):
+    if lane is None or _current_change.get() is not None or not is_everywhere("subprocess", lane):
         return False
     return asking_module(_PASS_ON) not in HOST_QUESTIONS and not asks_server_of_run(_words_of(args))
 
@@ -155,20 +156,20 @@ class Command:
         self._pid = 0
         self._looked_s = 0.0
 
-    def whole(self, sent: object) -> Call[ProcessOutcome]:
+    def call_of_run(self, sent: object) -> Call[ProcessOutcome]:
         """The call that runs the command to its end, with *sent* as its input."""
         request = self._request if sent is None else self._request | {"input": plain(sent)}
-        return Call("process", self.program, request, empty=_said_nothing)
+        return Call("process", self.program, request, empty=_empty_outcome)
 
     def on_terminal(self) -> Call[TerminalOutcome]:
         """The command run from beginning to end, on a terminal of its own."""
         return Call("process", self.program, self._request, empty=lambda: {"status": 0, "terminal": []})
 
-    def started(self) -> Call[ProcessStart]:
+    def call_of_start(self) -> Call[ProcessStart]:
         """The call that starts the process."""
         return Call("process", self.program, {"do": "start", **self._request}, empty=lambda: {"pid": 0})
 
-    def doing(self, what: str, **details: object) -> Call[Any]:
+    def call_of_action(self, what: str, **details: object) -> Call[Any]:
         """A call on the started process, such as a read or a signal."""
         known = {name: plain(value) for name, value in details.items() if value is not None}
         request = {"do": what, **known}
@@ -246,12 +247,12 @@ def outcome(returncode: int, outputs: Sequence[object]) -> ProcessOutcome:
     return {"returncode": returncode, "stderr": plain(stderr), "stdout": plain(stdout)}
 
 
-def _said_nothing() -> ProcessOutcome:
+def _empty_outcome() -> ProcessOutcome:
     return outcome(0, ("", ""))
 
 
 _EMPTY: Final[dict[str, Callable[[], object]]] = {
-    "communicate": _said_nothing,
+    "communicate": _empty_outcome,
     "poll": int,
     "wait": int,
     **dict.fromkeys(("kill", "send_signal", "signal", "terminate"), dict),

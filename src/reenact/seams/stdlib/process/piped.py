@@ -17,16 +17,16 @@ from reenact.seams.patches import Patch
 from reenact.seams.stdlib.process.command import (
     Command,
     as_bytes,
+    change_environment,
     is_call,
     is_seen,
     is_text,
-    led,
     outcome,
     outputs,
     plain,
     running,
 )
-from reenact.seams.stdlib.standing import Standing
+from reenact.seams.stdlib.stand_ins import StandInMeta
 
 _popen: Final = subprocess.Popen
 _SIGNATURE: Final = signature(subprocess.Popen)
@@ -38,7 +38,7 @@ def _init(original: Callable[..., None]) -> Callable[..., None]:
         started = args[0] if args else kwargs.get("args", ())
         # Processes of an event loop are recorded at the loop's own methods.
         if _is_of_loop(sys._getframe(1)) or not is_seen(started):  # noqa: SLF001
-            environment = led(kwargs.get("env"))
+            environment = change_environment(kwargs.get("env"))
             if environment is not None:
                 kwargs["env"] = environment
             original(self, *args, **kwargs)
@@ -63,7 +63,7 @@ def _recording_class(kind: Any) -> object:
 PATCHES: Final = [Patch(subprocess.Popen, "__init__", _init)]
 
 
-class _Kind(Standing):
+class _Kind(StandInMeta):
     """The metaclass of :class:`Popen`: calling it outside a run calls the real class."""
 
     def __call__(cls, *args: Any, **kwargs: Any) -> object:  # noqa: N805 — it is a metaclass
@@ -84,7 +84,7 @@ class Popen(subprocess.Popen[Any], metaclass=_Kind):
         self.returncode = None
         self._command = Command(self.args, self._options)
         self._real: subprocess.Popen[Any] | None = None
-        with crossing(self._command.started()) as step:
+        with crossing(self._command.call_of_start()) as step:
             if step.live:
                 with running():
                     self._real = _popen(*args, **kwargs)
@@ -117,7 +117,7 @@ class Popen(subprocess.Popen[Any], metaclass=_Kind):
         return io.TextIOWrapper(buffered, write_through=name == "stdin", line_buffering=is_by_line, **kind)
 
     def communicate(self, input: Any = None, timeout: float | None = None) -> tuple[object, object]:  # noqa: A002
-        with crossing(self._command.doing("communicate", input=input)) as step:
+        with crossing(self._command.call_of_action("communicate", input=input)) as step:
             if step.live:
                 answer = self._process.communicate(input, timeout)
                 step.answer = outcome(self._process.returncode, answer)
@@ -128,7 +128,7 @@ class Popen(subprocess.Popen[Any], metaclass=_Kind):
         if self._is_gone():
             self.returncode = 0
         if self.returncode is None:
-            with crossing(self._command.doing("wait")) as step:
+            with crossing(self._command.call_of_action("wait")) as step:
                 if step.live:
                     step.answer = self._process.wait(timeout)
             self.returncode = step.answer
@@ -138,7 +138,7 @@ class Popen(subprocess.Popen[Any], metaclass=_Kind):
         if self._is_gone():
             self.returncode = 0
         if self.returncode is None:
-            with crossing(self._command.doing("poll")) as step:
+            with crossing(self._command.call_of_action("poll")) as step:
                 if step.live:
                     step.answer = self._process.poll()
             self.returncode = step.answer
@@ -147,7 +147,7 @@ class Popen(subprocess.Popen[Any], metaclass=_Kind):
     def send_signal(self, sig: int) -> None:
         if self._is_gone():
             return
-        with crossing(self._command.doing("signal", number=int(sig))) as step:
+        with crossing(self._command.call_of_action("signal", number=int(sig))) as step:
             if step.live:
                 self._process.send_signal(sig)
 
@@ -187,7 +187,7 @@ class _Pipe(io.RawIOBase):
         return self._raw.fileno() if self._raw is not None else super().fileno()
 
     def readinto(self, buffer: Any, /) -> int:
-        with crossing(self._command.doing("read", stream=self._name)) as step:
+        with crossing(self._command.call_of_action("read", stream=self._name)) as step:
             if step.live:
                 step.answer = plain(self._raw.read(len(buffer)))
         data = as_bytes(step.answer)
@@ -195,7 +195,7 @@ class _Pipe(io.RawIOBase):
         return len(data)
 
     def write(self, data: Any, /) -> int:
-        with crossing(self._command.doing("write", stream=self._name, data=bytes(data))) as step:
+        with crossing(self._command.call_of_action("write", stream=self._name, data=bytes(data))) as step:
             if step.live:
                 step.answer = self._raw.write(data)
         count: int = step.answer

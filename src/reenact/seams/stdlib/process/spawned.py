@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from reenact.boundary import crossing, outside
 from reenact.seams.patches import Patch
-from reenact.seams.stdlib.chosen import lane_for
 from reenact.seams.stdlib.process.command import Command, as_bytes, is_seen, plain, running
+from reenact.seams.stdlib.sources import lane_for
 
 _started: Final[dict[int, Command]] = {}
 """Spawned programs by process id, until the agent has seen their end."""
@@ -26,7 +26,7 @@ def _posix_spawn(original: Callable[..., int]) -> Callable[..., int]:
         if not is_seen(argv) or _redirects(options.get("file_actions")):
             return original(path, argv, env, **options)
         command = Command([path, *list(argv)[1:]], {})
-        with crossing(command.started()) as step:
+        with crossing(command.call_of_start()) as step:
             if step.live:
                 with running():
                     step.answer = {"pid": original(path, argv, env, **options)}
@@ -46,7 +46,7 @@ def _waitpid(original: Callable[[int, int], tuple[int, int]]) -> Callable[[int, 
         command = _started.get(pid)
         if command is None or lane_for("subprocess") is None:
             return original(pid, options)
-        with crossing(command.doing("wait", options=options or None)) as step:
+        with crossing(command.call_of_action("wait", options=options or None)) as step:
             if step.live:
                 found, status = original(pid, options)
                 step.answer = status if found else None

@@ -16,8 +16,8 @@ import msgspec
 
 from reenact.boundary import crossing, current_lane, outside
 from reenact.seams.patches import Patch
-from reenact.seams.stdlib.chosen import lane_for
 from reenact.seams.stdlib.process.command import Command, ProcessStart, as_bytes, is_seen, plain, running
+from reenact.seams.stdlib.sources import lane_for
 
 _STDIN: Final = 0
 _NAMES: Final = ("stdin", "stdout", "stderr")
@@ -63,7 +63,7 @@ async def _start(
     command: Command, factory: Callable[[], object], options: dict[str, object], create: Callable[..., Any]
 ) -> tuple[object, object]:
     # An empty answer would never tell the protocol that the process has ended, so there is none.
-    boundary = crossing(msgspec.structs.replace(command.started(), empty=None), streaming=True)
+    boundary = crossing(msgspec.structs.replace(command.call_of_start(), empty=None), streaming=True)
     step = await boundary.__aenter__()
     protocol = factory()
     if not step.live:
@@ -231,7 +231,7 @@ def _do(command: Command, what: str, act: Callable[[], object], **details: objec
     if lane_for("subprocess") is None:
         act()
         return
-    with crossing(command.doing(what, **details)) as step:
+    with crossing(command.call_of_action(what, **details)) as step:
         if step.live:
             act()
 

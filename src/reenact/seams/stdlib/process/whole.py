@@ -22,7 +22,7 @@ def run(
     args = popenargs[0] if popenargs else options["args"]
     if not is_call(args):
         return subprocess.run(*popenargs, input=input, check=check, **options)
-    with crossing(Command(args, options).whole(input)) as step:
+    with crossing(Command(args, options).call_of_run(input)) as step:
         if step.live:
             with running():
                 done = subprocess.run(*popenargs, input=input, **options)
@@ -62,7 +62,7 @@ def getoutput(cmd: str, **options: object) -> str:
 def system(command: Any) -> int:
     if not is_call(command):
         return os.system(command)
-    with crossing(Command(command, {"shell": True}).whole(None)) as step:
+    with crossing(Command(command, {"shell": True}).call_of_run(None)) as step:
         if step.live:
             with running():
                 step.answer = outcome(os.system(command), (None, None))

@@ -34,7 +34,7 @@ _starts: Final[dict[Context, str]] = {}
 """By the context of an open run: its working folder at the start."""
 
 
-def choose(
+def record_sources(
     context: Context,
     sources: frozenset[str],
     everywhere: frozenset[str] = frozenset(),
@@ -48,7 +48,7 @@ def choose(
         _variables[context] = variables
 
 
-def forget(context: Context) -> None:
+def forget_sources(context: Context) -> None:
     """The run of *context* is over."""
     del _sources[context], _everywhere[context], _starts[context]
     _variables.pop(context, None)
@@ -66,7 +66,7 @@ def wants_variable(name: str) -> bool:
     return lane is not None and name in _variables.get(lane.context, (name,))
 
 
-def start_of(lane: Lane) -> str:
+def starting_folder(lane: Lane) -> str:
     """The working folder in which the run of *lane* began."""
     return _starts[lane.context]
 

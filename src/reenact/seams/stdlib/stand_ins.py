@@ -6,7 +6,7 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any, Final
 
-from reenact.seams.stdlib.chosen import is_genuine
+from reenact.seams.stdlib.sources import is_genuine
 
 
 class StandIn(ModuleType):
@@ -55,7 +55,7 @@ REAL: Final = "__supertype__"
 """The attribute with the real class of a stand-in; libraries follow it, as for a ``NewType``."""
 
 
-class Standing(type):
+class StandInMeta(type):
     """The metaclass of classes that stand for real ones: equal to them, with the same instances.
 
     A subclass of such a class is an ordinary class.
