@@ -9,8 +9,7 @@ be the key of one run and an ordinary word of another.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from functools import lru_cache
+from collections.abc import Iterator
 from typing import Any, Final
 from urllib.parse import parse_qsl, urlsplit
 
@@ -31,13 +30,6 @@ _OF_ONE_RUN: Final = re.compile(
 )
 """Values with these names are made anew in each run, where other texts may repeat them, or are no secrets."""
 _UUID: Final = re.compile(r"[0-9a-fA-F]{8}-?(?:[0-9a-fA-F]{4}-?){3}[0-9a-fA-F]{12}\Z")
-
-
-def credentials_in_headers(headers: Mapping[str, str]) -> Iterator[str]:
-    """The credentials in the headers of a request."""
-    for name, value in headers.items():
-        if _is_credential_name(name) and (credential := _header_credential(value)):
-            yield credential
 
 
 def credentials_in_request(value: JsonValue) -> Iterator[str]:
@@ -74,14 +66,13 @@ def _credentials_in_url(url: str) -> Iterator[str]:
             yield value
 
 
-@lru_cache(4096)
-def _is_credential_name(name: str) -> bool:
+def is_credential_header(name: str) -> bool:
     """Whether the header *name* always has credentials that are the same in each run."""
     return (_AUTH_OR_KEY.search(name) is not None or is_secret_name(name)) and not _OF_ONE_RUN.search(name)
 
 
-@lru_cache(1024)
-def _header_credential(value: str) -> str | None:
+def credential_in_header(value: str) -> str | None:
+    """The credential in the value of such a header, without the word of its scheme."""
     found = _SCHEME.match(value)
     if found is None:
         return None

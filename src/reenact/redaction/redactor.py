@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from codecs import getincrementaldecoder
 from collections.abc import Callable, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from functools import cached_property, lru_cache
 from itertools import accumulate, pairwise, starmap
 from threading import RLock
@@ -15,7 +14,11 @@ import msgspec
 from reenact import canonical
 from reenact.errors import UsageError
 from reenact.redaction.coded import find_wide_coding, redact_wide
-from reenact.redaction.credentials import credentials_in_headers, credentials_in_request
+from reenact.redaction.credentials import (
+    credential_in_header,
+    credentials_in_request,
+    is_credential_header,
+)
 from reenact.redaction.edits import apply, move_cuts, sort_edits
 from reenact.redaction.families import SecretRule
 from reenact.redaction.jsontext import delta_edits, is_suspect_stream
@@ -58,8 +61,10 @@ class Redactor:
         self._secrets = tuple(secrets)
         self._learned: dict[str, None] = {}
         """Credentials that calls of this run have sent, see :meth:`learn`."""
-        self._known_headers: AbstractSet[tuple[str, str]] = frozenset()
-        """Those of the latest call: the next one has nearly always the same."""
+        self._harmless_headers: set[str] = set()
+        """Names of headers that hold no credential."""
+        self._latest_headers: dict[str, str] = {}
+        """The latest values of the others, which are nearly always the same."""
         self.count = 0
         """The number of values replaced so far."""
         self._lock = RLock()  # a finalizer may record a call while it is held
@@ -88,9 +93,18 @@ class Redactor:
 
     def learn(self, headers: Mapping[str, str]) -> None:
         """From now on, hide the credentials in *headers* of a request wherever they appear."""
-        if self._by_name and not headers.items() <= self._known_headers:
-            self._known_headers = {*headers.items()}
-            for credential in credentials_in_headers(headers):
+        if not self._by_name:
+            return
+        for name in headers.keys() - self._harmless_headers:  # nearly always one
+            value = headers[name]
+            if self._latest_headers.get(name) == value:
+                continue
+            if not is_credential_header(name):
+                self._harmless_headers.add(name)
+                continue
+            self._latest_headers[name] = value
+            credential = credential_in_header(value)
+            if credential is not None:
                 self._learn(credential)
 
     def _learn(self, credential: str) -> None:

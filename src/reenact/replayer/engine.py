@@ -127,6 +127,8 @@ class ReplayEngine:
         self._unmatched_live: set[str] = set()
         """The ids of the unmatched live calls."""
         self._redactor = redactor
+        self._sent_headers: set[tuple[str, str]] = set()
+        """Those of the latest call; the next one has nearly always the same."""
         self._passthrough = frozenset(passthrough)
         self._running_again: set[str] = set()
         """Names of tools that replay answers and also runs, so that their nested calls happen again."""
@@ -215,7 +217,9 @@ class ReplayEngine:
     def step(self, call: Call, lane: Lane) -> Step:
         if self._unmatched_live and lane.within in self._unmatched_live:
             return self.unmatched_step(call, lane)
-        self._redactor.learn(call.headers)
+        if not call.headers.items() <= self._sent_headers:
+            self._sent_headers = {*call.headers.items()}
+            self._redactor.learn(call.headers)
         text = to_text(call.request, is_json=call.is_json)
         name = "" if call.kind == "llm" else self._name(call)
         if call.runs_again:
@@ -237,16 +241,19 @@ class ReplayEngine:
             if found.answered is None:
                 raise diverged(found)
             return self.unmatched_step(call, lane)
-        if found.call_id in self.source.programs:
-            is_live = True
-            program = call.name.strip("{}")  # this Python is recorded as {python}
-            self.notes.append(f"{program} was run: the recorded run talked with it over a socket")
+        is_live = is_live or (found.call_id in self.source.programs and self._runs_program(call))
         if is_live and found.call_id is not None:
             self._live_calls.add(found.call_id)
         # Events nested in a call count as happened, unless they happen again.
         is_told = not is_live and (found.seq >= self.noted_from or found.call_id in self._nested)
         self.turns.happened([found.seq, *self.set_aside(found, lane)] if is_told else [found.seq])
         return self.make_step(self, found, lane, is_live=is_live)
+
+    def _runs_program(self, call: Call) -> bool:
+        """True, and noted: the program is started, because the recorded run talked with it over a socket."""
+        program = call.name.strip("{}")  # this Python is recorded as {python}
+        self.notes.append(f"{program} was run: the recorded run talked with it over a socket")
+        return True
 
     def _step_beside(self, call: Call, lane: Lane, name: str, text: bytes) -> BesideStep | EmptyStep | None:
         """The step for a call beside the run; ``None`` if the recording has it as part of the run."""

@@ -121,15 +121,13 @@ class Rest:
 
     def is_quiet(self, ticker: threading.Thread | None) -> bool:
         """The same, also for threads of which it is not known whether anything woke them."""
-        return self.is_there and self._are_bystanders_quiet(ticker)
+        return self.is_there and (not self.has_threads or self._are_bystanders_quiet(ticker))
 
     def are_threads_quiet(self, ticker: threading.Thread | None) -> bool:
         """The same, whatever the event loops do."""
-        return not self._moving and self._are_bystanders_quiet(ticker)
+        return not self._moving and (not self.has_threads or self._are_bystanders_quiet(ticker))
 
     def _are_bystanders_quiet(self, ticker: threading.Thread | None) -> bool:
-        if not self.has_threads:
-            return True
         loops = (loop.thread for loop in self._loops.values())
         ticking = ticker.ident if ticker is not None else None
         return self._bystanders.are_at_rest({*self._blocked, ticking, *loops})
