@@ -146,6 +146,8 @@ class Context(Protocol):
     """How a run handles the calls that reach the boundary: recorder, replay engine, or fork."""
 
     mode: RunMode
+    sends_in_pieces: bool
+    """Whether a request may be sent on while it still comes in: all calls are live."""
     latest_model_request: object
     """The request of the latest recorded model call; ``None`` in a replay, where no tool runs."""
 

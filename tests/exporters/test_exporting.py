@@ -323,6 +323,16 @@ def test_an_archive_tells_cookies_and_where_an_answer_leads(tmp_path, recorded):
     assert [loss.reason for loss in report.runs[0].losses] == ["it is not HTTP as clients use it"]
 
 
+def test_runs_of_the_same_name_get_files_of_their_own(tmp_path, recorded):
+    """None replaces another one; the report says which run is in which file."""
+    places = [tmp_path / each / "run" for each in ("a", "b", "c")]
+    for place in places:
+        shutil.copytree(recorded[0], place)
+    report = reenact.export_runs(places, "har", tmp_path / "out")
+    assert [Path(run.out).name for run in report.runs] == ["run.har", "run-2.har", "run-3.har"]
+    assert all(Path(run.out).exists() for run in report.runs)
+
+
 def test_a_run_that_is_named_twice_is_exported_once(tmp_path, recorded):
     """By itself and with its folder; a row would be there twice else."""
     run = recorded[0]

@@ -130,3 +130,12 @@ def test_a_streamed_answer_is_changed_by_path(provider: ScriptedProvider, tmp_pa
         reenact.fork(tmp_path / "run", at=2, change=whole, on_miss="nearest", output=tmp_path / "busy"),
     ):
         ask(url)
+
+
+def test_every_line_of_ollama_has_a_message() -> None:
+    """Its own client asks for one in each, also in the last, which only ends the answer."""
+    body = {"model": "m", "message": {"role": "assistant", "content": "Hi"}, "done": True}
+    lines = list(map(json.loads, write_stream("ollama", body, b"").splitlines()))
+    assert [line["message"]["content"] for line in lines] == ["Hi", ""]
+    generated = write_stream("ollama", {"model": "m", "response": "Hi", "done": True}, b"").splitlines()
+    assert [json.loads(line)["response"] for line in generated] == ["Hi", ""]

@@ -41,16 +41,19 @@ class ForkLink(msgspec.Struct, frozen=True, rename="camel"):
     at: int
     """The event of the parent's call at which it was changed; 0 for a run that may differ anywhere."""
     shared_events: int
-    """The number of events that the fork shares with its parent."""
+    """The number of events that the fork shares with its parent; 0 if that is an imported transcript."""
     change: str
     """The change in words; empty without one."""
 
     def __str__(self) -> str:
         point = f"at event {self.at}" if self.at else "from the start"
-        shared = f"the first {self.shared_events} events are" if self.shared_events > 1 else "its start is"
-        return (
-            f"{self.path} is a fork of {self.parent} {point}: {self.change or 'no change'}; {shared} shared"
-        )
+        if self.shared_events == 0:
+            shared = "its calls were matched with what this transcript tells"
+        elif self.shared_events == 1:
+            shared = "its start is shared"
+        else:
+            shared = f"the first {self.shared_events} events are shared"
+        return f"{self.path} is a fork of {self.parent} {point}: {self.change or 'no change'}; {shared}"
 
 
 class _Generation(NamedTuple):

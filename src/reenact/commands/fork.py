@@ -11,26 +11,48 @@ from pathlib import Path
 import msgspec
 
 from reenact.canonical import JsonValue
+from reenact.commands.record import RecordedEnd, finish_recording
 from reenact.errors import CheckFailed, Diverged, UsageError
-from reenact.forks.capture import ForkedCapture, ForkHalf
-from reenact.forks.change import ForkChange, OnMiss, read_change
+from reenact.forks.answering import AnsweredHalf, Answers
+from reenact.forks.capture import ForkedCapture, ForkHalf, refuse_place
+from reenact.forks.change import ForkChange, ForkPlan, OnMiss, read_change
 from reenact.forks.engine import ForkPart
-from reenact.forks.run import check_answers, check_point, make_plan
+from reenact.forks.run import check_answers, check_options, check_point, make_plan
+from reenact.forks.told import ToldCalls
+from reenact.forks.transcript import (
+    check_halves,
+    finish_fork,
+    identity_of_fork,
+    is_transcript,
+    notes_of,
+    plan_transcript_fork,
+)
 from reenact.formats.capture import CaptureManifest, ForkShares
 from reenact.formats.record import ABSENT
 from reenact.formats.volatile import VolatileRule
 from reenact.gateway.lane import LANE
 from reenact.gateway.upstreams import upstreams_of
 from reenact.injected.fence import Fence
-from reenact.injected.handover import Handover, ToFork, read_run_start
-from reenact.injected.launch import handover_folder, run_again
-from reenact.injected.served import ServedFork
+from reenact.injected.handover import Handover, ToAnswer, ToFork, ToRecord, read_run_start
+from reenact.injected.launch import (
+    handover_folder,
+    route_through_gateway,
+    run,
+    run_again,
+    substitute_address,
+    with_injection,
+)
+from reenact.injected.output import Printed
+from reenact.injected.served import ServedAnswers, ServedFork
 from reenact.recorder.recovery import note_exit_status
 from reenact.replayer.allow import read_allow
 from reenact.replayer.source import ReplaySource
 from reenact.run.replaying import STALL_S
 from reenact.run.rules import project_beside, project_rules
+from reenact.store.place import discard, staging_folder
+from reenact.store.reader import CaptureReader
 from reenact.store.remote import is_remote, local_path, local_run, remote_name
+from reenact.store.rundir import claim_folder
 from reenact.workspace.history import WorkspaceHistory
 from reenact.workspace.replaying import restore_start
 
@@ -92,6 +114,15 @@ def fork_command(
         raise UsageError("a function changes a run of this process; give a mapping, or use reenact.fork")
     project_rules(Path.cwd())  # reports wrong rules before anything runs
     project_beside(Path.cwd())
+    reader = CaptureReader(directory)
+    if is_transcript(reader):
+        if workspace:
+            raise UsageError(f"{directory}: a transcript has no files of a workspace; leave out --workspace")
+        transcript_plan = plan_transcript_fork(reader, check_options(at, on_miss), read, on_miss)
+        return _fork_transcript(
+            reader, words, place, transcript_plan, rules, dict(upstreams or {}), tuple(allow),
+            network=network, port=port, stdout=stdout,
+        )  # fmt: skip
     source = ReplaySource(directory)
     plan = make_plan(source, at, read, on_miss)
     capture = ForkedCapture(directory, place, plan, source.reader, standalone=standalone)
@@ -165,6 +196,88 @@ def fork_command(
     if files is None and WorkspaceHistory.has_one(capture.reader):
         notes.append("the recorded files were not used; use them with --workspace")
     return ForkReport(str(place), str(directory), plan.at, status, manifest.fork.shares, manifest, notes)
+
+
+def _fork_transcript(
+    reader: CaptureReader,
+    words: tuple[str, ...],
+    place: Path,
+    plan: ForkPlan,
+    rules: tuple[VolatileRule, ...],
+    upstreams: dict[str, str],
+    allow: tuple[str, ...],
+    *,
+    network: bool,
+    port: int | None,
+    stdout: int,
+) -> ForkReport:
+    """Record the command, with its calls answered from the transcript in *reader*."""
+    refuse_place(place, reader.path)
+    folder = staging_folder(place.absolute())
+    identity, profile = identity_of_fork(reader), reader.manifest.redaction.profile
+    known = upstreams_of(os.environ) | upstreams
+    is_open = network or plan.on_miss == "live"
+    fence = None if is_open else Fence(os.environ, read_allow(allow).addresses, known.values())
+    place.parent.mkdir(parents=True, exist_ok=True)
+    claim = claim_folder(folder)
+    try:
+        with handover_folder() as handover:
+            told = ToldCalls(reader, (*project_rules(Path.cwd()), *rules), handover.claim)
+            served = ServedAnswers(
+                folder,
+                words,
+                known,
+                redact=profile,
+                durability="process",
+                volatile=rules,
+                identity=identity,
+                make_answers=lambda redactor: Answers(
+                    told,
+                    plan,
+                    redactor,
+                    on_reached=handover.reach_fork,
+                    is_reached_elsewhere=lambda: handover.is_fork_reached,
+                    on_missed=lambda headline: handover.note("diverged", headline),
+                ),
+            )
+            with served.serve(port=port or 0, on_call=handover.note_gateway_call) as gateway:
+                environ = route_through_gateway(os.environ, gateway.address)
+                every_rule = (*project_rules(Path.cwd()), *rules)
+                orders = ToRecord(
+                    path=str(folder),
+                    gateway=gateway.address,
+                    redact=profile,
+                    durability="process",
+                    identity=identity,
+                    volatile=rules,
+                    answers=ToAnswer(str(reader.path.absolute()), plan, allow, every_rule),
+                )
+                handover.give(orders)
+                printed = Printed(identity.salt)
+                status = run(
+                    substitute_address(words, gateway.address),
+                    with_injection(environ, handover, "capture", identity.salt),
+                    stdout=stdout,
+                    printed=printed,
+                    is_of_no_use=lambda: handover.has_outlived_failure(STALL_S),
+                    fence=fence,
+                )
+            claim.remove()
+            noted = handover.notes("forked").values()
+            halves = [msgspec.json.decode(text, type=AnsweredHalf) for text in noted]
+            halves.append(served.answers.result())
+            check_halves(reader, plan, halves)
+            notes: list[str] = []
+            ended = RecordedEnd(status, printed.end(), ABSENT)
+            if finish_recording(folder, ended, handover, gateway, notes) is None:
+                raise CheckFailed(f"{place}: no fork was made: {'; '.join(notes)}")
+        manifest = finish_fork(folder, place, reader, plan, halves)
+    finally:
+        claim.remove()
+        discard(folder)  # does nothing after finish_fork()
+    assert manifest.fork is not ABSENT
+    notes += notes_of(halves)
+    return ForkReport(str(place), reader.given, plan.at, status, manifest.fork.shares, manifest, notes)
 
 
 def new_place(path: str | Path) -> Path:

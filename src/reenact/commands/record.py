@@ -152,8 +152,8 @@ def record_command(
                     printed=printed,
                 )
             claim.remove()
-            ended = _Ended(status, printed.end(), _scan_at_end(scanner, notes))
-            manifest = _finish(new, ended, handover, gateway, notes)
+            ended = RecordedEnd(status, printed.end(), _scan_at_end(scanner, notes))
+            manifest = finish_recording(new, ended, handover, gateway, notes)
             if manifest is not None and is_replaced:
                 put_in_place(new, target)
             silence = _explain_silence(handover, gateway)
@@ -221,7 +221,7 @@ def _new_path(words: tuple[str, ...], now: datetime) -> Path:
     return next(path for path in (Path("runs") / name for name in names) if not path.exists())
 
 
-class _Ended(NamedTuple):
+class RecordedEnd(NamedTuple):
     """Facts about the command that are known after its end."""
 
     status: int
@@ -240,8 +240,8 @@ def _holds_capture(path: Path) -> bool:
     return False
 
 
-def _finish(
-    path: Path, ended: _Ended, handover: Handover, gateway: Gateway, notes: list[str]
+def finish_recording(
+    path: Path, ended: RecordedEnd, handover: Handover, gateway: Gateway, notes: list[str]
 ) -> CaptureManifest | None:
     """Complete the capture in *path*; ``None``, with a note, if it is incomplete."""
     if not path.is_dir():
@@ -257,7 +257,7 @@ def _finish(
     return _complete(path, ended, notes)
 
 
-def _complete(path: Path, ended: _Ended, notes: list[str]) -> CaptureManifest | None:
+def _complete(path: Path, ended: RecordedEnd, notes: list[str]) -> CaptureManifest | None:
     state = RunDir.open(path).state
     if state is RunState.OPEN:
         notes.append(f"{path}: is still being recorded by a process that the command left running")

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import count
 from math import isnan
 from os.path import realpath
 from pathlib import Path
@@ -126,8 +127,9 @@ def export_runs(
     """Export captures, and the captures in folders, in the format *to*.
 
     ``atif``, ``har`` and ``otlp`` are documents: one capture is written to the file *out*, several to files
-    below the folder *out*, with the names of the captures. For ``otlp``, *out* may be the address of a
-    collector. ``sft``, ``preference`` and ``parquet`` are datasets: all rows go to the file *out*, or with
+    below the folder *out*, with the names of the captures, and numbers where two have the same name. For
+    ``otlp``, *out* may be the address of a collector.
+    ``sft``, ``preference`` and ``parquet`` are datasets: all rows go to the file *out*, or with
     *split* to one file per split in the folder *out*. Redacted values of a capture stay redacted; *redact*
     hides more. A run is exported only if it has one of the *status*, passes the *test*, and its steps and
     verifications reach the minimum; for pairs, the test ranks the runs instead. *jobs* processes (0: one per
@@ -167,6 +169,7 @@ def export_runs(
         raise UsageError(f"splits and reasoning are options for {', '.join(_DATASETS)}, not for {to}")
     is_one = len(given) == 1 and found[0][0] == remote_name(given[0])
     documents = _DocumentPlan(to, selection, redact)
+    found = _with_own_names(found)
     return _export_documents(found, documents, str(out), workers, progress_bar, is_one=is_one)
 
 
@@ -389,6 +392,18 @@ def _captures_in(given: str | Path) -> list[tuple[str, str]]:
         if RunDir(file.parent).is_capture and (file.parent / "events.jsonl").exists()
     ]
     return [(str(run), _file_name(run.relative_to(path).as_posix())) for run in runs]
+
+
+def _with_own_names(runs: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """*runs* with a number behind each name that another run has already: no file replaces another one."""
+    taken: set[str] = set()
+    named = []
+    for path, name in runs:
+        names = (name if number == 1 else f"{name}-{number}" for number in count(1))
+        own = next(each for each in names if each.lower() not in taken)
+        taken.add(own.lower())
+        named.append((path, own))
+    return named
 
 
 def _file_name(name: str) -> str:

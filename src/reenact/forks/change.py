@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from http import HTTPStatus
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias, get_args
 
 import msgspec
 
@@ -335,7 +335,9 @@ def change_outcome(
     may_be_http = event["type"] == "llm_response" or data.get("source") == "network"
     is_http = may_be_http and (answer is None or (isinstance(answer, dict) and "status" in answer))
     if change.error:
-        return _with_failure(change.error, event, data, member, is_http=is_http)
+        # A transcript tells a model's answer without the exchange that it came in.
+        may_have_status = is_http or event["type"] == "llm_response"
+        return _with_failure(change.error, event, data, member, is_http=may_have_status)
     if "error" in data and not change.replace:
         raise UsageError(
             f"event {event['seq']} is a failure, which has no path; change it with replace or error"
@@ -422,7 +424,7 @@ def _with_answer(data: dict[str, Any], member: str, answer: dict[str, Any]) -> d
     answer = {name: value for name, value in answer.items() if name != "decodedFrom"}
     kept = {name: value for name, value in data.items() if name not in _ANSWER_MEMBERS}
     data = kept | {member: answer}
-    if "provider" in data and data["provider"] != "unknown":
+    if data.get("provider") in get_args(Provider):
         provider: Provider = data["provider"]
         fields = response_fields(read_response(provider, answer["status"], {}, [answer["body"].encode()]))
         if "error" in fields:

@@ -24,6 +24,8 @@ from reenact.forks.change import (
     read_change,
 )
 from reenact.forks.engine import ForkEngine, ForkPart
+from reenact.forks.live import check_live_answers
+from reenact.forks.transcript import TranscriptFork, is_transcript, plan_transcript_fork
 from reenact.formats.capture import ForkShares
 from reenact.formats.record import ABSENT
 from reenact.formats.volatile import AnyRule
@@ -38,14 +40,12 @@ from reenact.run.replaying import STALL_S, ReplayRun, open_source
 from reenact.run.rules import read_rules
 from reenact.seams.entered import Entered
 from reenact.seams.stdlib.written import Written, watch_written
-from reenact.values.codec import rebuild
+from reenact.store.reader import CaptureReader
 from reenact.values.objects import message_of
 from reenact.workspace.history import WorkspaceHistory
 from reenact.workspace.replaying import WorkspaceReplay
 
 _decode: Final = msgspec.json.Decoder().decode
-_REFUSALS: Final = (401, 403, 407)
-"""HTTP statuses of missing or wrong credentials."""
 _BEFORE: Final = "the run differs from its recording before the point of the fork"
 
 
@@ -58,10 +58,7 @@ def make_plan(
 ) -> ForkPlan:
     """Plan a fork of *source*; :class:`UsageError` if it is impossible."""
     path = source.reader.given
-    if on_miss not in get_args(OnMiss):
-        raise UsageError(f"on_miss {on_miss!r} is unknown; choose {', '.join(get_args(OnMiss))}")
-    if at is not None and type(at) is not int:
-        raise UsageError(f"at {at!r} is not the number of an event; reenact show lists them")
+    at = check_options(at, on_miss)
     inherited = _inherited_request(path, source, FROM_START if at is None else at)
     request = change.request.combine(inherited)
     if request != inherited and on_miss == "fail":
@@ -91,6 +88,24 @@ def make_plan(
     if change.changes_outcome:  # which a stream has at its beginning
         shared = min(call.outcome_seq - 1, call.due_after)
     return ForkPlan(call.seq, shared, change, on_miss, is_inherited)
+
+
+def check_plan(path: Path, at: int | None, change: ForkChange, on_miss: OnMiss) -> None:
+    """Raise unless the run in *path*, recorded or imported from a transcript, can be forked like this."""
+    reader = CaptureReader(path)
+    if is_transcript(reader):
+        plan_transcript_fork(reader, check_options(at, on_miss), change, on_miss)
+    else:
+        make_plan(ReplaySource(path), at, change, on_miss)
+
+
+def check_options(at: int | None, on_miss: str) -> int | None:
+    """Raise unless *at* may be the number of an event, and *on_miss* is known; returns *at*."""
+    if on_miss not in get_args(OnMiss):
+        raise UsageError(f"on_miss {on_miss!r} is unknown; choose {', '.join(get_args(OnMiss))}")
+    if at is not None and type(at) is not int:
+        raise UsageError(f"at {at!r} is not the number of an event; reenact show lists them")
+    return at
 
 
 def _inherited_request(path: str, source: ReplaySource, at: int) -> RequestChange:
@@ -321,34 +336,7 @@ def check_point(plan: ForkPlan, source: ReplaySource, halves: Iterable[ForkHalf]
 
 def check_answers(halves: Iterable[ForkHalf]) -> None:
     """Raise :class:`CheckFailed` if models were asked and none answered."""
-    asked: dict[str, str] = {}
-    why = ""
-    lines = (happening.line for half in halves if half.live for happening in half.happenings)
-    for line in lines:
-        if '"llm_request"' not in line and '"llm_response"' not in line:
-            continue
-        event = _decode(line)
-        data = event["data"]
-        if event["type"] == "llm_request" and isinstance(data["request"], dict):
-            asked[data["callId"]] = str(data["request"].get("url", "the model"))
-        elif event["type"] == "llm_response" and data["callId"] in asked:
-            unanswered = _why_unanswered(data)
-            if not unanswered:
-                return
-            why = why or f"{asked[data['callId']]}: {unanswered}"
-    if why:
-        raise CheckFailed(f"{why}, or choose --on-miss nearest; no fork was made")
-
-
-def _why_unanswered(data: dict[str, object]) -> str:
-    answer, error = data.get("response"), data.get("error")
-    if isinstance(answer, dict) and answer.get("status") in _REFUSALS:
-        return f"refused with {answer['status']}; set its key in the command's environment"
-    if answer is not None or not isinstance(error, dict) or data.get("cancelled"):
-        return ""
-    if isinstance(rebuild(error), Exception):  # otherwise the caller gave up on the answer
-        return f"could not be reached ({error.get('message')}); look at the address and the network"
-    return ""
+    check_live_answers(happening.line for half in halves if half.live for happening in half.happenings)
 
 
 def fork(
@@ -364,7 +352,7 @@ def fork(
     volatile: Iterable[AnyRule] = (),
     stall_s: float = STALL_S,
     workspace: str | Path | None = None,
-) -> InProcessFork:
+) -> InProcessFork | TranscriptFork:
     """Replay the capture in *path* to the call at event *at*, make *change* there, and go on.
 
     Before that point nothing goes live, and a difference raises :class:`~reenact.errors.Diverged`. After it,
@@ -378,8 +366,25 @@ def fork(
     unless *standalone*. *workspace* is a folder in which the agent works, with the recorded files of the
     start (:func:`reenact.checkout` with ``at=1`` makes it): changes by answered calls are made again, and
     from the point on the files may differ.
+
+    A run imported from a transcript has no requests as they were sent. A call matches it if it has all that
+    the transcript tells; the manifest of the fork says what was not compared. Such a fork holds all of its
+    events, with the requests as they were sent, so it can be replayed strictly.
     """
     read, function = read_change(change)
+    reader = CaptureReader(path)
+    if is_transcript(reader):
+        if workspace is not None:
+            raise UsageError(f"{reader.given}: a transcript has no files of a workspace; leave out workspace")
+        return TranscriptFork(
+            reader,
+            plan_transcript_fork(reader, check_options(at, on_miss), read, on_miss, function),
+            Path(output),
+            function=function,
+            redact=redact,
+            allow=read_allow(allow),
+            volatile=read_rules(volatile),
+        )
     source = open_source(path, cache(lambda lane: not is_below(lane)))
     plan = make_plan(source, at, read, on_miss, function)
     return InProcessFork(

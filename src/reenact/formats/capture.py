@@ -209,6 +209,13 @@ class ForkPause(Record, frozen=True):
     ms: Count
 
 
+class Approximation(Record, frozen=True):
+    """How the calls of a fork of an imported transcript were matched with it: by what it tells."""
+
+    notCompared: dict[str, Count]  # noqa: N815
+    """What requests had beside what the transcript tells, and in how many calls."""
+
+
 class Fork(Record, frozen=True):
     """The facts about a fork in its manifest."""
 
@@ -227,6 +234,8 @@ class Fork(Record, frozen=True):
     """The folders of this run and of forks before it, in the form of ``run_start``."""
     pauses: list[ForkPause] | Absent = ABSENT
     """Where its own events begin, and those of forks before it."""
+    approximate: Approximation | Absent = ABSENT
+    """Present if the parent is an imported transcript."""
 
     def pause_before_ms(self, seq: int) -> int:
         """The difference between the real time of the event *seq* and its ``ts``."""

@@ -113,7 +113,7 @@ class ForwardedCall:
     async def open_answer(self, client: Callable[[], UpstreamClient]) -> tuple[Exchange, Head, AsyncStream]:
         """Make or replay the call until its answer begins; raises a live or recorded failure."""
         await self._body.next_piece()
-        is_streamed = not self._body.is_whole and self._lane.context.mode == "capture"
+        is_streamed = not self._body.is_whole and self._lane.context.sends_in_pieces
         response = await self._send_in_pieces(client()) if is_streamed else None
         exchange = await self._ensure_open(response)
         if not exchange.step.live:

@@ -20,6 +20,7 @@ taken            the first lanes of the processes that have made a call, in that
 replayed-PID     the result of its replay
 updated-PID      the result of its update
 forked-PID       the result of its fork
+answered-SEQ     a process has the outcome of this call of a transcript
 fork-reached     one of the processes has reached the point of the fork
 latest-tree      the tree of the workspace's files that was recorded last, by any process
 """
@@ -71,6 +72,17 @@ They may contain passwords, so they stay in the environment and are written to n
 """
 
 
+class ToAnswer(msgspec.Struct, frozen=True):
+    """Answer the calls from the transcript in *path*."""
+
+    path: str
+    plan: ForkPlan
+    allowed: tuple[str, ...] = ()
+    """Addresses that may be reached, as ``HOST:PORT``."""
+    volatile: tuple[VolatileRule, ...] = ()
+    """The rules whose masks are used when texts are compared."""
+
+
 class ToRecord(msgspec.Struct, frozen=True, kw_only=True, tag="record"):
     """Record the run into *path*."""
 
@@ -83,6 +95,8 @@ class ToRecord(msgspec.Struct, frozen=True, kw_only=True, tag="record"):
     volatile: tuple[VolatileRule, ...] = ()
     workspace: WorkspaceOrder | None = None
     """The files to record too; their tree at the start is known already."""
+    answers: ToAnswer | None = None
+    """Whether calls are answered, as in a fork of a transcript."""
 
 
 class _ToRunAgain(msgspec.Struct, frozen=True, kw_only=True):
@@ -242,6 +256,14 @@ class Handover:
     def began_s(self) -> float:
         """When the command wrote its orders, which is the begin of the run."""
         return (self.folder / "orders.json").stat().st_mtime
+
+    def claim(self, seq: int) -> bool:
+        """Claim the outcome of the call at event *seq* of a transcript; false if a process has it already."""
+        try:
+            os.close(os.open(self.folder / f"answered-{seq}", os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        except FileExistsError:
+            return False
+        return True
 
     def reach_fork(self) -> None:
         (self.folder / _FORK_REACHED).touch()

@@ -19,7 +19,7 @@ from hashlib import sha256
 from pathlib import Path
 from threading import Lock
 from types import ModuleType
-from typing import TYPE_CHECKING, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 from urllib.parse import urlsplit
 
 import msgspec
@@ -39,6 +39,7 @@ from reenact.injected.handover import (
     Handover,
     Orders,
     Replayed,
+    ToAnswer,
     ToFork,
     ToRecord,
     ToReplay,
@@ -52,6 +53,7 @@ from reenact.lane_name import ROOT
 from reenact.library import possible_agents
 from reenact.recorder.eventlog import ProcessNames
 from reenact.recorder.joining import process_part
+from reenact.recorder.sink import CaptureSink
 from reenact.replayer.allow import Allow, read_allow
 from reenact.replayer.guard import Guard
 from reenact.replayer.source import lanes_of
@@ -68,11 +70,13 @@ from reenact.seams.printing import print_in_turn
 from reenact.seams.stdlib.draws import Draws
 from reenact.seams.stdlib.process import end_programs, set_environment_change
 from reenact.store.blobs import BlobStore
+from reenact.store.reader import CaptureReader
 from reenact.values.objects import message_of
 from reenact.volatile.places import own_places
 
 if TYPE_CHECKING:
     from reenact.forks.run import ForkRun
+    from reenact.forks.transcript import AnsweredRun
 
 
 def hide() -> str | None:
@@ -218,6 +222,8 @@ _numpy_seeds = _random.Random()
 
 def _make_part(orders: Orders, handover: Handover, new_child: NewChild | None) -> _Part:
     if isinstance(orders, ToRecord):
+        if orders.answers is not None:
+            return _AnsweredProcess(orders, handover, new_child, orders.answers)
         return _RecordedProcess(orders, handover, new_child)
     if isinstance(orders, ToUpdate):
         return _UpdatedProcess(orders, handover, new_child)
@@ -239,6 +245,8 @@ def _fail_closed(handover: Handover) -> Iterator[None]:
 
 def is_hermetic(orders: Orders) -> bool:
     """Whether the run must make no live call."""
+    if isinstance(orders, ToRecord):
+        return orders.answers is not None and orders.answers.plan.on_miss != "live"
     return isinstance(orders, ToReplay) or (isinstance(orders, ToFork) and orders.plan.on_miss != "live")
 
 
@@ -292,7 +300,7 @@ class _RecordedProcess(_Process):
         super().__init__(orders, handover, new_child)
         self._path = Path(orders.path)
         self._sink = FirstCallSink(self._path, durability=orders.durability, beside=self._beside)
-        self._run = CaptureRun(
+        self._run = self.make_run(
             self._sink,
             redact=orders.redact,
             blob_threshold_bytes=BLOB_THRESHOLD_BYTES,
@@ -308,6 +316,9 @@ class _RecordedProcess(_Process):
         )
         self._run.__enter__()
         handover.note("started", subject(sys.orig_argv))
+
+    def make_run(self, sink: CaptureSink, **options: Any) -> CaptureRun:
+        return CaptureRun(sink, **options)
 
     def join_run(self) -> None:
         self._first_lane()
@@ -333,6 +344,47 @@ class _RecordedProcess(_Process):
         self._run.abandon()
         if self._sink.refusal is not None:
             self._handover.note("left-out", str(self._sink.refusal))
+
+
+class _AnsweredProcess(_RecordedProcess):
+    """A process of a fork of a transcript."""
+
+    _run: AnsweredRun
+
+    def __init__(
+        self, orders: ToRecord, handover: Handover, new_child: NewChild | None, answers: ToAnswer
+    ) -> None:
+        self._answers = answers
+        super().__init__(orders, handover, new_child)
+        self._allow = _read_allowed(orders, handover.began_s)
+
+    def make_run(self, sink: CaptureSink, **options: Any) -> AnsweredRun:
+        # Imported here, because every recorded process loads this module and few are forks.
+        from reenact.forks.answering import Answers
+        from reenact.forks.told import ToldCalls
+        from reenact.forks.transcript import AnsweredRun
+
+        handover, plan = self._handover, self._answers.plan
+        told = ToldCalls(CaptureReader(self._answers.path), self._answers.volatile, handover.claim)
+        return AnsweredRun(
+            sink,
+            plan,
+            lambda redactor: Answers(
+                told,
+                plan,
+                redactor,
+                on_reached=handover.reach_fork,
+                is_reached_elsewhere=lambda: handover.is_fork_reached,
+                on_missed=lambda headline: handover.note("diverged", headline),
+            ),
+            **options,
+        )
+
+    def end(self, error: BaseException | None) -> None:
+        if is_hermetic(self._orders):
+            Guard(self._allow).__enter__()  # for daemon threads, which run on
+        super().end(error)
+        self._handover.note("forked", msgspec.json.encode(self._run.half()).decode())
 
 
 class _Rerun(_Process):
@@ -508,9 +560,15 @@ class _ForkedProcess(_Rerun):
 
 def _read_allowed(orders: ToRecord | ToReplay | ToFork, began_s: float = 0.0) -> Allow:
     port = urlsplit(orders.gateway).port
-    named = () if isinstance(orders, ToRecord) else read_allow(orders.allowed).addresses
+    if isinstance(orders, ToRecord):
+        allowed = () if orders.answers is None else orders.answers.allowed
+    else:
+        allowed = orders.allowed
     return Allow(
-        loopback_ports=[port] if port else [], addresses=named, children=is_starting_child, began_s=began_s
+        loopback_ports=[port] if port else [],
+        addresses=read_allow(allowed).addresses,
+        children=is_starting_child,
+        began_s=began_s,
     )
 
 

@@ -14,6 +14,7 @@ import msgspec
 
 from reenact.boundary import Call, Context, Step, enter_context
 from reenact.errors import Diverged
+from reenact.forks.answering import AnsweringDerivingContext, Answers
 from reenact.forks.engine import ForkPart
 from reenact.forks.run import ForkRun
 from reenact.formats.capture import BLOB_THRESHOLD_BYTES, RedactionProfile
@@ -25,6 +26,7 @@ from reenact.injected.first_call import FirstCallSink
 from reenact.recorder.derived import DerivingContext
 from reenact.recorder.eventlog import ProcessNames
 from reenact.recorder.joining import part_of
+from reenact.redaction import Redactor
 from reenact.replayer.engine import Policy
 from reenact.replayer.source import LaneTest, RecordedCall, talking_programs
 from reenact.replayer.step import OnUnmatched
@@ -139,6 +141,18 @@ class ServedCapture(CaptureRun):
             self.__exit__(None if error is None else type(error), error, None)
         else:
             self.abandon()
+
+
+class ServedAnswers(ServedCapture):
+    """Records the calls of a fork of a transcript, and answers them from there."""
+
+    make_context = AnsweringDerivingContext
+
+    def __init__(self, *args: Any, make_answers: Callable[[Redactor], Answers], **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.answers = make_answers(self._redactor)
+        assert isinstance(self._context, AnsweringDerivingContext)
+        self._context.answers = self.answers
 
 
 class ServedReplay(ReplayRun):

@@ -102,7 +102,10 @@ def _ollama_lines(body: dict[str, JsonValue]) -> Iterator[dict[str, JsonValue]]:
     named = ("message", *_LINE_TEXTS)
     head = {name: body[name] for name in ("model", "created_at") if name in body}
     yield head | {name: body[name] for name in named if name in body} | {"done": False}
-    yield {name: value for name, value in body.items() if name not in named}
+    # The last line has no more to say, but clients ask for the member.
+    empty: dict[str, JsonValue] = {"message": {"role": "assistant", "content": ""}, "response": ""}
+    rest = {name: value for name, value in body.items() if name not in named}
+    yield {name: empty[name] for name in empty if name in body} | rest
 
 
 # OpenAI

@@ -19,6 +19,7 @@ class Aftermath:
 
     latest_model_request: Any = None
     mode: RunMode = "replay"
+    sends_in_pieces = False
 
     def __init__(self, allow: Allow) -> None:
         self._guard = Guard(allow)

@@ -276,7 +276,7 @@ def _fork(item: pytest.Function, options: Options, output: Path) -> InProcessFor
         raise UsageError(
             f"{display_path(parent, item.config)}: there is no capture to fork; record its test first"
         )
-    return fork(
+    forked = fork(
         parent,
         at=options.fork["at"],
         change=options.fork.get("change"),
@@ -285,6 +285,8 @@ def _fork(item: pytest.Function, options: Options, output: Path) -> InProcessFor
         redact=options.redact,
         allow=read_allow_option(options.allow),
     )
+    assert isinstance(forked, InProcessFork)  # no test is imported from a transcript
+    return forked
 
 
 class ForkedItem(GuardedItem):

@@ -94,6 +94,7 @@ class CaptureContext:
     """The context of a run that is being recorded."""
 
     mode: RunMode = "capture"
+    sends_in_pieces = True
     latest_model_request: object = None
 
     def __init__(

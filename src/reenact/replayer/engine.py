@@ -91,6 +91,7 @@ class ReplayEngine:
     """The context of a run that is being replayed."""
 
     mode: RunMode = "replay"
+    sends_in_pieces = False
     latest_model_request: object = None
     noted_from = sys.maxsize
     """From this event on, :meth:`set_aside` is also called for calls without nested calls."""

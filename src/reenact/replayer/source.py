@@ -193,12 +193,17 @@ class RecordedCall:
         self.never_ends = data.cancelled and data.opened is None
 
 
+_LOOK: Final = "look at it, test it and compare it"
+_INSTEAD: Final = {"tools": f"fork it, {_LOOK}", "viewable": "look at it"}
+"""By fidelity: what can be done with an import that cannot be replayed."""
+
+
 def _refuse_unfaithful(manifest: CaptureManifest, path: str | Path) -> None:
     imported = manifest.imported
     if imported is not ABSENT and imported.fidelity != "replayable":
         reason = (
             f"was imported from {imported.format} and is {imported.fidelity}, not replayable: what was asked "
-            "and answered is not in it as it was sent; look at it, test it and compare it instead"
+            f"and answered is not in it as it was sent; {_INSTEAD.get(imported.fidelity, _LOOK)} instead"
         )
         raise FormatError(reason, file=str(path))
 

@@ -16,7 +16,7 @@ from reenact.check.kinds import name_runs
 from reenact.errors import Diverged, FormatError, ReenactError, StoreError, UsageError
 from reenact.forks.capture import refuse_place
 from reenact.forks.change import ForkChange, OnMiss, read_change
-from reenact.forks.run import fork, make_plan
+from reenact.forks.run import check_plan, fork
 from reenact.formats.record import ABSENT
 from reenact.formats.shadow import (
     DIFFERENCES,
@@ -29,7 +29,6 @@ from reenact.formats.shadow import (
 from reenact.formats.volatile import AnyRule, VolatileRule
 from reenact.injected.handover import read_run_start
 from reenact.progress import ProgressBar, no_progress_bar
-from reenact.replayer.source import ReplaySource
 from reenact.run import replay
 from reenact.run.rules import read_rules
 from reenact.shadowing.outcomes import (
@@ -125,7 +124,7 @@ def _find_unreadable(paths: Sequence[str], change: ForkChange, on_miss: OnMiss) 
     for place, path in enumerate(paths):
         try:
             with local_run(path) as folder:
-                make_plan(ReplaySource(folder), None, change, on_miss)
+                check_plan(Path(folder), None, change, on_miss)
         except (FormatError, StoreError) as error:
             if len(paths) == 1:
                 raise

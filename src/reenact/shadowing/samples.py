@@ -11,11 +11,10 @@ import msgspec
 from reenact.errors import UsageError
 from reenact.forks.capture import refuse_place
 from reenact.forks.change import ForkChange, OnMiss, read_change
-from reenact.forks.run import make_plan
+from reenact.forks.run import check_plan
 from reenact.formats.shadow import Rate, RunOutcome
 from reenact.formats.volatile import AnyRule
 from reenact.progress import Progress, ProgressBar, no_progress_bar
-from reenact.replayer.source import ReplaySource
 from reenact.run.rules import read_rules
 from reenact.shadowing.outcomes import Judging, compare_outcomes, count_tools, no_outcome, read_outcome
 from reenact.shadowing.running import Interrupted, JobResult, RunJob, core_count, run_jobs
@@ -108,7 +107,7 @@ def fork_samples(
     read, _ = read_change(change)
     if samples < 1:
         raise UsageError("samples: must be at least 1")
-    make_plan(ReplaySource(parent), at, read, on_miss)
+    check_plan(parent, at, read, on_miss)
     refuse_place(folder, parent)
     judging = Judging.read(Path(test), allow_code=allow_code) if test is not None else None
     known_prices = project_prices(Path.cwd()) if prices is None else prices

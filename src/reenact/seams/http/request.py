@@ -11,7 +11,7 @@ from reenact.boundary import Call, OtherCall, current_lane
 from reenact.canonical import digest_of_bytes
 from reenact.errors import FormatError
 from reenact.providers import Provider, RequestChange, Undo, ask_otherwise, recognise, request_fields
-from reenact.providers.empty import empty_answer
+from reenact.providers.answers import empty_answer
 from reenact.seams.http.message import Pairs, header_value, meaning
 from reenact.seams.serving import is_served_here
 from reenact.seams.telemetry import traffic_beside
