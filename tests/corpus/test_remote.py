@@ -164,6 +164,29 @@ def test_the_viewer_fetches_a_run_when_it_is_looked_at(place, team):
     assert os.listdir(team / "temp") == []
 
 
+def test_runs_of_a_place_are_pushed_and_packed(place, team, s3):
+    """Without pulling them first, by their names in that place; one of them, or all."""
+    names = ["deep/chat", "lamp"]
+    assert sorted(reenact.push(place(""), to=f"s3://team/{team.name}-2").pushed) == names
+    reenact.pack(place(""), out="again.pack")
+    assert [run.name for run in reenact.list_runs("again.pack")] == names
+    reenact.pack(place("lamp"), out="one.pack")
+    assert [run.name for run in reenact.list_runs("one.pack")] == ["lamp"]
+    assert reenact.verify_runs("again.pack", "one.pack").is_good
+    assert os.listdir(team / "temp") == []
+
+
+def test_a_file_at_an_address_is_hashed(team, s3, capsys):
+    """As the file that was pushed."""
+    reenact.push("runs", to=f"s3://team/{team.name}")
+    here = said(capsys, "hash", "runs/lamp/manifest.json")
+    assert said(capsys, "hash", f"s3://team/{team.name}/lamp/manifest.json") == here
+    assert said(capsys, "hash", f"file://{team}/runs/lamp/manifest.json") == here
+    missing = said(capsys, "hash", f"s3://team/{team.name}/lamp/none.json", status=2)
+    assert missing.startswith(f"reenact: s3://team/{team.name}/lamp/none.json: ")
+    assert missing.count("\n") == 1
+
+
 def test_what_is_not_there_is_one_line(place, capsys):
     """With the name as it was given."""
     for verb in (["show"], ["verify"], ["stats"], ["query", "select 1 from runs"], ["files"]):
