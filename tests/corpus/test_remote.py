@@ -413,6 +413,29 @@ def test_a_wrong_address_is_told_before_anything_runs(team, s3, capsys):
     assert not os.path.exists("ran")
 
 
+@pytest.mark.parametrize("verb", [["recover"], ["prune", "--older-than", "1d"], ["update"]])
+def test_a_verb_that_takes_paths_names_the_address_as_given(verb, capsys, team):
+    """It does not call it a missing file."""
+    words = [*verb, "s3://team/runs/lamp", *(["--", "true"] if verb == ["update"] else [])]
+    told = said(capsys, *words, status=3)
+    assert "s3://team/runs/lamp: is not a folder on this machine; fetch it with: reenact pull" in told
+    assert said(capsys, "recover", f"file://{team}/runs/lamp")
+
+
+def test_a_server_that_is_not_there_is_one_line(capsys, s3, monkeypatch):
+    """And so is an account that nobody named."""
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
+    told = said(capsys, "ls", "s3://team/x", status=2)
+    assert told == (
+        "reenact: s3://team/x: the server cannot be reached; check the connection, and its address if you "
+        "set one\n"
+    )
+    for name in ("AZURE_STORAGE_ACCOUNT_NAME", "AZURE_STORAGE_CONNECTION_STRING"):
+        monkeypatch.delenv(name, raising=False)
+    told = said(capsys, "ls", "az://team/x", status=2)
+    assert told == "reenact: az://team/x: no account is named; set AZURE_STORAGE_ACCOUNT_NAME\n"
+
+
 def test_a_run_at_an_address_is_sealed_there(team, s3, capsys):
     """The seal is for everybody and goes beside the run; the secret stays here."""
     reenact.push("runs/lamp", to=f"s3://team/{team.name}")
@@ -511,6 +534,18 @@ def kill_when_it_uploads(words, what):
         process.communicate()
         BadLine.stop_at = ""
         BadLine.released.set()
+
+
+def test_export_of_a_corpus_without_a_wanted_run_says_what_was_left_out(team, capsys):
+    """As for the folder itself."""
+    reenact.index("runs", out="corpus")
+    folder = said(capsys, "export", "runs", "--to", "sft", "-o", "one", "--status", "error")
+    corpus = said(capsys, "export", "corpus", "--to", "sft", "-o", "two", "--status", "error")
+    assert "left out: 2 runs" in folder
+    assert corpus.replace("two", "one") == folder
+    shutil.rmtree("runs")
+    told = said(capsys, "export", "corpus", "--to", "sft", "-o", "three", status=3)
+    assert told.startswith("reenact: corpus: no capture that it lists exists any more")
 
 
 def test_what_is_killed_while_it_uploads_has_stored_nothing(team, s3):

@@ -25,7 +25,7 @@ from typing import Any, Final, NamedTuple, ParamSpec, TypeVar
 
 import msgspec
 
-from reenact.errors import StoreError, relabel_errors
+from reenact.errors import StoreError, UsageError, relabel_errors
 from reenact.store.forked import MAX_GENERATIONS
 from reenact.store.objects import ADDRESS, ObjectStore, address_in
 from reenact.store.pack import LocalFile, ObjectFile, Pack, is_pack
@@ -213,6 +213,14 @@ def _find_pack(text: str) -> _InPack | None:
             return _InPack(text[:at], text[at + 1 :] or None)
         at = text.find("#", at + 1)
     return None
+
+
+def path_here(path: str | Path) -> Path:
+    """*path*, also of a ``file://`` address; raises :class:`UsageError` if it is elsewhere or in a pack."""
+    local = find_local(path)
+    if local is None:
+        raise UsageError(f"{remote_name(path)}: is not a folder on this machine; fetch it with: reenact pull")
+    return local
 
 
 def local_path(path: str | Path) -> str:
