@@ -17,6 +17,7 @@ import reenact
 from reenact.cli import main
 from reenact.corpus.stored import StoredCorpus
 from reenact.errors import FormatError, StoreError, UsageError
+from reenact.store.objects import ObjectStore
 from reenact.store.pack import LocalFile, Pack, PackWriter
 from reenact.viewer.shelf import Shelf
 from tests.analysis.recordings import ask, search
@@ -386,7 +387,6 @@ def test_a_run_is_recorded_to_an_address(team, s3, capsys):
 
 def test_what_cannot_be_stored_is_kept_and_named(team, s3, capsys, monkeypatch):
     """Somebody else was faster: the command has done its work, so its status stays, and nothing is lost."""
-    from reenact.store.objects import ObjectStore
 
     push = ObjectStore.push
 
@@ -411,6 +411,16 @@ def test_a_wrong_address_is_told_before_anything_runs(team, s3, capsys):
         assert found in (2, 3)
         assert why in capsys.readouterr().err
     assert not os.path.exists("ran")
+
+
+def test_a_damaged_manifest_is_named_once(s3, team, capsys):
+    """Where it was noticed while the run was fetched."""
+    reenact.push("runs", to=f"s3://team/{team.name}-damaged")
+    store = ObjectStore(f"s3://team/{team.name}-damaged/lamp", is_written=True)
+    assert store.put_new("broken/manifest.json", b"{")
+    told = said(capsys, "verify", f"s3://team/{team.name}-damaged/lamp/broken", status=2)
+    assert told.startswith(f"reenact: s3://team/{team.name}-damaged/lamp/broken/manifest.json: ")
+    assert told.count("broken") == 1
 
 
 @pytest.mark.parametrize("verb", [["recover"], ["prune", "--older-than", "1d"], ["update"]])

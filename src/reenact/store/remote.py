@@ -56,6 +56,8 @@ class _InBucket:
         scheme, _, rest = self.label.partition("://")
         bucket, _, self._key = rest.partition("/")
         self._root = f"{scheme}://{bucket}"
+        self.above = f"{self._root}/"
+        """The address of the folder that :meth:`fetch` copies to."""
 
     def is_run(self) -> bool:
         return self._is_capture(self._key) or self._is_object()
@@ -131,6 +133,7 @@ class _InPack:
         self._pack = pack
         self._run = run
         self.label = pack if run is None else f"{pack}#{run}"
+        self.above = f"{pack}#"
 
     def is_run(self) -> bool:
         """Raises if the named run is not in the pack."""
@@ -276,7 +279,7 @@ def local_run(path: str | Path) -> Iterator[Path]:
         yield Path(local_path(path))
         return
     with TemporaryDirectory(prefix="reenact-run-", ignore_cleanup_errors=True) as temp:
-        with relabel_errors(temp, place.label):
+        with relabel_errors(f"{temp}/", place.above):
             copy = place.fetch(Path(temp))
         with relabel_errors(str(copy), place.label):
             yield copy
