@@ -8,6 +8,7 @@ import msgspec
 
 from reenact.recorder import recovery
 from reenact.recorder.joining import join_parts, mend_doubled
+from reenact.store.remote import path_here
 from reenact.store.rundir import RunDir, RunState
 
 
@@ -39,7 +40,7 @@ def recover(path: str | Path) -> RecoverReport:
     :class:`~reenact.errors.StoreError` or :class:`~reenact.errors.FormatError` if *path* is no capture, or if
     more than the last line is damaged.
     """
-    directory = Path(path)
+    directory = path_here(path)
     state = RunDir.open(directory).state
     if state is RunState.OPEN:
         return RecoverReport(str(path), "open")

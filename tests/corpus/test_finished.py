@@ -7,6 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,6 +16,7 @@ import reenact
 from reenact.boundary import Call, crossing
 from reenact.corpus import captures
 from reenact.corpus.captures import CaptureBatch, FinishedCapture
+from reenact.corpus.messages import AllTexts, ExchangeAsStored, message_rows, read_request_texts
 from reenact.corpus.rows import read_source, read_sources
 from reenact.corpus.tables import ALL_COLUMNS, TABLES, CorpusSource, TableRows
 from tests.analysis.recordings import ask, fetch, order, search
@@ -154,6 +156,27 @@ def test_a_failed_call_that_was_not_tried_again_is_read_with_others(tmp_path):
     _, tables = rows_of([tmp_path / "failed"], together=True)
     [error] = filter(None, tables["calls"]["error"])
     assert json.loads(error)["type"] == "builtins:KeyError"
+
+
+def test_whole_requests_of_texts_give_the_rows_of_the_general_reader():
+    """Also where a later request of the same task repeats their messages, and is read in either way."""
+    hi, hello, more = ({"role": "user", "content": text} for text in ("hi", "hello", "more"))
+    system = {"role": "system", "content": "be short"}
+    for chats in (
+        [[hi], [hi, hello]],
+        [[hi, hello], [hi, system, more]],
+        [[system, hi], [hi], [hi, more]],
+        [[], [hi], [more, system]],
+    ):
+        whole = [{"url": CHAT, "body": {"messages": chat}} for chat in chats]
+        raws = [msgspec.Raw(msgspec.json.encode(request)) for request in whole]
+        fast = [
+            ExchangeAsStored(seq, "0", whole[seq] if texts is None else texts, 0, None)
+            for seq, texts in enumerate(read_request_texts(raws))
+        ]
+        general = [ExchangeAsStored(seq, "0", request, 0, None) for seq, request in enumerate(whole)]
+        assert any(isinstance(exchange.request, AllTexts) for exchange in fast)
+        assert message_rows("run", fast, None) == message_rows("run", general, None)
 
 
 def test_the_data_of_every_event_is_json(tmp_path):

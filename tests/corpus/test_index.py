@@ -4,6 +4,7 @@ import fcntl
 import itertools
 import json
 import os
+import random
 import re
 import shutil
 import subprocess
@@ -144,6 +145,96 @@ def test_a_run_of_the_same_size_and_time_is_seen_to_have_changed(runs):
     os.utime(log, ns=(before.st_atime_ns, before.st_mtime_ns))
     assert counts(reenact.index("runs", out="corpus")) == (0, 1, 0, 2)
     assert rows("corpus", "select arguments->>'query' from calls where run = 'runs/lamp'") == [("pram",)]
+
+
+def edit_in_place(folder, chance):
+    """As long and as old as before, by every time that a program can set."""
+    log = folder / "events.jsonl"
+    before, text = log.stat(), log.read_bytes()
+    word = chance.choice([b"lamp", b"sofa", b"desk"])
+    with log.open("r+b") as stream:
+        stream.write(re.sub(rb"lamp|sofa|desk", word, text))
+    os.utime(log, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+def record_again(folder, chance):
+    """Another run under this name, with the times of the one before."""
+    times = {name: (folder / name).stat() for name in ("manifest.json", "events.jsonl")}
+    other = chance.choice(sorted(folder.parent.iterdir()))
+    aside = folder.with_name(".aside")
+    shutil.copytree(other, aside)
+    shutil.rmtree(folder)
+    aside.rename(folder)
+    for name, before in times.items():
+        os.utime(folder / name, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+def replace_manifest(folder, chance):
+    """By a rename, as programs that write safely do; the result may be damaged."""
+    other = chance.choice(sorted(folder.parent.iterdir()))
+    shutil.copy2(other / "manifest.json", folder / "next.json")
+    (folder / "next.json").rename(folder / "manifest.json")
+
+
+def swap_names(folder, chance):
+    """Two runs that were renamed, one to the name of the other."""
+    other = chance.choice(sorted(folder.parent.iterdir()))
+    if other != folder:
+        folder.rename(folder.with_name(".aside"))
+        other.rename(folder)
+        folder.with_name(".aside").rename(other)
+
+
+CHANGES = [
+    edit_in_place,
+    record_again,
+    replace_manifest,
+    swap_names,
+    lambda folder, chance: shutil.rmtree(folder),
+    lambda folder, chance: folder.rename(folder.with_name(f"renamed {chance.random()}")),
+    lambda folder, chance: shutil.copytree(folder, folder.with_name(f"copied {chance.random()}")),
+    lambda folder, chance: (folder / "recovered.json").write_text("{}"),
+    lambda folder, chance: (folder / "manifest.open.json").write_text("{}"),
+    lambda folder, chance: (folder / "notes.md").write_text(str(chance.random())),
+    lambda folder, chance: os.utime(folder / "events.jsonl", (0, 2**32)),
+]
+
+
+@pytest.mark.parametrize("seed", range(rounds(4, 60)))
+def test_no_change_of_a_run_escapes_an_update(runs, seed):
+    """After any changes an update has the rows of the runs as they are, and reads nothing the next time."""
+    chance = random.Random(seed)
+    shutil.rmtree(runs / "chat")
+    shutil.rmtree(runs / "deeper")
+    for name in ("sofa", "desk"):
+        record(runs / name, name)
+    sql = (
+        "select r.run, r.state, r.status, r.problem, c.seq, c.arguments "
+        "from runs r left join calls c on r.run = c.run order by all"
+    )
+    reenact.index("runs", out="corpus")
+    for _ in range(3):
+        for change in chance.sample(CHANGES, 4):
+            if folders := sorted(runs.iterdir()):
+                change(chance.choice(folders), chance)
+        if not any(runs.iterdir()):
+            record(runs / "lamp", "lamp")
+        reenact.index(out="corpus")
+        assert rows("corpus", sql) == rows("runs", sql)
+        unsettled = rows("corpus", "select count(*) from runs where state not in ('complete', 'recovered')")
+        again = reenact.index(out="corpus")
+        assert (again.added, again.removed) == (0, 0)
+        if unsettled == [(0,)] and not again.problems:
+            assert again.changed == 0
+
+
+def test_a_lock_that_names_no_process_is_told_too(runs):
+    """Another program may hold it."""
+    reenact.index("runs", out="corpus")
+    with Path("corpus/index.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with pytest.raises(StoreError, match="is being indexed by another process; wait until it ends"):
+            reenact.index(out="corpus")
 
 
 def test_a_run_that_is_not_finished_is_looked_at_every_time(runs):

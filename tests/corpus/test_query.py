@@ -252,3 +252,13 @@ def test_the_index_verb_says_what_it_did(runs, call):
     (runs / "runs" / "two" / "manifest.json").write_text("{")
     done = call("index", "-o", "corpus")
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+
+
+def test_a_file_that_takes_a_download_is_refused_in_our_words(runs):
+    """Not with the advice of DuckDB to switch its downloads on."""
+    with pytest.raises(UsageError) as refused:
+        reenact.query("select * from read_csv('http://127.0.0.1:9/labels.csv')", "runs")
+    assert str(refused.value) == (
+        "SQL: http://127.0.0.1:9/labels.csv takes DuckDB's extension httpfs, and reenact downloads nothing; "
+        "name a file on this machine"
+    )

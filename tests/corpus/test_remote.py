@@ -17,6 +17,7 @@ import reenact
 from reenact.cli import main
 from reenact.corpus.stored import StoredCorpus
 from reenact.errors import FormatError, StoreError, UsageError
+from reenact.store.objects import ObjectStore
 from reenact.store.pack import LocalFile, Pack, PackWriter
 from reenact.viewer.shelf import Shelf
 from tests.analysis.recordings import ask, search
@@ -162,6 +163,29 @@ def test_the_viewer_fetches_a_run_when_it_is_looked_at(place, team):
             artifact.index()
             assert artifact.counts().steps >= 1
     assert os.listdir(team / "temp") == []
+
+
+def test_runs_of_a_place_are_pushed_and_packed(place, team, s3):
+    """Without pulling them first, by their names in that place; one of them, or all."""
+    names = ["deep/chat", "lamp"]
+    assert sorted(reenact.push(place(""), to=f"s3://team/{team.name}-2").pushed) == names
+    reenact.pack(place(""), out="again.pack")
+    assert [run.name for run in reenact.list_runs("again.pack")] == names
+    reenact.pack(place("lamp"), out="one.pack")
+    assert [run.name for run in reenact.list_runs("one.pack")] == ["lamp"]
+    assert reenact.verify_runs("again.pack", "one.pack").is_good
+    assert os.listdir(team / "temp") == []
+
+
+def test_a_file_at_an_address_is_hashed(team, s3, capsys):
+    """As the file that was pushed."""
+    reenact.push("runs", to=f"s3://team/{team.name}")
+    here = said(capsys, "hash", "runs/lamp/manifest.json")
+    assert said(capsys, "hash", f"s3://team/{team.name}/lamp/manifest.json") == here
+    assert said(capsys, "hash", f"file://{team}/runs/lamp/manifest.json") == here
+    missing = said(capsys, "hash", f"s3://team/{team.name}/lamp/none.json", status=2)
+    assert missing.startswith(f"reenact: s3://team/{team.name}/lamp/none.json: ")
+    assert missing.count("\n") == 1
 
 
 def test_what_is_not_there_is_one_line(place, capsys):
@@ -363,7 +387,6 @@ def test_a_run_is_recorded_to_an_address(team, s3, capsys):
 
 def test_what_cannot_be_stored_is_kept_and_named(team, s3, capsys, monkeypatch):
     """Somebody else was faster: the command has done its work, so its status stays, and nothing is lost."""
-    from reenact.store.objects import ObjectStore
 
     push = ObjectStore.push
 
@@ -388,6 +411,39 @@ def test_a_wrong_address_is_told_before_anything_runs(team, s3, capsys):
         assert found in (2, 3)
         assert why in capsys.readouterr().err
     assert not os.path.exists("ran")
+
+
+def test_a_damaged_manifest_is_named_once(s3, team, capsys):
+    """Where it was noticed while the run was fetched."""
+    reenact.push("runs", to=f"s3://team/{team.name}-damaged")
+    store = ObjectStore(f"s3://team/{team.name}-damaged/lamp", is_written=True)
+    assert store.put_new("broken/manifest.json", b"{")
+    told = said(capsys, "verify", f"s3://team/{team.name}-damaged/lamp/broken", status=2)
+    assert told.startswith(f"reenact: s3://team/{team.name}-damaged/lamp/broken/manifest.json: ")
+    assert told.count("broken") == 1
+
+
+@pytest.mark.parametrize("verb", [["recover"], ["prune", "--older-than", "1d"], ["update"]])
+def test_a_verb_that_takes_paths_names_the_address_as_given(verb, capsys, team):
+    """It does not call it a missing file."""
+    words = [*verb, "s3://team/runs/lamp", *(["--", "true"] if verb == ["update"] else [])]
+    told = said(capsys, *words, status=3)
+    assert "s3://team/runs/lamp: is not a folder on this machine; fetch it with: reenact pull" in told
+    assert said(capsys, "recover", f"file://{team}/runs/lamp")
+
+
+def test_a_server_that_is_not_there_is_one_line(capsys, s3, monkeypatch):
+    """And so is an account that nobody named."""
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
+    told = said(capsys, "ls", "s3://team/x", status=2)
+    assert told == (
+        "reenact: s3://team/x: the server cannot be reached; check the connection, and its address if you "
+        "set one\n"
+    )
+    for name in ("AZURE_STORAGE_ACCOUNT_NAME", "AZURE_STORAGE_CONNECTION_STRING"):
+        monkeypatch.delenv(name, raising=False)
+    told = said(capsys, "ls", "az://team/x", status=2)
+    assert told == "reenact: az://team/x: no account is named; set AZURE_STORAGE_ACCOUNT_NAME\n"
 
 
 def test_a_run_at_an_address_is_sealed_there(team, s3, capsys):
@@ -488,6 +544,18 @@ def kill_when_it_uploads(words, what):
         process.communicate()
         BadLine.stop_at = ""
         BadLine.released.set()
+
+
+def test_export_of_a_corpus_without_a_wanted_run_says_what_was_left_out(team, capsys):
+    """As for the folder itself."""
+    reenact.index("runs", out="corpus")
+    folder = said(capsys, "export", "runs", "--to", "sft", "-o", "one", "--status", "error")
+    corpus = said(capsys, "export", "corpus", "--to", "sft", "-o", "two", "--status", "error")
+    assert "left out: 2 runs" in folder
+    assert corpus.replace("two", "one") == folder
+    shutil.rmtree("runs")
+    told = said(capsys, "export", "corpus", "--to", "sft", "-o", "three", status=3)
+    assert told.startswith("reenact: corpus: no capture that it lists exists any more")
 
 
 def test_what_is_killed_while_it_uploads_has_stored_nothing(team, s3):

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from reenact.canonical import Profile, digest_of_bytes, encode, read_json
-from reenact.errors import FormatError
+from reenact.errors import FormatError, StoreError
+from reenact.store.remote import local_files
 
 
 class FileHash(NamedTuple):
@@ -17,7 +18,7 @@ class FileHash(NamedTuple):
     file: str
     profile: Profile
     text: bytes = b""
-    error: FormatError | OSError | None = None
+    error: FormatError | StoreError | OSError | None = None
 
     @property
     def digest(self) -> str:
@@ -26,16 +27,22 @@ class FileHash(NamedTuple):
 
 
 def hash_files(*files: str | Path, profile: Profile = "replay") -> Iterator[FileHash]:
-    """Hash each JSON file when the iterator reaches it; ``-`` is standard input.
+    """Hash each JSON file, also at an address, when the iterator reaches it; ``-`` is standard input.
 
     A file that cannot be read or is not JSON does not stop the others: its :class:`FileHash` has the error.
     """
     for file in files:
         name = str(file)
         try:
-            data = sys.stdin.buffer.read() if name == "-" else Path(file).read_bytes()
-            yield FileHash(name, profile, encode(read_json(data, profile), profile))
+            yield FileHash(name, profile, encode(read_json(_read(file), profile), profile))
         except FormatError as error:
             yield FileHash(name, profile, error=error.at(file=name))
-        except OSError as error:
+        except (OSError, StoreError) as error:
             yield FileHash(name, profile, error=error)
+
+
+def _read(file: str | Path) -> bytes:
+    if str(file) == "-":
+        return sys.stdin.buffer.read()
+    with local_files(file) as path:
+        return path.read_bytes()

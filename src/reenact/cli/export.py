@@ -119,7 +119,10 @@ def _select(path: str, to: ExportFormat, status: tuple[str, ...]) -> list[str]:
     if to in ("atif", "har", "otlp"):
         raise UsageError(f"{path}: is a corpus, of which rows are made; name captures or folders for {to}")
     runs = [run for run in indexed_runs(path) if run.kind == "capture" and run.state != "open"]
-    return [run.path for run in runs if not status or run.status in status]
+    if not runs:
+        raise UsageError(f"{path}: no capture that it lists exists any more; index the captures again")
+    wanted = [run for run in runs if not status or run.status in status]
+    return [run.path for run in wanted or runs]  # without a wanted one, the report says what was left out
 
 
 def _print_report(report: ExportReport) -> None:

@@ -21,6 +21,7 @@ from reenact.recorder.recovery import note_exit_status
 from reenact.run.merging import UpdatedCapture, UpdateHalf, read_halves
 from reenact.run.rules import project_rules
 from reenact.store.reader import CaptureReader
+from reenact.store.remote import path_here
 from reenact.workspace.history import WorkspaceHistory
 from reenact.workspace.replaying import restore_start
 
@@ -57,7 +58,7 @@ def update_command(
     If the capture has files, the command works in a new folder with them, as in
     :func:`reenact.replay_command`; *repository* is as there.
     """
-    directory, rules = Path(path), tuple(volatile)
+    directory, rules = path_here(path), tuple(volatile)
     project_rules(Path.cwd())  # reports wrong rules before anything runs
     reader = CaptureReader(directory)
     restoring = restore_start(reader, repository) if WorkspaceHistory.has_one(reader) else nullcontext()

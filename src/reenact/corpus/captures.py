@@ -10,16 +10,15 @@ import os
 import stat
 from array import array
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 from itertools import accumulate
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, TypeAlias
 
 import msgspec
 
-from reenact.analysis.brief import drop_noise
 from reenact.analysis.index import Tokens
 from reenact.canonical import is_digest
 from reenact.corpus.messages import (
@@ -27,8 +26,8 @@ from reenact.corpus.messages import (
     ExchangeAsStored,
     MessageRow,
     message_rows,
-    read_answer_text,
-    read_new_texts,
+    read_answer_texts,
+    read_request_texts,
 )
 from reenact.corpus.tables import (
     MAX_TEXT_BYTES,
@@ -48,7 +47,6 @@ from reenact.formats.event import (
     ASKING,
     NO_PAYLOAD,
     OUTSIDE,
-    EventHead,
     EventHeadData,
     event_kind,
     event_name,
@@ -66,8 +64,8 @@ from reenact.values.tags import plain
 if TYPE_CHECKING:
     import pyarrow
 
-_BATCH_RUNS: Final = 128
-_BATCH_BYTES: Final = 2 << 20
+_BATCH_RUNS: Final = 256
+_BATCH_BYTES: Final = 4 << 20
 """The size of a batch of events that is decoded before columns are built: it fits into processor caches."""
 _UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _CHUNK_BYTES: Final = 1 << 20
@@ -77,27 +75,57 @@ _KINDS: Final = {
 _TOKENS: Final = ("inputTokens", "outputTokens", "cachedInputTokens")
 
 
-class _EventData(EventHeadData, gc=False):
+class _EventData(msgspec.Struct, gc=False):
     """The members of an event's data that rows need; payloads stay encoded."""
 
+    callId: str | None = None  # noqa: N815 — the wire's own name, as all below
+    lane: str = "0"
+    parent: str | None = None
+    tool: str | None = None
+    provider: str | None = None
+    model: str | None = None
+    source: str | None = None
+    key: str | None = None
+    type: str | None = None
+    name: str | None = None
+    args: msgspec.Raw = NO_PAYLOAD
+    request: msgspec.Raw = NO_PAYLOAD
     result: msgspec.Raw = NO_PAYLOAD
     response: msgspec.Raw = NO_PAYLOAD
     pieces: msgspec.Raw = NO_PAYLOAD
     text: msgspec.Raw = NO_PAYLOAD
     argv: msgspec.Raw = NO_PAYLOAD
     finalOutput: msgspec.Raw = NO_PAYLOAD  # noqa: N815
+    ok: bool = True
+    error: Any = None
+    modelError: Any = None  # noqa: N815
+    usage: dict[str, Any] | None = None
+    cancelled: bool = False
+    latencyMs: int | float | None = None  # noqa: N815
+    utility: int | float | None = None
+    exitCode: int | str | None = None  # noqa: N815
 
 
-class _Event(EventHead, gc=False):
+_Time: TypeAlias = Annotated[int, msgspec.Meta(ge=-(2**53), le=2**53)]
+
+
+class _Event(msgspec.Struct, gc=False):
+    seq: int
+    ts: _Time
+    type: str
     data: _EventData
+    captureId: str = ""  # noqa: N815
+    runId: str = ""  # noqa: N815
+    version: int = 0
     time: str = ""
+    order: list[str] = []
 
 
 class _EventText(msgspec.Struct, gc=False):
     """An event whose data stays encoded."""
 
     seq: int
-    ts: int | float
+    ts: _Time
     type: str
     data: msgspec.Raw
     captureId: str = ""  # noqa: N815
@@ -213,18 +241,17 @@ class CaptureBatch:
         self.call_ends: list[int] = []
         """The end position of the calls of each run."""
         self.types: list[str] = []
-        self.times: list[int | float] = []
+        self.times: list[int] = []
+        self.seqs: list[int] = []
         self.data: list[_EventData] = []
         self.texts: list[msgspec.Raw] = []
         """The encoded data of all events; empty unless a column needs it."""
-        self.seqs: list[int] = []
-        self.at_ms: list[int | float] = []
-        """Milliseconds since the first event of the run."""
         self.began: list[int] = []
         """The position of the event that began each call."""
         self.ended: list[int] = []
         """The position of the outcome's event; -1 without an outcome, the call's own if it is the outcome."""
-        self.outcomes: list[_EventData | None] = []
+        self.outcomes: list[_EventData] = []
+        self.states: list[str] = []
         self.within: list[int] = []
         """The position of the enclosing call; -1 if there is none."""
         self.text_bytes = 0
@@ -259,24 +286,21 @@ class CaptureBatch:
         if seqs != [*range(1, count + 1)] or len(data) != count or not _has_lines(text, count):
             return False
         types = [event.type for event in events]
-        calls = _find_calls(types, data)
-        if calls.may_have_retries(types, data):
+        calls = _find_calls(types, data, len(self.data), len(self.began))
+        if calls.may_have_retries(types, data, len(self.data)):
             return False
-        first_event, first_call = len(self.data), len(self.began)
-        times = [event.ts for event in events]
-        start_ms = times[0] if times else 0
         self._captures.append(capture)
         self.names.append(name)
         self.types += types
-        self.times += times
+        self.times += [event.ts for event in events]
+        self.seqs += seqs
         self.data += data
         self.texts += texts
-        self.seqs += seqs
-        self.at_ms += [at_ms - start_ms for at_ms in times]
-        self.began += [place + first_event for place in calls.began]
-        self.ended += [place + first_event if place >= 0 else -1 for place in calls.ended]
+        self.began += calls.began
+        self.ended += calls.ended
         self.outcomes += calls.outcomes
-        self.within += [place + first_call if place >= 0 else -1 for place in calls.within]
+        self.states += calls.states
+        self.within += calls.within
         self.event_ends.append(len(self.data))
         self.call_ends.append(len(self.began))
         self.text_bytes += len(text)
@@ -302,13 +326,6 @@ class CaptureBatch:
         for capture in self._captures:
             capture.close()
 
-    def by_run(self, ends: Sequence[int]) -> pyarrow.Array:
-        """An array with the name of the run for each event or call; *ends* are the end positions by run."""
-        names = [name.encode() for name in self.names]
-        counts = [end - start for start, end in zip((0, *ends), ends, strict=False)]
-        texts = [name for name, count in zip(names, counts, strict=True) for name in [name] * count]
-        return _joined(texts, map(len, texts))
-
     def _slices(self) -> Iterator[tuple[FinishedCapture, str, slice, slice]]:
         """Each run with the positions of its events and of its calls."""
         first_event = first_call = 0
@@ -328,28 +345,19 @@ class CaptureBatch:
         ]
 
     @cached_property
-    def times_us(self) -> list[int | None]:
-        """The times of the events in microseconds."""
-        times = self.times
-        if times and time_us(min(times)) is not None and time_us(max(times)) is not None:
-            return [int(at_ms) * 1000 for at_ms in times]
-        return list(map(time_us, times))
-
-    @cached_property
     def event_names(self) -> list[str]:
         """The names of the events."""
-        return list(map(event_name, self.types, self.data))
+        return _find_names(self.types, self.data)
 
     @cached_property
     def call_names(self) -> list[str]:
         if "name" in self._needed.get("events", ()):
-            return [clean_name(self.event_names[place]) for place in self.began]
-        types, data = self.types, self.data
-        return [clean_name(event_name(types[place], data[place])) for place in self.began]
-
-    @cached_property
-    def states(self) -> list[str]:
-        return list(map(_state, self.outcomes))
+            names = [self.event_names[place] for place in self.began]
+        else:
+            names = _find_names(
+                [self.types[place] for place in self.began], [self.data[place] for place in self.began]
+            )
+        return _clean_names(names)
 
     @cached_property
     def tokens(self) -> dict[str, list[int | None]]:
@@ -357,12 +365,17 @@ class CaptureBatch:
         none: list[int | None] = [0 if kind == "model" else None for kind in self.kinds]
         found = {name: [*none] for name in _TOKENS}
         for call, outcome in enumerate(self.outcomes):
-            if outcome is not None and outcome.usage:
+            if outcome.usage:
                 for name in _TOKENS:
                     count = outcome.usage.get(name)
                     if count and isinstance(count, int) and 0 <= count < 2**32:
                         found[name][call] = count
         return found
+
+    @cached_property
+    def columns(self) -> _Columns:
+        """What several columns are made from, as arrays."""
+        return _Columns(self)
 
     def resolve(self, call: int, value: object) -> object:
         """Resolve the references in a payload of a call."""
@@ -370,7 +383,7 @@ class CaptureBatch:
 
     def _run_rows(self, has_output: bool) -> Iterator[tuple[object, ...]]:
         for capture, name, events, calls in self._slices():
-            data, at_ms = self.data[events], self.at_ms[events]
+            data, times = self.data[events], self.times[events]
             argv = _decode_payload(data[0].argv) if data else None
             command = tuple(map(str, argv)) if isinstance(argv, list) and argv else None
             output = None
@@ -385,7 +398,7 @@ class CaptureBatch:
                 steps=calls.stop - calls.start,
                 errors=self.states[calls].count("error"),
                 tokens=tokens,
-                duration_ms=drop_noise(float(max(at_ms))) if data else 0,
+                duration_ms=max(times) - times[0] if times else 0,
                 size_bytes=len(capture.text),
             )
             header = capture_header(capture.folder, capture.manifest, capture.state, command, output)
@@ -394,35 +407,46 @@ class CaptureBatch:
     def _message_rows(self) -> list[MessageRow]:
         rows: list[MessageRow] = []
         for capture, name, events, calls in self._slices():
-            rows += message_rows(name, self._exchanges(events.start, calls), capture)
+            models = [call for call, kind in enumerate(self.kinds[calls], calls.start) if kind == "model"]
+            if models:
+                rows += message_rows(name, self._exchanges(events.start, models), capture)
         return rows
 
-    def _exchanges(self, first_event: int, calls: slice) -> Iterator[ExchangeAsStored]:
-        """The model calls of one run."""
-        for place, kind, ended in zip(
-            self.began[calls], self.kinds[calls], self.outcomes[calls], strict=True
-        ):
-            if kind == "model":
-                asked, seq = self.data[place], place - first_event + 1
-                answer = None if ended is None else _answer(ended)
-                new = read_new_texts(asked.request)
-                if new is not None:
-                    yield ExchangeAsStored(seq, asked.lane, new, None, answer)
-                else:
-                    marks = bytes(asked.request).count(b'"$')
-                    request = _decode_payload(asked.request)
-                    yield ExchangeAsStored(seq, asked.lane, request, marks, answer)
+    def _exchanges(self, first_event: int, models: Sequence[int]) -> list[ExchangeAsStored]:
+        """These calls of models, of one run."""
+        asked = [self.data[self.began[call]] for call in models]
+        requests = read_request_texts([each.request for each in asked])
+        outcomes = [self.outcomes[call] for call in models]
+        responses = [
+            each.response if each.provider == "openai_chat" and each.pieces is NO_PAYLOAD else NO_PAYLOAD
+            for each in outcomes
+        ]
+        answers = read_answer_texts(responses)
+        return [
+            ExchangeAsStored(
+                self.began[call] - first_event + 1,
+                data.lane,
+                _decode_payload(data.request) if request is None else request,
+                bytes(data.request).count(b'"$') if request is None else None,
+                _answer(outcome) if answer is None else answer,
+            )
+            for call, data, request, outcome, answer in zip(
+                models, asked, requests, outcomes, answers, strict=True
+            )
+        ]
 
 
-def _answer(ended: _EventData) -> AnswerAsStored | str:
+def _answer(ended: _EventData) -> AnswerAsStored | None:
+    if ended is _OPEN:
+        return None
     response, pieces = ended.response, ended.pieces
-    if pieces is NO_PAYLOAD:
-        text = read_answer_text(ended.provider, response)
-        if text is not None:
-            return text
     is_whole = b'"$' not in bytes(response) and b'"$' not in bytes(pieces)
     said = _decode_payload(response), _decode_payload(pieces), _decode_payload(ended.text)
     return AnswerAsStored(str(ended.provider), said[0], said[1], said[2], is_whole)
+
+
+_OPEN: Final = _EventData(ok=False)
+"""Stands for the outcome of a call that has none."""
 
 
 class _Calls(NamedTuple):
@@ -431,18 +455,18 @@ class _Calls(NamedTuple):
     began: list[int]
     ended: list[int]
     within: list[int]
-    outcomes: list[_EventData | None]
+    outcomes: list[_EventData]
+    states: list[str]
 
-    def may_have_retries(self, types: Sequence[str], data: Sequence[_EventData]) -> bool:
+    def may_have_retries(self, types: Sequence[str], data: Sequence[_EventData], first_event: int) -> bool:
         """Whether a failed call is followed by one of the same name, in the same lane and enclosing call."""
-        states = list(map(_state, self.outcomes))
-        if "error" not in states:
+        if "error" not in self.states:
             return False
         failed: dict[tuple[str, int], tuple[str, str]] = {}
-        for state, place, within in zip(states, self.began, self.within, strict=True):
-            asked = data[place]
+        for state, place, within in zip(self.states, self.began, self.within, strict=True):
+            what, asked = types[place - first_event], data[place - first_event]
             lane = clean_name(asked.lane), within
-            named = clean_name(event_kind(types[place], asked)), clean_name(event_name(types[place], asked))
+            named = clean_name(event_kind(what, asked)), clean_name(event_name(what, asked))
             if failed.pop(lane, None) == named:
                 return True
             if state == "error":
@@ -450,17 +474,21 @@ class _Calls(NamedTuple):
         return False
 
 
-def _find_calls(types: Sequence[str], data: Sequence[_EventData]) -> _Calls:
+def _find_calls(
+    types: Sequence[str], data: Sequence[_EventData], first_event: int, first_call: int
+) -> _Calls:
+    """The calls of a run whose events and calls begin at these positions."""
     began: list[int] = []
     ended: list[int] = []
     within: list[int] = []
     waiting: dict[str, int] = {}
-    for place, (what, each) in enumerate(zip(types, data, strict=True)):
+    for place, (what, each) in enumerate(zip(types, data, strict=True), first_event):
         call_id = each.callId
         if call_id in waiting and what not in ASKING:
             ended[waiting.pop(call_id)] = place
         elif what not in OUTSIDE:
-            within.append(-1 if each.parent is None else waiting.get(each.parent, -1))
+            parent = each.parent
+            within.append(-1 if parent is None or parent not in waiting else first_call + waiting[parent])
             began.append(place)
             # A read of state has an id for the calls inside it, but its event is written at the end.
             if call_id is None or what == "state_mutation":
@@ -468,7 +496,22 @@ def _find_calls(types: Sequence[str], data: Sequence[_EventData]) -> _Calls:
             else:
                 waiting[call_id] = len(ended)
                 ended.append(-1)
-    return _Calls(began, ended, within, [None if place < 0 else data[place] for place in ended])
+    outcomes = [data[place - first_event] if place >= 0 else _OPEN for place in ended]
+    states = [
+        "ok"
+        if each.ok
+        and each.error is None
+        and each.exitCode is None
+        and each.modelError is None
+        and not each.cancelled
+        else _other_state(each)
+        for each in outcomes
+    ]
+    return _Calls(began, ended, within, outcomes, states)
+
+
+def _other_state(outcome: _EventData) -> str:
+    return "open" if outcome is _OPEN else "cancelled" if outcome.cancelled else "error"
 
 
 def _has_lines(text: bytes, count: int) -> bool:
@@ -481,22 +524,25 @@ def _has_lines(text: bytes, count: int) -> bool:
     return end == len(text) - 1
 
 
-def _state(outcome: _EventData | None) -> str:
-    if outcome is None:
-        return "open"
-    if outcome.cancelled:
-        return "cancelled"
-    is_error = (
-        not outcome.ok
-        or outcome.error is not None
-        or outcome.modelError is not None
-        or outcome.exitCode is not None
-    )
-    return "error" if is_error else "ok"
-
-
 def _decode_payload(raw: msgspec.Raw) -> object:
     return None if raw is NO_PAYLOAD else _decode(raw)
+
+
+_TOOLS: Final = frozenset({"tool_call", "tool_result"})
+
+
+def _find_names(types: Sequence[str], data: Sequence[_EventData]) -> list[str]:
+    # Most events are of tools: not calling a function for them halves the time.
+    return [
+        each.tool or "" if what in _TOOLS else event_name(what, each)
+        for what, each in zip(types, data, strict=True)
+    ]
+
+
+def _clean_names(names: Sequence[str]) -> list[str]:
+    """*names* as a table can hold them; there are few different ones."""
+    cleaned = {name: clean_name(name) for name in set(names)}
+    return [cleaned[name] for name in names]
 
 
 # Columns
@@ -505,30 +551,120 @@ _Cells: TypeAlias = "Callable[[CaptureBatch], Sequence[Any] | pyarrow.Array]"
 """Makes all cells of one column."""
 
 
-def _latencies(batch: CaptureBatch) -> list[float | None]:
-    at_ms = batch.at_ms
-    taken = [
-        None if ended < 0 or ended == began else at_ms[ended] - float(at_ms[began])
-        for began, ended in zip(batch.began, batch.ended, strict=True)
-    ]
-    for call, outcome in enumerate(batch.outcomes):
-        if outcome is not None and outcome.latencyMs is not None:
-            taken[call] = float(outcome.latencyMs)
+class _Columns:
+    """Arrays of a batch from which several columns are made, each made when it is first needed."""
+
+    def __init__(self, batch: CaptureBatch) -> None:
+        self._batch = batch
+
+    @cached_property
+    def began(self) -> pyarrow.Array:
+        return _places(self._batch.began)
+
+    @cached_property
+    def ended(self) -> pyarrow.Array:
+        """Null for a call without an outcome."""
+        return _places(self._batch.ended)
+
+    @cached_property
+    def seqs(self) -> pyarrow.Array:
+        import pyarrow as pa
+
+        return pa.array(self._batch.seqs, pa.int64())
+
+    @cached_property
+    def times_ms(self) -> pyarrow.Array:
+        import pyarrow as pa
+
+        return pa.array(self._batch.times, pa.int64())
+
+    @cached_property
+    def at_ms(self) -> pyarrow.Array:
+        """Milliseconds since the first event of the run."""
+        import pyarrow.compute as pc
+
+        batch = self._batch
+        starts = [batch.times[end] for end in (0, *batch.event_ends[:-1])] if batch.times else []
+        start = pc.subtract(self.times_ms, _spread(starts, "int64", batch.event_ends))
+        return start.cast("float64")
+
+    @cached_property
+    def times(self) -> pyarrow.Array:
+        """The times of the events, in microseconds."""
+        import pyarrow as pa
+
+        times = self._batch.times
+        if times and time_us(min(times)) is not None and time_us(max(times)) is not None:
+            import pyarrow.compute as pc
+
+            return pc.multiply(self.times_ms, 1000).cast(pa.timestamp("us"))
+        return pa.array(map(time_us, times), pa.timestamp("us"))
+
+    @cached_property
+    def call_kinds(self) -> pyarrow.Array:
+        import pyarrow as pa
+
+        return pa.array(self._batch.kinds, pa.string())
+
+    @cached_property
+    def call_names(self) -> pyarrow.Array:
+        import pyarrow as pa
+
+        return pa.array(self._batch.call_names, pa.string())
+
+
+def _places(places: Sequence[int]) -> pyarrow.Array:
+    """An array of positions; null for -1."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    found = pa.array(places, pa.int64())
+    return pc.if_else(pc.less(found, 0), None, found) if -1 in places else found
+
+
+def _spread(values: Sequence[Any], kind: str, ends: Sequence[int]) -> pyarrow.Array:
+    """An array with the value of the run for each event or call; *ends* are the end positions by run."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    groups = pa.ListArray.from_arrays(pa.array([0, *ends], pa.int32()), pa.nulls(ends[-1] if ends else 0))
+    return pa.array(values, kind).take(pc.list_parent_indices(groups))
+
+
+def _latencies(batch: CaptureBatch) -> pyarrow.Array:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    columns = batch.columns
+    began, ended = columns.began, columns.ended
+    taken = pc.subtract(columns.at_ms.take(ended), columns.at_ms.take(began))
+    taken = pc.if_else(pc.equal(began, ended), None, taken)
+    stated = [data.latencyMs for data in batch.outcomes]
+    if any([latency is not None for latency in stated]):  # noqa: C419 — a list is faster
+        taken = pc.coalesce(pa.array([_as_float(each) for each in stated], pa.float64()), taken)
     return taken
 
 
+def _as_float(number: float | None) -> float | None:
+    return None if number is None else float(number)
+
+
 def _utilities(batch: CaptureBatch) -> list[float | None]:
-    stated = [None if data is None else data.utility for data in batch.outcomes]
+    stated = [data.utility for data in batch.outcomes]
     # With the precision of a step index, which has 32-bit floats.
     return [None if utility is None else array("f", [utility])[0] for utility in stated]
 
 
-def _tool_payloads(batch: CaptureBatch, raws: Iterable[msgspec.Raw]) -> list[str | None]:
+def _tool_payloads(batch: CaptureBatch, raws: Sequence[msgspec.Raw]) -> list[str | None] | pyarrow.Array:
     """A payload of each call as JSON text; ``None`` if there is none, or if it refers to a missing one."""
+    raws = [raw if kind == "tool" else NO_PAYLOAD for raw, kind in zip(raws, batch.kinds, strict=True)]
+    lengths, content = list(map(len, raws)), b"".join(raws)
+    if max(lengths, default=0) <= MAX_TEXT_BYTES and b'"$' not in content and 4 not in lengths:
+        return _cut(content, lengths, has_nulls=True)
     found: list[str | None] = []
-    for call, (raw, kind) in enumerate(zip(raws, batch.kinds, strict=True)):
+    for call, raw in enumerate(raws):
         text = None
-        if kind == "tool" and raw is not NO_PAYLOAD:
+        if raw is not NO_PAYLOAD:
             text = str(raw, "utf-8")
             if '"$' in text:
                 text = _resolved_payload(batch, call, _decode(raw))
@@ -538,18 +674,19 @@ def _tool_payloads(batch: CaptureBatch, raws: Iterable[msgspec.Raw]) -> list[str
     return found
 
 
-def _arguments(batch: CaptureBatch) -> list[str | None]:
+def _arguments(batch: CaptureBatch) -> list[str | None] | pyarrow.Array:
     return _tool_payloads(batch, [batch.data[place].args for place in batch.began])
 
 
-def _results(batch: CaptureBatch) -> list[str | None]:
-    return _tool_payloads(batch, [NO_PAYLOAD if data is None else data.result for data in batch.outcomes])
+def _results(batch: CaptureBatch) -> list[str | None] | pyarrow.Array:
+    return _tool_payloads(batch, [data.result for data in batch.outcomes])
 
 
 def _errors(batch: CaptureBatch) -> list[str | None]:
     found: list[str | None] = [None] * len(batch.states)
-    for call, outcome in enumerate(batch.outcomes):
-        if batch.states[call] == "error" and outcome is not None:
+    for call, state in enumerate(batch.states):
+        if state == "error":
+            outcome = batch.outcomes[call]
             error = outcome.error
             if outcome.exitCode:
                 error = {"type": "exit_code", "message": str(outcome.exitCode)}
@@ -564,8 +701,10 @@ def _resolved_payload(batch: CaptureBatch, call: int, value: object) -> str | No
         return None
 
 
-def _names_of(kind: str, batch: CaptureBatch) -> list[str | None]:
-    return [name if each == kind else None for each, name in zip(batch.kinds, batch.call_names, strict=True)]
+def _names_of(kind: str, columns: _Columns) -> pyarrow.Array:
+    import pyarrow.compute as pc
+
+    return pc.if_else(pc.equal(columns.call_kinds, kind), columns.call_names, None)
 
 
 def _texts(batch: CaptureBatch) -> list[str | None] | pyarrow.Array:
@@ -573,47 +712,49 @@ def _texts(batch: CaptureBatch) -> list[str | None] | pyarrow.Array:
     if max(lengths, default=0) > MAX_TEXT_BYTES:
         texts = [str(text, "utf-8") for text in batch.texts]
         return [None if len(text) > MAX_TEXT_BYTES else text for text in texts]
-    return _joined(batch.texts, lengths)
+    return _cut(b"".join(batch.texts), lengths)
 
 
-def _joined(texts: Sequence[msgspec.Raw | bytes], lengths: Iterable[int]) -> pyarrow.Array:
-    """An array of *texts*, made without a Python string for each."""
+def _cut(content: bytes, lengths: Sequence[int], *, has_nulls: bool = False) -> pyarrow.Array:
+    """An array of the texts with these *lengths* in *content*, made without a Python string for each.
+
+    With *has_nulls*, those of length 0 are null.
+    """
     import pyarrow as pa
 
-    ends = array("i", accumulate(lengths, initial=0))
-    buffers = [None, pa.py_buffer(ends), pa.py_buffer(b"".join(texts))]
-    return pa.Array.from_buffers(pa.string(), len(texts), buffers)
+    ends = pa.py_buffer(array("i", accumulate(lengths, initial=0)))
+    # The values of an array of booleans are the bits that say which texts are there.
+    is_there = pa.array([length > 0 for length in lengths]).buffers()[1] if has_nulls and lengths else None
+    return pa.Array.from_buffers(pa.string(), len(lengths), [is_there, ends, pa.py_buffer(content)])
 
 
 _CALL_COLUMNS: Final[Mapping[str, _Cells]] = {
-    "run": lambda batch: batch.by_run(batch.call_ends),
-    "seq": lambda batch: [batch.seqs[place] for place in batch.began],
-    "outcome_seq": lambda batch: [batch.seqs[place] if place >= 0 else None for place in batch.ended],
-    "kind": lambda batch: batch.kinds,
-    "name": lambda batch: batch.call_names,
-    "tool": lambda batch: _names_of("tool", batch),
-    "model": lambda batch: _names_of("model", batch),
+    "run": lambda batch: _spread(batch.names, "string", batch.call_ends),
+    "seq": lambda batch: batch.columns.seqs.take(batch.columns.began),
+    "outcome_seq": lambda batch: batch.columns.seqs.take(batch.columns.ended),
+    "kind": lambda batch: batch.columns.call_kinds,
+    "name": lambda batch: batch.columns.call_names,
+    "tool": lambda batch: _names_of("tool", batch.columns),
+    "model": lambda batch: _names_of("model", batch.columns),
     "state": lambda batch: batch.states,
-    "started_at": lambda batch: [batch.times_us[place] for place in batch.began],
-    "at_ms": lambda batch: [float(batch.at_ms[place]) for place in batch.began],
+    "started_at": lambda batch: batch.columns.times.take(batch.columns.began),
+    "at_ms": lambda batch: batch.columns.at_ms.take(batch.columns.began),
     "latency_ms": _latencies,
     "input_tokens": lambda batch: batch.tokens["inputTokens"],
     "output_tokens": lambda batch: batch.tokens["outputTokens"],
     "cached_tokens": lambda batch: batch.tokens["cachedInputTokens"],
     "utility": _utilities,
-    "lane": lambda batch: [clean_name(batch.data[place].lane) for place in batch.began],
-    "parent_seq": lambda batch: [
-        batch.seqs[batch.began[call]] if call >= 0 else None for call in batch.within
-    ],
+    "lane": lambda batch: _clean_names([batch.data[place].lane for place in batch.began]),
+    "parent_seq": lambda batch: batch.columns.seqs.take(batch.columns.began.take(_places(batch.within))),
     "is_retry": lambda batch: [False] * len(batch.began),
     "arguments": _arguments,
     "result": _results,
     "error": _errors,
 }
 _EVENT_COLUMNS: Final[Mapping[str, _Cells]] = {
-    "run": lambda batch: batch.by_run(batch.event_ends),
-    "seq": lambda batch: batch.seqs,
-    "at": lambda batch: batch.times_us,
+    "run": lambda batch: _spread(batch.names, "string", batch.event_ends),
+    "seq": lambda batch: batch.columns.seqs,
+    "at": lambda batch: batch.columns.times,
     "type": lambda batch: batch.types,
     "name": lambda batch: [name or None for name in batch.event_names],
     "call_id": lambda batch: [data.callId for data in batch.data],

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from functools import lru_cache
 from typing import Annotated, Any, Final, Literal, NamedTuple, Protocol, TypeAlias, get_args
 from urllib.parse import urlsplit
@@ -60,29 +59,20 @@ class ExchangeAsStored(NamedTuple):
     seq: int
     lane: str
     request: Any
-    """The request, or the result of :func:`read_new_texts`."""
+    """The request, or one of the results of :func:`read_request_texts`."""
     marks: int | None
     """The number of members of the request that may be references; ``None`` if it was not counted."""
     answer: AnswerAsStored | str | None
-    """The answer, or the result of :func:`read_answer_text`."""
+    """The answer, or one of the results of :func:`read_answer_texts`."""
 
 
 def message_rows(name: str, exchanges: Iterable[ExchangeAsStored], run: PayloadSource) -> list[MessageRow]:
     """The new messages of each model call in the run *name*."""
     rows: list[MessageRow] = []
     lanes: dict[str, _Lane] = {}
-    for seq, lane, request, marks, answer in exchanges:
-        if isinstance(request, NewTexts):
-            for number, said in enumerate(request.then):
-                text = short_text(said.content)
-                rows.append((name, seq, "request", number, 0, said.role, "text", text, None, None))
-        else:
-            sent, is_shared = _read_request(run, request, marks)
-            new = () if sent is None else lanes.setdefault(lane, _Lane()).take_new(sent, is_shared=is_shared)
-            for number, message in enumerate(new):
-                role = text_or_none(message.role)
-                for place, part in enumerate(message.parts):
-                    rows.append((name, seq, "request", number, place, role, *_part_cells(part)))
+    for exchange in exchanges:
+        seq, answer = exchange.seq, exchange.answer
+        rows += _request_rows(name, exchange, lanes, run)
         if isinstance(answer, str):
             rows.append((name, seq, "answer", 0, 0, "assistant", "text", short_text(answer), None, None))
         elif answer is not None:
@@ -91,15 +81,43 @@ def message_rows(name: str, exchanges: Iterable[ExchangeAsStored], run: PayloadS
     return rows
 
 
+def _request_rows(
+    name: str, exchange: ExchangeAsStored, lanes: dict[str, _Lane], run: PayloadSource
+) -> list[MessageRow]:
+    seq, lane, request, marks, _ = exchange
+    if isinstance(request, AllTexts) and lane in lanes:
+        request, marks = request.decode(), 0
+    if isinstance(request, _TEXTS):
+        if isinstance(request, AllTexts):
+            lanes[lane] = _Lane(request)
+        return [
+            (name, seq, "request", number, 0, said.role, "text", short_text(said.content), None, None)
+            for number, said in enumerate(request.then)
+        ]
+    sent, is_shared = _read_request(run, request, marks)
+    new = () if sent is None else lanes.setdefault(lane, _Lane()).take_new(sent, is_shared=is_shared)
+    return [
+        (name, seq, "request", number, place, text_or_none(message.role), *_part_cells(part))
+        for number, message in enumerate(new)
+        for place, part in enumerate(message.parts)
+    ]
+
+
 class _Lane:
     """The messages sent to models in one lane of a run."""
 
-    def __init__(self) -> None:
+    def __init__(self, first: AllTexts | None = None) -> None:
+        self._first = first
+        """The first request, as long as no later one was compared with it."""
         self._system: str | None = None
         self._messages: tuple[ModelMessage, ...] = ()
 
     def take_new(self, sent: Conversation, *, is_shared: bool) -> Sequence[ModelMessage]:
         """The messages of *sent* that are new; all of them if earlier ones were left out (*is_shared*)."""
+        if self._first is not None:
+            conversation = read_conversation(self._first.decode())
+            self._messages = () if conversation is None else conversation.messages
+            self._first = None
         shared = 0 if is_shared else _common_prefix(self._messages, sent.messages)
         if not is_shared:
             self._messages = sent.messages
@@ -167,7 +185,7 @@ def _part_cells(part: Part) -> tuple[str, str | None, str | None, str | None]:
             return kind, short_text(part.text), None, None
 
 
-# A fast path for chats of text only, in which each request refers to the one before: a quarter of the time
+# A fast path for chats of text only: a quarter of the time
 
 
 class _SaidText(msgspec.Struct, gc=False, forbid_unknown_fields=True):
@@ -184,8 +202,22 @@ class NewTexts(msgspec.Struct, gc=False):
     then: list[_SaidText] = []
 
 
+class AllTexts(NamedTuple):
+    """A request that refers to no other, with all of its messages."""
+
+    then: list[_SaidText]
+    request: msgspec.Raw
+
+    def decode(self) -> object:
+        """The whole request."""
+        return msgspec.json.decode(self.request)
+
+
+_TEXTS: Final = (NewTexts, AllTexts)
+
+
 class _TextBody(msgspec.Struct, gc=False):
-    messages: NewTexts
+    messages: NewTexts | list[_SaidText]
     system: None = None
 
 
@@ -199,18 +231,31 @@ class _TextResponse(msgspec.Struct, gc=False):
     status: int = 200
 
 
-_read_text_request: Final = msgspec.json.Decoder(_TextRequest).decode
-_read_text_response: Final = msgspec.json.Decoder(_TextResponse).decode
+_UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+_read_text_requests: Final = msgspec.json.Decoder(_TextRequest).decode_lines
+_read_text_responses: Final = msgspec.json.Decoder(_TextResponse).decode_lines
 
 
-def read_new_texts(request: msgspec.Raw) -> NewTexts | None:
-    """The new messages of a request; ``None`` unless they are only text."""
-    # There is one reference, the one to the earlier messages.
-    if bytes(request).count(b'"$') == 1:
-        with suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            found = _read_text_request(request)
-            return found.body.messages if _asks_in_texts(found.url) else None
-    return None
+def read_request_texts(requests: Sequence[msgspec.Raw]) -> list[NewTexts | AllTexts | None]:
+    """The messages of each request; ``None`` unless they are only text."""
+    text = b"\n".join(requests)
+    try:
+        found = _read_text_requests(text)
+    except _UNREADABLE:
+        found = []
+    told = [
+        None
+        if not _asks_in_texts(each.url)
+        else each.body.messages
+        if isinstance(each.body.messages, NewTexts)
+        else AllTexts(each.body.messages, request)
+        for each, request in zip(found, requests, strict=False)
+    ]
+    # The only references are those to earlier messages.
+    has_others = text.count(b'"$') != sum([isinstance(each.body.messages, NewTexts) for each in found])
+    if len(found) == len(requests) and not has_others:
+        return told
+    return [None] if len(requests) == 1 else [read_request_texts([request])[0] for request in requests]
 
 
 @lru_cache(maxsize=256)
@@ -218,17 +263,26 @@ def _asks_in_texts(url: str) -> bool:
     return recognise("POST", urlsplit(url).path, {"messages": []}) in ("openai_chat", "anthropic")
 
 
-def read_answer_text(provider: str | None, response: msgspec.Raw) -> str | None:
-    """The answer of a model; ``None`` unless it is one text."""
-    if provider != "openai_chat" or b'"$' in bytes(response):
-        return None
-    with suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError, LookupError, TypeError):
-        found = _read_text_response(response)
-        message: Any = loads(found.body)["choices"][0]["message"]  # type: ignore[call-overload,index]
+def read_answer_texts(responses: Sequence[msgspec.Raw]) -> list[str | None]:
+    """The answer in each response of ``openai_chat``; ``None`` unless it is one text."""
+    text = b"\n".join(responses)
+    try:
+        found = [] if b'"$' in text else _read_text_responses(text)
+    except _UNREADABLE:
+        found = []
+    if len(found) == len(responses):
+        return [_answer_text(each) for each in found]
+    return [None] if len(responses) == 1 else [read_answer_texts([each])[0] for each in responses]
+
+
+def _answer_text(response: _TextResponse) -> str | None:
+    try:
+        message: Any = loads(response.body)["choices"][0]["message"]  # type: ignore[call-overload,index]
         text = message["content"]
-        if found.status < 400 and message.keys() <= _TEXT_ONLY and isinstance(text, str) and text:
-            return text
-    return None
+    except (LookupError, TypeError):
+        return None
+    is_text = message.keys() <= _TEXT_ONLY and isinstance(text, str) and text
+    return text if is_text and response.status < 400 else None
 
 
 _TEXT_ONLY: Final = {"role", "content"}

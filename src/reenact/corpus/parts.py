@@ -324,7 +324,8 @@ def only_writer(folder: Path) -> Iterator[None]:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             owner = os.pread(fd, 20, 0).decode("ascii", "replace").strip()
-            raise StoreError(f"{folder}: is being indexed by process {owner}; wait until it ends") from None
+            who = f"process {owner}" if owner else "another process"
+            raise StoreError(f"{folder}: is being indexed by {who}; wait until it ends") from None
         os.ftruncate(fd, 0)
         os.pwrite(fd, b"%d\n" % os.getpid(), 0)
         yield

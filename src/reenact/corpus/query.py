@@ -127,11 +127,16 @@ def _in_one_line() -> Iterator[None]:
             raise StoreError(
                 f"{damaged[1]}: is damaged; build the index again with: reenact index --full"
             ) from None
+        missing = _EXTENSION.search(str(error))
+        if missing is not None:
+            reason = f"{missing[1]} takes DuckDB's extension {missing[2]}, and reenact downloads nothing"
+            raise UsageError(f"SQL: {reason}; name a file on this machine") from None
         raise UsageError(f"SQL: {_first_line(error)}") from None
 
 
 _PART: Final = re.compile(r"['\"]([^'\"]*/\d{8}\.parquet)['\"]")
 """A corpus file in an error message of DuckDB."""
+_EXTENSION: Final = re.compile(r"File (\S+) requires the extension (\w+) to be loaded")
 _POSITION: Final = re.compile(r"\n\nLINE (\d+): (.*)\n( *)\^")
 
 

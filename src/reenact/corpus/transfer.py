@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import posixpath
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
-from typing import Final
+from typing import Final, NoReturn
 
 import msgspec
 
@@ -76,9 +76,15 @@ def push(*runs: str | Path, to: str, progress_bar: ProgressBar = no_progress_bar
     A run that is stored already is skipped. Another run of the same name is reported as a problem: nothing is
     ever replaced.
     """
-    found = [(name, path) for root in runs for name, path in _captures(Path(root))]
     store = ObjectStore(to, is_written=True)
     store.check()
+    with _captures_at(runs) as found:
+        return _push(found, store, to, progress_bar)
+
+
+def _push(
+    found: list[tuple[str, Path]], store: ObjectStore, to: str, progress_bar: ProgressBar
+) -> PushReport:
     # A fork comes after its parent, without which it cannot be read.
     found.sort(key=lambda each: len(_parents_of(each[1])))
     report = PushReport(to, [], [], [], 0)
@@ -125,6 +131,28 @@ def _is_stored(store: ObjectStore, name: str) -> bool:
     return store.size_of(f"{name}/{MANIFEST}") is not None
 
 
+@contextmanager
+def _captures_at(roots: Iterable[str | Path]) -> Iterator[list[tuple[str, Path]]]:
+    """The captures in *roots* with their names; those at addresses and in packs are copied for the time."""
+    with ExitStack() as copies:
+        found: list[tuple[str, Path]] = []
+        for root in roots:
+            if is_remote(root):
+                for run in _list(root) or _refuse_nothing(root):
+                    found.append((_name_of(run), copies.enter_context(local_run(run.path))))
+            else:
+                found += _captures(Path(local_path(root)))
+        yield found
+
+
+def _name_of(run: RemoteRun) -> str:
+    return run.name or PurePosixPath(run.path).name
+
+
+def _refuse_nothing(source: str | Path) -> NoReturn:
+    raise StoreError(f"{source}: holds no run; reenact ls lists what is stored")
+
+
 def _captures(root: Path) -> Iterator[tuple[str, Path]]:
     """Yield the captures in *root* with their names below the address; *root* may be a capture itself."""
     for path in find_runs([str(root)]):
@@ -139,14 +167,12 @@ def pull(source: str | Path, into: str | Path, *, progress_bar: ProgressBar = no
     *source* is an address, a pack, or a run in a pack. A run is verified before it appears. One that exists
     already is skipped, and another run of the same name is reported as a problem.
     """
-    found = _list(source)
-    if not found:
-        raise StoreError(f"{source}: holds no run; reenact ls lists what is stored")
+    found = _list(source) or _refuse_nothing(source)
     report = PullReport(str(into), [], [], [], 0)
     pulled_bytes = 0
     with progress_bar(len(found), "pulling") as progress:
         for run in found:
-            target = Path(into) / (run.name or PurePosixPath(run.path).name)
+            target = Path(into) / _name_of(run)
             try:
                 new = _pull_run(run.path, target, Path(into))
                 report.pulled.extend(map(str, new))
@@ -211,7 +237,17 @@ def pack(*runs: str | Path, out: str | Path, progress_bar: ProgressBar = no_prog
         address, target = None, Path(local_path(out))
     if target is not None and os.path.lexists(target):
         raise StoreError(f"{target}: exists already; name another file")
-    found = sorted((name, path) for root in runs for name, path in _captures(Path(root)))
+    with _captures_at(runs) as captures:
+        return _pack(sorted(captures), out, target, address, progress_bar)
+
+
+def _pack(
+    found: list[tuple[str, Path]],
+    out: str | Path,
+    target: Path | None,
+    address: str | None,
+    progress_bar: ProgressBar,
+) -> PackingReport:
     for _, path in found:
         state = RunDir(path).state
         if state not in (RunState.COMPLETE, RunState.RECOVERED):

@@ -8,7 +8,7 @@ own type (``message``, ``verification``, …) and a ``name``. Checks read the ex
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import msgspec
 
@@ -83,12 +83,24 @@ class EventHead(msgspec.Struct, gc=False):
         return self.data.callId if bytes(self.data.request) else None
 
 
-def event_kind(what: str, data: EventHeadData) -> str:
+class NamedData(Protocol):
+    """The members of an event's data that name what it is about."""
+
+    tool: str | None
+    provider: str | None
+    model: str | None
+    source: str | None
+    key: str | None
+    type: str | None
+    name: str | None
+
+
+def event_kind(what: str, data: NamedData) -> str:
     """``tool``, ``model``, ``state``, the source of a value, or the type *what* of the event itself."""
     return str(data.source) if what == "nondeterministic" else _KINDS.get(what, what)
 
 
-def event_name(what: str, data: EventHeadData) -> str:
+def event_name(what: str, data: NamedData) -> str:
     """The tool, the model, the kind of state, or the key of a value; *what* is the type of the event."""
     match what:
         case "tool_call" | "tool_result":

@@ -321,6 +321,10 @@ def _short_reason(error: Exception) -> str:
         return "there is no such bucket; make it, or check the address"
     if "CredentialsNotLoaded" in str(error) or "169.254.169.254" in str(error):
         return "there are no credentials; set them as for the service's own tools"
+    if "Account must be specified" in text:
+        return "no account is named; set AZURE_STORAGE_ACCOUNT_NAME"
+    if "error sending request" in text:
+        return "the server cannot be reached; check the connection, and its address if you set one"
     return text[:300]
 
 

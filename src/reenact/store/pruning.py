@@ -29,6 +29,7 @@ from reenact.store.blobs import PRUNED
 from reenact.store.durable import sync_folder, unwritable
 from reenact.store.paths import inside
 from reenact.store.project import find_project_file, read_project
+from reenact.store.remote import path_here
 from reenact.store.rundir import BLOBS, MANIFEST, RunDir, RunState
 from reenact.store.transcript import TRANSCRIPT
 
@@ -156,7 +157,7 @@ def prune(
         sealed=sealed,
     )
     now_ms = time.time() * 1000
-    plan = plan_prune(map(Path, folders), retention, now_ms=now_ms)
+    plan = plan_prune(map(path_here, folders), retention, now_ms=now_ms)
     report = PruneReport(
         done=remove,
         payloads_only=payloads,

@@ -25,7 +25,7 @@ from typing import Any, Final, NamedTuple, ParamSpec, TypeVar
 
 import msgspec
 
-from reenact.errors import StoreError, relabel_errors
+from reenact.errors import StoreError, UsageError, relabel_errors
 from reenact.store.forked import MAX_GENERATIONS
 from reenact.store.objects import ADDRESS, ObjectStore, address_in
 from reenact.store.pack import LocalFile, ObjectFile, Pack, is_pack
@@ -56,6 +56,8 @@ class _InBucket:
         scheme, _, rest = self.label.partition("://")
         bucket, _, self._key = rest.partition("/")
         self._root = f"{scheme}://{bucket}"
+        self.above = f"{self._root}/"
+        """The address of the folder that :meth:`fetch` copies to."""
 
     def is_run(self) -> bool:
         return self._is_capture(self._key) or self._is_object()
@@ -131,6 +133,7 @@ class _InPack:
         self._pack = pack
         self._run = run
         self.label = pack if run is None else f"{pack}#{run}"
+        self.above = f"{pack}#"
 
     def is_run(self) -> bool:
         """Raises if the named run is not in the pack."""
@@ -215,6 +218,14 @@ def _find_pack(text: str) -> _InPack | None:
     return None
 
 
+def path_here(path: str | Path) -> Path:
+    """*path*, also of a ``file://`` address; raises :class:`UsageError` if it is elsewhere or in a pack."""
+    local = find_local(path)
+    if local is None:
+        raise UsageError(f"{remote_name(path)}: is not a folder on this machine; fetch it with: reenact pull")
+    return local
+
+
 def local_path(path: str | Path) -> str:
     """*path*, or the path that a ``file://`` address means; the file need not exist yet."""
     text = str(path)
@@ -268,7 +279,7 @@ def local_run(path: str | Path) -> Iterator[Path]:
         yield Path(local_path(path))
         return
     with TemporaryDirectory(prefix="reenact-run-", ignore_cleanup_errors=True) as temp:
-        with relabel_errors(temp, place.label):
+        with relabel_errors(f"{temp}/", place.above):
             copy = place.fetch(Path(temp))
         with relabel_errors(str(copy), place.label):
             yield copy
