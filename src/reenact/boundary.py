@@ -32,6 +32,8 @@ CallKind: TypeAlias = Literal["tool", "llm", "network", "process"]
 RunMode: TypeAlias = Literal["off", "capture", "replay"]
 NATIVE_CALL: Final = "reenact.native_call"
 """Our own audit event for a call of a client in C: its name, and the server's address as it has it."""
+NATIVE_CONNECT: Final = "reenact.native_connect"
+"""The same for a client in C that is about to connect, which a replay refuses."""
 T = TypeVar("T")
 if TYPE_CHECKING:
     from typing_extensions import TypeVar as TypeVarWithDefault
