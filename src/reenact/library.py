@@ -58,7 +58,7 @@ def possible_agents() -> list[tuple[str, dict[str, object]]]:
     takes its name.
     """
     found: list[tuple[str, dict[str, Any]]] = []
-    for name, module in list(sys.modules.items()):
+    for name, module in sys.modules.copy().items():  # another thread may import; list() may then raise
         if _libraries.get(name) is module:
             continue
         namespace = namespace_of(module)
