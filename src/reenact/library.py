@@ -70,6 +70,24 @@ def possible_agents() -> list[tuple[str, dict[str, object]]]:
     return found
 
 
+POOLS: Final = (
+    "concurrent.futures.process",
+    "multiprocessing.pool",
+    "loky.process_executor",
+    "joblib.externals.loky.process_executor",
+)
+"""Modules whose functions run in worker processes."""
+
+
+def is_pool_worker() -> bool:
+    """Whether this process is a worker of a pool, whose jobs are calls of the process that has the pool."""
+    multiprocessing = sys.modules.get("multiprocessing.process")
+    if multiprocessing is None:
+        return False
+    target = getattr(multiprocessing.current_process(), "_target", None)
+    return getattr(target, "__module__", "") in POOLS
+
+
 _OF_LOKY: Final = frozenset(
     f"{place}loky.backend.{name}"
     for place in ("", "joblib.externals.")

@@ -20,7 +20,7 @@ from socket import AF_INET, AF_INET6, AF_UNIX
 from sys import byteorder
 from typing import Any, ClassVar, Final, Literal, TypeAlias
 
-from reenact.boundary import NATIVE_CALL, NATIVE_CONNECT
+from reenact.boundary import NATIVE_CALL, NATIVE_CONNECT, SPAWNED_CHILD
 
 Kind: TypeAlias = Literal["connect", "dns", "spawn"]
 
@@ -140,6 +140,10 @@ def _spawn_on_terminal(arguments: tuple[object, ...]) -> Egress:
     return Spawn(_texts(arguments[0]))
 
 
+def _spawned_child(arguments: tuple[object, ...]) -> Egress:
+    return Spawn((f"multiprocessing.Process(target={_text(arguments[0])})",))
+
+
 def _new_interpreter(_: tuple[object, ...]) -> Egress:
     """Our audit hook does not see what another interpreter does."""
     return Spawn(("(another interpreter in this process)",))
@@ -190,6 +194,7 @@ READERS: Final[Mapping[str, Callable[[tuple[object, ...]], Egress | None]]] = {
     NEW_INTERPRETER: _new_interpreter,
     NATIVE_CALL: _native_call,
     NATIVE_CONNECT: _native_call,
+    SPAWNED_CHILD: _spawned_child,
     "ctypes.dlsym": _foreign_function,
 }
 """By audit event. ``os.fork`` is absent on purpose: a forked child is this program, with the same guard."""

@@ -26,7 +26,7 @@ from typing import Any, Final, Self
 
 import msgspec
 
-from reenact.boundary import NATIVE_CALL, NATIVE_CONNECT, hear_audit_events, outside
+from reenact.boundary import NATIVE_CALL, NATIVE_CONNECT, SPAWNED_CHILD, hear_audit_events, outside
 from reenact.errors import LiveCallBlocked
 from reenact.replayer.allow import Allow
 from reenact.replayer.egress import (
@@ -275,6 +275,8 @@ _MOST_WARNED: Final = 20
 _NATIVE_CLIENTS: Final = frozenset({"MySQLdb", "primp", "pyodbc", "pyreqwest", "rnet"})
 """Clients in native code that ``seams.native`` cannot patch; at the end their connections may be closed."""
 _OURS: Final = frozenset({NEW_INTERPRETER, WORKER})
+_FOR_RECORDINGS: Final = frozenset({NATIVE_CALL, SPAWNED_CHILD})
+"""What a guard does not judge: gRPC, and a child that it refuses when its program starts."""
 
 
 def _attach() -> None:
@@ -288,7 +290,7 @@ def _listen(event: str, arguments: tuple[Any, ...]) -> None:
         client = str(arguments[0]) if event in (NATIVE_CALL, NATIVE_CONNECT) else None
         for watch in _watches if event not in _OURS else ():
             watch.look(egress, client)
-        if event == NATIVE_CALL:
+        if event in _FOR_RECORDINGS:
             return
         try:
             for guard in _guards:
@@ -308,7 +310,8 @@ _DEED: Final[Mapping[Kind, str]] = {
 _REMEDY: Final[Mapping[Kind, str]] = {
     "connect": "do it inside a @reenact.tool, or allow its port on this host or its Unix socket",
     "dns": "do it inside a @reenact.tool",
-    "spawn": "do it inside a @reenact.tool, or allow its command (multiprocessing: use threads)",
+    "spawn": "do it inside a @reenact.tool, or allow its command (multiprocessing: use threads, or record "
+    "the whole command with `reenact record`)",
 }
 
 
