@@ -145,10 +145,11 @@ if __name__ == "__main__":
 """
 
 
-def test_a_spawned_child_starts_outside_the_run(tmp_path: Path):
+@pytest.mark.parametrize("method", ["spawn", "forkserver"])
+def test_a_spawned_child_starts_outside_the_run(tmp_path: Path, method: str):
     """It inherits nothing, and recording into the parent's directory is refused by name."""
     program = tmp_path / "agent.py"
-    program.write_text(_SPAWN)
+    program.write_text(_SPAWN.replace('"spawn"', f'"{method}"'))
     done = subprocess.run(
         [sys.executable, str(program), str(tmp_path / "run")],
         capture_output=True,
@@ -161,7 +162,8 @@ def test_a_spawned_child_starts_outside_the_run(tmp_path: Path):
     assert "holds a capture already (open); remove it or choose another directory" in done.stdout
     reader = CaptureReader(tmp_path / "run")
     assert (reader.manifest.status, reader.manifest.eventCount) == ("ok", 6)
-    [warning] = reader.manifest.warnings
+    assert reader.manifest.warnings
+    warning = reader.manifest.warnings[0]
     assert "agent.py:12 in <module>: running `'multiprocessing.Process(target=" in warning
     assert "a replay will refuse it" in warning
 

@@ -296,7 +296,12 @@ def _announce_child(launch: Callable[[Any, Any], None]) -> Callable[[Any, Any], 
     return launch_child
 
 
+def _launch_patches(popen: ModuleType) -> list[Patch]:
+    return [Patch(popen.Popen, "_launch", _announce_child)]
+
+
 LIBRARIES: Final[Libraries] = {
     "multiprocessing.pool": _patches,
-    "multiprocessing.popen_spawn_posix": lambda module: [Patch(module.Popen, "_launch", _announce_child)],
+    "multiprocessing.popen_forkserver": _launch_patches,
+    "multiprocessing.popen_spawn_posix": _launch_patches,
 }
