@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 import sysconfig
 from pathlib import Path
@@ -10,6 +11,7 @@ from types import ModuleType
 import pytest
 
 from reenact.library import possible_agents
+from reenact.seams.stdlib.exchange import agents_namespaces
 
 LIBRARY = str(Path(sysconfig.get_path("stdlib")) / "a_library.py")
 AGENT = "/home/someone/agent.py"
@@ -65,3 +67,22 @@ def test_what_is_no_module_is_no_obstacle(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setitem(sys.modules, "reenact_forbidden", None)
     monkeypatch.setitem(sys.modules, "reenact_object", object())
     assert possible_agents()
+
+
+def test_an_import_while_we_look_is_no_obstacle(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The collector may run at any allocation, and let another thread import meanwhile."""
+    arrivals = iter(range(100_000))
+
+    def import_something(phase: str, _: dict[str, int]) -> None:
+        monkeypatch.setitem(sys.modules, f"arrived{next(arrivals)}", ModuleType("arrived"))
+
+    threshold = gc.get_threshold()
+    gc.callbacks.append(import_something)
+    gc.set_threshold(50, 1, 1)
+    try:
+        for _ in range(20):
+            assert __name__ in dict(possible_agents())
+            assert list(agents_namespaces(("tests",)))
+    finally:
+        gc.set_threshold(*threshold)
+        gc.callbacks.remove(import_something)

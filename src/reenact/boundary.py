@@ -32,6 +32,10 @@ CallKind: TypeAlias = Literal["tool", "llm", "network", "process"]
 RunMode: TypeAlias = Literal["off", "capture", "replay"]
 NATIVE_CALL: Final = "reenact.native_call"
 """Our own audit event for a call of a client in C: its name, and the server's address as it has it."""
+NATIVE_CONNECT: Final = "reenact.native_connect"
+"""The same for a client in C that is about to connect, which a replay refuses."""
+SPAWNED_CHILD: Final = "reenact.spawned_child"
+"""Our own audit event for a child of ``multiprocessing`` that starts as a new Python: its function's name."""
 T = TypeVar("T")
 if TYPE_CHECKING:
     from typing_extensions import TypeVar as TypeVarWithDefault

@@ -58,7 +58,7 @@ def possible_agents() -> list[tuple[str, dict[str, object]]]:
     takes its name.
     """
     found: list[tuple[str, dict[str, Any]]] = []
-    for name, module in list(sys.modules.items()):
+    for name, module in sys.modules.copy().items():  # another thread may import; list() may then raise
         if _libraries.get(name) is module:
             continue
         namespace = namespace_of(module)
@@ -68,6 +68,24 @@ def possible_agents() -> list[tuple[str, dict[str, object]]]:
         else:
             found.append((name, namespace))
     return found
+
+
+POOLS: Final = (
+    "concurrent.futures.process",
+    "multiprocessing.pool",
+    "loky.process_executor",
+    "joblib.externals.loky.process_executor",
+)
+"""Modules whose functions run in worker processes."""
+
+
+def is_pool_worker() -> bool:
+    """Whether this process is a worker of a pool, whose jobs are calls of the process that has the pool."""
+    multiprocessing = sys.modules.get("multiprocessing.process")
+    if multiprocessing is None:
+        return False
+    target = getattr(multiprocessing.current_process(), "_target", None)
+    return getattr(target, "__module__", "") in POOLS
 
 
 _OF_LOKY: Final = frozenset(

@@ -100,6 +100,10 @@ with reenact.capture(sys.argv[1]) as run:
 }
 
 
+_UNTOLD = {"a child with a run of its own", "a pool of forked workers"}
+"""Whose calls are recorded elsewhere, or as jobs."""
+
+
 def run_program(path: Path, program: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", _START + program, str(path)]
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
@@ -113,6 +117,10 @@ def test_a_forked_child_leaves_the_capture_to_its_parent(tmp_path: Path, name: s
     assert "forked" in done.stderr or "run of its own" in name
     reader = CaptureReader(tmp_path / "run")
     assert reader.manifest.status == "ok"
+    said = [
+        warning for warning in reader.manifest.warnings or () if "forked during the run made calls" in warning
+    ]
+    assert len(said) == (name not in _UNTOLD)
     assert len(events_in(tmp_path / "run")) == len(reader)
     asked = [event.data.args["number"] for event in reader.events() if hasattr(event.data, "args")]
     assert set(asked) <= {0, 1, 9}
@@ -137,10 +145,11 @@ if __name__ == "__main__":
 """
 
 
-def test_a_spawned_child_starts_outside_the_run(tmp_path: Path):
+@pytest.mark.parametrize("method", ["spawn", "forkserver"])
+def test_a_spawned_child_starts_outside_the_run(tmp_path: Path, method: str):
     """It inherits nothing, and recording into the parent's directory is refused by name."""
     program = tmp_path / "agent.py"
-    program.write_text(_SPAWN)
+    program.write_text(_SPAWN.replace('"spawn"', f'"{method}"'))
     done = subprocess.run(
         [sys.executable, str(program), str(tmp_path / "run")],
         capture_output=True,
@@ -153,6 +162,10 @@ def test_a_spawned_child_starts_outside_the_run(tmp_path: Path):
     assert "holds a capture already (open); remove it or choose another directory" in done.stdout
     reader = CaptureReader(tmp_path / "run")
     assert (reader.manifest.status, reader.manifest.eventCount) == ("ok", 6)
+    assert reader.manifest.warnings
+    warning = reader.manifest.warnings[0]
+    assert "agent.py:12 in <module>: running `'multiprocessing.Process(target=" in warning
+    assert "a replay will refuse it" in warning
 
 
 def test_the_parents_capture_replays_without_its_children(tmp_path: Path):

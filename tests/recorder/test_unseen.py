@@ -78,10 +78,11 @@ def test_a_connection_past_python_is_a_warning(
     """Made by C code and still open when the run ends."""
     monkeypatch.delitem(sys.modules, "uvloop", raising=False)  # with which nothing can be told
     libc = ctypes.CDLL(None)
+    connect = libc.connect  # before the run: looking it up is a warning
     with reenact.capture(tmp_path / "run") as run:
         sock = libc.socket(socket.AF_INET, socket.SOCK_STREAM, 0)
         address = (socket.AF_INET).to_bytes(2, sys.byteorder) + port.to_bytes(2, "big")
-        assert libc.connect(sock, address + socket.inet_aton("127.0.0.1") + bytes(8), 16) == 0
+        assert connect(sock, address + socket.inet_aton("127.0.0.1") + bytes(8), 16) == 0
     libc.close(sock)
     [warning] = run.warnings
     assert f"a connection to 127.0.0.1:{port} was made by a C library, outside Python" in warning
@@ -96,13 +97,13 @@ def test_nothing_is_said_of_what_is_outside_the_run(tmp_path: Path, port: int) -
 
 def test_a_client_in_native_code_is_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It closes its connections at once, so only its name can tell."""
-    (tmp_path / "pycurl.py").write_text("")
+    (tmp_path / "rnet.py").write_text("")
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.delitem(sys.modules, "pycurl", raising=False)
+    monkeypatch.delitem(sys.modules, "rnet", raising=False)
     with reenact.capture(tmp_path / "run") as run:
-        importlib.import_module("pycurl")
+        importlib.import_module("rnet")
     [warning] = run.warnings
-    assert "pycurl was imported, which connects outside Python" in warning
+    assert "rnet was imported, which connects outside Python" in warning
     with reenact.capture(tmp_path / "other") as other:
-        importlib.import_module("pycurl")
+        importlib.import_module("rnet")
     assert other.warnings == []

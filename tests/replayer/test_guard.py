@@ -344,7 +344,8 @@ def test_the_error_carries_the_value_and_says_what_to_do():
     assert caught.value.divergence is call
     assert str(caught.value) == (
         f"{call.frame}: running `curl -d 'a\\nb' http://example.com` is refused in replay; "
-        "do it inside a @reenact.tool, or allow its command (multiprocessing: use threads)"
+        "do it inside a @reenact.tool, or allow its command (multiprocessing: use threads, "
+        "or record the whole command with `reenact record`)"
     )
     assert call.frame.startswith(f"{__file__}:")
     assert call.thread == threading.current_thread().name

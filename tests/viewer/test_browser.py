@@ -3,6 +3,7 @@
 import re
 import subprocess
 
+import reenact
 from tests.cli.commands import ENVIRONMENT, PYTHON
 from tests.viewer import recordings
 from tests.viewer.conftest import Served
@@ -56,6 +57,23 @@ def test_two_runs_are_compared(page, served):
     expect(page.locator("[aria-selected=true]")).to_contain_text("scripted-support")
     page.keyboard.press("Escape")
     expect(page.get_by_role("heading", name="Runs")).to_be_visible()
+
+
+def test_a_comparison_opens_a_first_difference_in_the_first_step(page, tmp_path):
+    """With the words that differ marked in their surroundings."""
+    ask = reenact.tool(lambda prompt: "ok", name="ask")
+    around = "You are a careful assistant. " * 20
+    for name, word in (("left", "lazy"), ("right", "sleepy")):
+        with reenact.capture(tmp_path / name):
+            ask(f"{around}The fox jumps over the {word} dog. {around}")
+    served = Served(tmp_path)
+    try:
+        opened(page, served.url, "diff/left/right")
+        chosen = page.get_by_role("complementary")
+        expect(chosen.locator("del")).to_have_text("lazy")
+        expect(chosen.locator("ins")).to_have_text("sleepy")
+    finally:
+        served.end()
 
 
 # One run

@@ -18,9 +18,9 @@ import msgspec
 
 from reenact.boundary import Lane, current_lane, forget_runs
 from reenact.lane_name import LaneName
+from reenact.library import POOLS
 from reenact.seams.imports import Libraries, watch_imports
 from reenact.seams.patches import Patch
-from reenact.seams.pools import POOLS
 
 
 class NewChild(msgspec.Struct, frozen=True):

@@ -11,6 +11,7 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, partial
 from hashlib import sha256
+from mmap import mmap
 from time import time_ns
 from typing import Any, Final, NamedTuple
 
@@ -43,6 +44,7 @@ from reenact.formats.capture import (
     RunStatus,
 )
 from reenact.formats.record import ABSENT, Absent
+from reenact.library import is_pool_worker
 from reenact.recorder.eventlog import EventLog, ProcessNames
 from reenact.recorder.order import TaskOrder
 from reenact.recorder.payloads import Payloads, Sharing
@@ -63,6 +65,10 @@ _decode: Final = msgspec.json.Decoder().decode
 _FORKED: Final = (
     "this process was forked from the one being recorded, and its calls are not recorded; "
     "start a run of its own in it"
+)
+_CHILD_CALLED: Final = (
+    "a process that was forked during the run made calls, which are not recorded; record the whole command "
+    "with `reenact record`, or use threads"
 )
 
 
@@ -136,6 +142,8 @@ class CaptureContext:
         self.failed_by: BaseException | None = None
         """The exception that stopped the recording."""
         self._is_forked = False
+        self._child_called = mmap(-1, 1)
+        """Shared with forked children: whether one of them made a call."""
         self._missed: str | None = None
         """The first call that was not recorded because it could not be attributed to a run."""
         self.warnings: list[str] = []
@@ -387,8 +395,8 @@ class CaptureContext:
         elif error is not None:
             error = self._redactor.redact_text(error)
         ended_ms = self._now_ns() // 1_000_000
-        warnings = tuple(self.warnings)
-        ending = Ending(status, ended_ms, self._model, error, warnings, imported, workspace_end)
+        self._tell_child_called()
+        ending = Ending(status, ended_ms, self._model, error, tuple(self.warnings), imported, workspace_end)
         try:
             return self._sink.finalize(ending)
         except Exception as failure:
@@ -605,7 +613,14 @@ class CaptureContext:
     def _tell_forked(self) -> None:
         """Warn once, at the first call of a forked child, that nothing is recorded."""
         if self._is_forked and _FORKED not in self.warnings:
+            if not is_pool_worker():
+                self._child_called[0] = 1
             self.warn(_FORKED)
+
+    def _tell_child_called(self) -> None:
+        """Warn in the parent what a forked child was told, whose messages nobody may read."""
+        if self._child_called[0]:
+            self.warn(_CHILD_CALLED)
 
     def give_up(self, error: Exception) -> None:
         self._fail(error)

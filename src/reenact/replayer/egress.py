@@ -20,7 +20,7 @@ from socket import AF_INET, AF_INET6, AF_UNIX
 from sys import byteorder
 from typing import Any, ClassVar, Final, Literal, TypeAlias
 
-from reenact.boundary import NATIVE_CALL
+from reenact.boundary import NATIVE_CALL, NATIVE_CONNECT, SPAWNED_CHILD
 
 Kind: TypeAlias = Literal["connect", "dns", "spawn"]
 
@@ -140,6 +140,10 @@ def _spawn_on_terminal(arguments: tuple[object, ...]) -> Egress:
     return Spawn(_texts(arguments[0]))
 
 
+def _spawned_child(arguments: tuple[object, ...]) -> Egress:
+    return Spawn((f"multiprocessing.Process(target={_text(arguments[0])})",))
+
+
 def _new_interpreter(_: tuple[object, ...]) -> Egress:
     """Our audit hook does not see what another interpreter does."""
     return Spawn(("(another interpreter in this process)",))
@@ -151,7 +155,7 @@ def _fork_onto_terminal(_: tuple[object, ...]) -> Egress:
 
 
 def _native_call(arguments: tuple[object, ...]) -> Egress:
-    """A target of gRPC: ``host:port``, or with a scheme such as ``dns:///`` or ``unix:`` before it."""
+    """A target such as gRPC's: ``host:port``, or with a scheme such as ``dns:///`` or ``unix:`` before it."""
     target = _text(arguments[1])
     found = _TARGET.fullmatch(target)
     if found is None:
@@ -159,6 +163,13 @@ def _native_call(arguments: tuple[object, ...]) -> Egress:
     return Connect(found["host"].strip("[]"), int(found["port"] or _HTTPS_PORT))
 
 
+def _foreign_function(arguments: tuple[object, ...]) -> Egress | None:
+    """A function of a C library that ``ctypes`` looks up, to call it."""
+    name = arguments[1]
+    return ConnectLocal(f"what {name}() gets through ctypes") if name in _CONNECTING_FUNCTIONS else None
+
+
+_CONNECTING_FUNCTIONS: Final = frozenset({"connect", "sendto", "sendmsg"})
 _TARGET: Final = re.compile(
     r"(?:(?:dns|ipv4|ipv6):(?://[^/]*/)?)?(?P<host>\[[^]]+\]|[^:/%]+)(?::(?P<port>\d{1,5}))?"
 )
@@ -182,6 +193,9 @@ READERS: Final[Mapping[str, Callable[[tuple[object, ...]], Egress | None]]] = {
     "os.forkpty": _fork_onto_terminal,
     NEW_INTERPRETER: _new_interpreter,
     NATIVE_CALL: _native_call,
+    NATIVE_CONNECT: _native_call,
+    SPAWNED_CHILD: _spawned_child,
+    "ctypes.dlsym": _foreign_function,
 }
 """By audit event. ``os.fork`` is absent on purpose: a forked child is this program, with the same guard."""
 

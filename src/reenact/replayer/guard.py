@@ -2,9 +2,9 @@
 
 It listens to CPython's audit events, so it works in every thread, executor and event loop, and in forks; a
 child program is refused before it starts. Libraries may swallow or rewrap the exception, so the guard keeps
-every refusal. It catches mistakes; it is no sandbox. It cannot see sockets that C code opens itself (gRPC,
-pycurl, libpq), calls through ``ctypes``, and bytes on a connection that was opened before. The fence around
-a replayed command sees the first two.
+every refusal. It catches mistakes; it is no sandbox. It cannot see sockets that C code opens itself, unless
+``seams.native`` knows the library, and bytes on a connection that was opened before. The fence around a
+replayed command sees the first.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from typing import Any, Final, Self
 
 import msgspec
 
-from reenact.boundary import NATIVE_CALL, hear_audit_events, outside
+from reenact.boundary import NATIVE_CALL, NATIVE_CONNECT, SPAWNED_CHILD, hear_audit_events, outside
 from reenact.errors import LiveCallBlocked
 from reenact.replayer.allow import Allow
 from reenact.replayer.egress import (
@@ -223,7 +223,7 @@ class Watch:
         """Those of the known ports to which code of the run connected without a seam."""
 
     def look(self, egress: Egress, client: str | None = None) -> None:
-        """Report *egress*; *client* is the name of a client in C, which a guard would not refuse."""
+        """Report *egress*; *client* is the name of a client in C."""
         if isinstance(egress, Connect):
             self._known_ports.add(egress.port)
         key = (egress.kind, egress.target)
@@ -272,9 +272,11 @@ class Watch:
 
 
 _MOST_WARNED: Final = 20
-_NATIVE_CLIENTS: Final = frozenset({"curl_cffi", "primp", "pycurl", "pyreqwest", "rnet", "tls_client"})
-"""HTTP clients in native code that close their connections at once, so that none is left to be found."""
+_NATIVE_CLIENTS: Final = frozenset({"MySQLdb", "primp", "pyodbc", "pyreqwest", "rnet"})
+"""Clients in native code that ``seams.native`` cannot patch; at the end their connections may be closed."""
 _OURS: Final = frozenset({NEW_INTERPRETER, WORKER})
+_FOR_RECORDINGS: Final = frozenset({NATIVE_CALL, SPAWNED_CHILD})
+"""What a guard does not judge: gRPC, and a child that it refuses when its program starts."""
 
 
 def _attach() -> None:
@@ -285,10 +287,10 @@ def _attach() -> None:
 def _listen(event: str, arguments: tuple[Any, ...]) -> None:
     if (_guards or _watches) and (egress := READERS[event](arguments)):
         # Our own events are raised for guards, also after their run; a recording does not need them.
-        client = str(arguments[0]) if event == NATIVE_CALL else None
+        client = str(arguments[0]) if event in (NATIVE_CALL, NATIVE_CONNECT) else None
         for watch in _watches if event not in _OURS else ():
             watch.look(egress, client)
-        if client is not None:
+        if event in _FOR_RECORDINGS:
             return
         try:
             for guard in _guards:
@@ -308,7 +310,8 @@ _DEED: Final[Mapping[Kind, str]] = {
 _REMEDY: Final[Mapping[Kind, str]] = {
     "connect": "do it inside a @reenact.tool, or allow its port on this host or its Unix socket",
     "dns": "do it inside a @reenact.tool",
-    "spawn": "do it inside a @reenact.tool, or allow its command (multiprocessing: use threads)",
+    "spawn": "do it inside a @reenact.tool, or allow its command (multiprocessing: use threads, or record "
+    "the whole command with `reenact record`)",
 }
 
 

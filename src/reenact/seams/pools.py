@@ -147,8 +147,6 @@ def _outline(value: object, depth: int) -> object:
 
 _PLAIN_CALLABLES: Final = (FunctionType, BuiltinFunctionType, type)
 _LOKY: Final = "loky.process_executor"
-POOLS: Final = ("concurrent.futures.process", "multiprocessing.pool", _LOKY, f"joblib.externals.{_LOKY}")
-"""Modules whose functions run in worker processes."""
 
 LIBRARIES: Final[Libraries] = {
     "concurrent.futures.process": _patches,

@@ -5,6 +5,7 @@ Both work as for executors. In a run, ``imap`` of a pool of processes reads its 
 
 from __future__ import annotations
 
+import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
@@ -12,7 +13,8 @@ from queue import Empty, SimpleQueue
 from types import ModuleType
 from typing import Any, Final, TypeAlias
 
-from reenact.boundary import Lane, current_lane
+from reenact.boundary import SPAWNED_CHILD, Lane, current_lane
+from reenact.library import POOLS
 from reenact.seams.deadlines import tell_for
 from reenact.seams.imports import Libraries
 from reenact.seams.patches import Patch
@@ -283,4 +285,23 @@ def _record_before(record: Callable[[Any], None], callback: _Callback) -> Callab
     return both
 
 
-LIBRARIES: Final[Libraries] = {"multiprocessing.pool": _patches}
+def _announce_child(launch: Callable[[Any, Any], None]) -> Callable[[Any, Any], None]:
+    def launch_child(self: Any, process: Any) -> None:
+        """Say that a new Python starts, which is not recorded; a worker of a pool is no part of the run."""
+        target = getattr(process, "_target", None) or type(process).run
+        if getattr(target, "__module__", "") not in POOLS:
+            sys.audit(SPAWNED_CHILD, name_function(target))
+        launch(self, process)
+
+    return launch_child
+
+
+def _launch_patches(popen: ModuleType) -> list[Patch]:
+    return [Patch(popen.Popen, "_launch", _announce_child)]
+
+
+LIBRARIES: Final[Libraries] = {
+    "multiprocessing.pool": _patches,
+    "multiprocessing.popen_forkserver": _launch_patches,
+    "multiprocessing.popen_spawn_posix": _launch_patches,
+}

@@ -1,4 +1,4 @@
-// made of static/*.js by make viewer: sha256:56d99bbba3c4b479117af8b769be249702681c2c6b5e280b5be7f6d75d087cab
+// made of static/*.js by make viewer: sha256:1447a5d2c19375f36c503e7fc96256884a4786f3d4a3cd7168ae904c380ffc2c
 
 // src/reenact/viewer/static/text.js
 var UNSEEN = /(?![\n\t]|(?<=\P{ASCII})[\u200c\u200d])[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu;
@@ -402,6 +402,7 @@ var VirtualList = class _VirtualList {
     this.options = options;
     this.count = 0;
     this.selected = -1;
+    this.told = -1;
     this.rows = /* @__PURE__ */ new Map();
     this.space = h("div.rows", { role: "presentation" });
     this.element = h(
@@ -411,7 +412,7 @@ var VirtualList = class _VirtualList {
     );
     this.name = `list${++_VirtualList.made}`;
     this.element.addEventListener("scroll", () => this.schedule(), { passive: true });
-    this.element.addEventListener("focus", () => this.selected < 0 && this.select(0, { quietly: true }));
+    this.element.addEventListener("focus", () => this.selected < 0 && this.markFirst());
     this.element.addEventListener("keydown", (event) => this.onKey(event));
     this.space.addEventListener("click", (event) => this.onClick(event));
     new ResizeObserver(() => this.schedule()).observe(this.element);
@@ -420,7 +421,7 @@ var VirtualList = class _VirtualList {
   /** Show *count* rows, all new. */
   reset(count2) {
     this.count = count2;
-    this.selected = -1;
+    this.selected = this.told = -1;
     this.element.removeAttribute("aria-activedescendant");
     this.element.setAttribute("aria-rowcount", String(count2));
     this.space.style.height = `${count2 * this.options.rowHeight}px`;
@@ -494,7 +495,14 @@ var VirtualList = class _VirtualList {
     this.mark(before);
     this.mark(bounded);
     this.element.setAttribute("aria-activedescendant", `${this.name}-${bounded}`);
-    if (!quietly && before !== bounded) this.options.onSelect?.(bounded);
+    const isNews = this.told !== bounded;
+    this.told = bounded;
+    if (!quietly && isNews) this.options.onSelect?.(bounded);
+  }
+  /** Select the first row for the keyboard; nothing is shown of it before it is selected again. */
+  markFirst() {
+    this.select(0, { quietly: true });
+    this.told = -1;
   }
   mark(index) {
     const row2 = this.rows.get(index);

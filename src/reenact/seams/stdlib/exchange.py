@@ -49,7 +49,7 @@ def agents_namespaces(patterns: Patterns) -> Iterator[Namespace]:
 
 
 def _all_namespaces() -> Iterator[Namespace]:
-    return map(namespace_of, list(sys.modules.values()))
+    return map(namespace_of, sys.modules.copy().values())
 
 
 class Exchanged(NamedTuple):

@@ -21,6 +21,7 @@ export class VirtualList {
     this.options = options;
     this.count = 0;
     this.selected = -1;
+    this.told = -1; // the row that `onSelect` was called for, or that the page shows anyway
     this.rows = new Map();
     this.space = h("div.rows", { role: "presentation" });
     this.element = h(
@@ -30,7 +31,7 @@ export class VirtualList {
     );
     this.name = `list${++VirtualList.made}`;
     this.element.addEventListener("scroll", () => this.schedule(), { passive: true });
-    this.element.addEventListener("focus", () => this.selected < 0 && this.select(0, { quietly: true }));
+    this.element.addEventListener("focus", () => this.selected < 0 && this.markFirst());
     this.element.addEventListener("keydown", (event) => this.onKey(event));
     this.space.addEventListener("click", (event) => this.onClick(event));
     new ResizeObserver(() => this.schedule()).observe(this.element);
@@ -41,7 +42,7 @@ export class VirtualList {
   /** Show *count* rows, all new. */
   reset(count) {
     this.count = count;
-    this.selected = -1;
+    this.selected = this.told = -1;
     this.element.removeAttribute("aria-activedescendant");
     this.element.setAttribute("aria-rowcount", String(count));
     this.space.style.height = `${count * this.options.rowHeight}px`;
@@ -122,7 +123,15 @@ export class VirtualList {
     this.mark(before);
     this.mark(bounded);
     this.element.setAttribute("aria-activedescendant", `${this.name}-${bounded}`);
-    if (!quietly && before !== bounded) this.options.onSelect?.(bounded);
+    const isNews = this.told !== bounded;
+    this.told = bounded;
+    if (!quietly && isNews) this.options.onSelect?.(bounded);
+  }
+
+  /** Select the first row for the keyboard; nothing is shown of it before it is selected again. */
+  markFirst() {
+    this.select(0, { quietly: true });
+    this.told = -1;
   }
 
   mark(index) {

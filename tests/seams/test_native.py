@@ -1,0 +1,164 @@
+"""Clients in native code: a recording says where they connect, and a replay refuses it."""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import socket
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import curl_cffi
+import psycopg
+import psycopg2
+import pycurl
+import pytest
+
+import reenact
+from reenact.errors import LiveCallBlocked
+
+
+@pytest.fixture
+def port() -> Iterator[int]:
+    """A server that was there before the run, and closes every connection at once."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def serve() -> None:
+            with suppress(OSError):
+                while True:
+                    listener.accept()[0].close()
+
+        threading.Thread(target=serve, daemon=True).start()
+        yield listener.getsockname()[1]
+        listener.shutdown(socket.SHUT_RDWR)
+
+
+def _ask_psycopg(port: int) -> None:
+    psycopg.connect(f"host=127.0.0.1 port={port} sslmode=disable gssencmode=disable")
+
+
+def _ask_psycopg_async(port: int) -> None:
+    asyncio.run(psycopg.AsyncConnection.connect(f"postgresql://ada@127.0.0.1:{port}/shop?sslmode=disable"))
+
+
+def _ask_psycopg2(port: int) -> None:
+    psycopg2.connect(host="127.0.0.1", port=port, sslmode="disable")
+
+
+def _ask_curl_cffi(port: int) -> None:
+    curl_cffi.requests.get(f"http://127.0.0.1:{port}/")
+
+
+def _ask_curl_cffi_async(port: int) -> None:
+    async def ask() -> None:
+        async with curl_cffi.requests.AsyncSession() as session:
+            await session.get(f"http://127.0.0.1:{port}/")
+
+    asyncio.run(ask())
+
+
+def _curl(port: int) -> pycurl.Curl:
+    curl = pycurl.Curl()
+    curl.setopt(pycurl.URL, f"http://127.0.0.1:{port}/")
+    return curl
+
+
+def _ask_pycurl(port: int) -> None:
+    _curl(port).perform()
+
+
+def _ask_pycurl_multi(port: int) -> None:
+    multi = pycurl.CurlMulti()
+    multi.add_handle(_curl(port))
+    while multi.perform()[1]:
+        multi.select(0.1)
+
+
+CLIENTS = {
+    "psycopg": (_ask_psycopg, _ask_psycopg_async),
+    "psycopg2": (_ask_psycopg2,),
+    "curl_cffi": (_ask_curl_cffi, _ask_curl_cffi_async),
+    "pycurl": (_ask_pycurl, _ask_pycurl_multi),
+}
+WAYS = [pytest.param(name, ask, id=ask.__name__[5:]) for name, asks in CLIENTS.items() for ask in asks]
+
+
+@pytest.mark.parametrize(("name", "ask"), WAYS)
+def test_a_connection_that_is_closed_again_is_said_when_recorded(
+    tmp_path: Path, port: int, name: str, ask: Callable[[int], None]
+) -> None:
+    """Although the library was imported before the run, and nothing is open at its end."""
+    with reenact.capture(tmp_path / "run") as run, suppress(Exception):
+        ask(port)
+    [warning] = run.warnings
+    assert f"{name} asks 127.0.0.1:{port} outside Python" in warning
+    assert "test_native.py" in warning
+
+
+@pytest.mark.parametrize(("name", "ask"), WAYS)
+def test_a_replay_refuses_it(tmp_path: Path, port: int, name: str, ask: Callable[[int], None]) -> None:
+    """Even where the agent swallows the exception."""
+    with reenact.capture(tmp_path / "run"):
+        pass
+    refused = pytest.raises(LiveCallBlocked, match=f"connecting to 127.0.0.1:{port}")
+    with refused, reenact.replay(tmp_path / "run"), suppress(Exception):
+        ask(port)
+
+
+@pytest.mark.parametrize(("name", "ask"), WAYS)
+def test_an_allowed_port_is_neither_said_nor_refused(
+    tmp_path: Path, port: int, name: str, ask: Callable[[int], None]
+) -> None:
+    with reenact.capture(tmp_path / "run", allow=[port]) as run, suppress(Exception):
+        ask(port)
+    assert run.warnings == []
+    with reenact.replay(tmp_path / "run", allow=[port]), suppress(Exception):
+        ask(port)
+
+
+def test_inside_a_tool_it_is_fine(tmp_path: Path, port: int) -> None:
+    @reenact.tool
+    def look() -> str:
+        with suppress(psycopg2.OperationalError):
+            _ask_psycopg2(port)
+        return "empty"
+
+    with reenact.capture(tmp_path / "run") as run:
+        look()
+    assert run.warnings == []
+    with reenact.replay(tmp_path / "run"):
+        assert look() == "empty"
+
+
+def test_a_database_behind_a_unix_socket_is_named_by_its_path(tmp_path: Path) -> None:
+    with reenact.capture(tmp_path / "run") as run, suppress(psycopg2.OperationalError):
+        psycopg2.connect(host=str(tmp_path), dbname="shop")
+    [warning] = run.warnings
+    assert f"psycopg2 asks {tmp_path}/.s.PGSQL.5432" in warning
+
+
+def test_wrong_arguments_are_the_clients_to_refuse(tmp_path: Path) -> None:
+    with reenact.capture(tmp_path / "run") as run, pytest.raises(psycopg.ProgrammingError):
+        psycopg.connect("no such setting")
+    assert run.warnings == []
+
+
+def test_what_ctypes_connects_is_said_and_refused(tmp_path: Path, port: int) -> None:
+    """Its target is not known, and the socket is closed before the run ends."""
+
+    def ask() -> None:
+        libc = ctypes.CDLL(None)
+        sock = libc.socket(socket.AF_INET, socket.SOCK_STREAM, 0)
+        family = int(socket.AF_INET).to_bytes(2, sys.byteorder)
+        libc.connect(sock, family + port.to_bytes(2, "big") + socket.inet_aton("127.0.0.1") + bytes(8), 16)
+        libc.close(sock)
+
+    with reenact.capture(tmp_path / "run") as run:
+        ask()
+    [warning] = run.warnings
+    assert "connecting to what connect() gets through ctypes is not recorded" in warning
+    with pytest.raises(LiveCallBlocked), reenact.replay(tmp_path / "run"):
+        ask()
