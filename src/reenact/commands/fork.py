@@ -22,7 +22,7 @@ from reenact.formats.volatile import VolatileRule
 from reenact.gateway.lane import LANE
 from reenact.gateway.upstreams import upstreams_of
 from reenact.injected.fence import Fence
-from reenact.injected.handover import Handover, ToFork, read_run_start
+from reenact.injected.handover import Handover, ToFork
 from reenact.injected.launch import handover_folder, run_again
 from reenact.injected.served import ServedFork
 from reenact.recorder.recovery import note_exit_status
@@ -30,6 +30,7 @@ from reenact.replayer.allow import read_allow
 from reenact.replayer.source import ReplaySource
 from reenact.run.replaying import STALL_S
 from reenact.run.rules import project_beside, project_rules
+from reenact.store.reader import read_run_start
 from reenact.store.remote import is_remote, local_path, local_run, remote_name
 from reenact.workspace.history import WorkspaceHistory
 from reenact.workspace.replaying import restore_start

@@ -19,7 +19,7 @@ from reenact.formats.replay_receipt import ReplayReceipt, merge_across_tasks
 from reenact.formats.volatile import VolatileRule
 from reenact.gateway.upstreams import upstreams_of
 from reenact.injected.fence import Fence
-from reenact.injected.handover import Handover, Replayed, ToReplay, read_run_start, recorded_processes
+from reenact.injected.handover import Handover, Replayed, ToReplay, recorded_processes
 from reenact.injected.launch import handover_folder, run_again
 from reenact.injected.output import Printed, describe_differing_line
 from reenact.injected.served import ServedReplay
@@ -31,7 +31,7 @@ from reenact.replayer.source import ReplaySource, lanes_of
 from reenact.replayer.step import OnUnmatched
 from reenact.run.replaying import STALL_S
 from reenact.run.rules import check_on_unmatched, choose_policy, project_beside, project_rules
-from reenact.store.reader import CaptureReader
+from reenact.store.reader import CaptureReader, read_run_start
 from reenact.store.remote import takes_addresses
 from reenact.workspace.replaying import restore_start
 

@@ -44,7 +44,6 @@ from reenact.injected.handover import (
     ToReplay,
     ToUpdate,
     hash_seed,
-    read_run_start,
     recorded_processes,
 )
 from reenact.injected.launch import subject
@@ -68,6 +67,7 @@ from reenact.seams.printing import print_in_turn
 from reenact.seams.stdlib.draws import Draws
 from reenact.seams.stdlib.process import end_programs, set_environment_change
 from reenact.store.blobs import BlobStore
+from reenact.store.reader import read_run_start
 from reenact.values.objects import message_of
 from reenact.volatile.places import own_places
 
