@@ -51,14 +51,17 @@ def test_a_given_time_is_converted_in_the_recorded_zone(
     assert time.strftime("%H:%M", time.localtime(IN_SUMMER)) == "17:45"
 
 
-def test_the_agent_does_not_see_a_variable(tmp_path: Path, in_zone: Callable[[str], None]) -> None:
-    """The environment of the process stays as it is."""
+def test_libraries_that_read_the_variable_find_the_recorded_zone(
+    tmp_path: Path, in_zone: Callable[[str], None]
+) -> None:
+    """Some convert times themselves. After the run it is as before."""
     in_zone("Europe/Berlin")
     with reenact.capture(tmp_path / "run"):
         pass
     in_zone("Asia/Kathmandu")
     with reenact.replay(tmp_path / "run"):
-        assert os.environ["TZ"] == "Asia/Kathmandu"
+        assert os.environ["TZ"] == "Europe/Berlin"
+    assert os.environ["TZ"] == "Asia/Kathmandu"
 
 
 def test_a_replayed_command_lives_in_the_recorded_zone(

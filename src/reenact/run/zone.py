@@ -60,23 +60,24 @@ def variable_of_run(began: RunStartData) -> str | None:
 
 @contextmanager
 def zone_of_run(began: RunStartData) -> Iterator[None]:
-    """Let this process live in the zone of that run; ``os.environ`` stays as it is."""
+    """Let this process live in the zone of that run; libraries that read the variable see it, too."""
     variable = variable_of_run(began)
     if variable is None:
         yield
         return
+    before = os.environ.get(VARIABLE)
     _move(variable)
     try:
         yield
     finally:
-        _move(os.environ.get(VARIABLE))
+        _move(before)
 
 
 def _move(variable: str | None) -> None:
     if variable is None:
-        os.unsetenv(VARIABLE)
+        os.environ.pop(VARIABLE, None)
     else:
-        os.putenv(VARIABLE, variable)
+        os.environ[VARIABLE] = variable
     time.tzset()
 
 
