@@ -104,10 +104,10 @@ def route_through_gateway(
     If *began* is of a recorded run, programs also live in its time zone.
     """
     changes = variables(address, base)
+    before = json.dumps({name: base.get(name) for name in changes})
     zone = variable_of_run(began) if began is not None else None
     if zone is not None:
-        changes[ZONE_VARIABLE] = zone
-    before = json.dumps({name: base.get(name) for name in changes})
+        changes[ZONE_VARIABLE] = zone  # it stays so in Python programs, too
     return {**base, **changes, BEFORE_VARIABLE: before}
 
 
