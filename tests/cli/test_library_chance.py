@@ -21,6 +21,9 @@ def route(models):
 def share():
     return round(random.gauss(1, 2), 6)
 
+def share_of_its_own():
+    return round(random.Random().gauss(1, 2), 6)
+
 def share_of_numpy():
     import numpy
     return [round(numpy.random.rand(), 6), round(numpy.random.default_rng().random(), 6)]
@@ -81,7 +84,7 @@ def test_a_library_chooses_the_same_again(agent):
 
 
 @pytest.mark.parametrize("how", ["fork", "spawn"])
-@pytest.mark.parametrize("source", ["share", "share_of_numpy"])
+@pytest.mark.parametrize("source", ["share", "share_of_its_own", "share_of_numpy"])
 def test_so_it_does_in_each_process(agent, how, source):
     """And no two of them draw alike."""
     asked = agent(FORKED.replace("@HOW@", how).replace("share", source))
@@ -125,3 +128,14 @@ def test_the_program_finds_the_environment_it_would_find(agent, tmp_path):
     assert [body["stop"] for body in agent(text)] == ["none"]
     (tmp_path / "run").rename(tmp_path / "earlier")
     assert [body["stop"] for body in agent(text, PYTHONHASHSEED="7")] == ["7"]
+
+
+def test_a_generator_more_elsewhere_changes_nothing(agent, tmp_path):
+    """Another library, or the interpreter, makes one more in one of the runs."""
+    (tmp_path / "site-packages" / "other.py").write_text(
+        "import random, os\ndef sometimes(): [random.Random() for _ in range(os.path.exists('run'))]"
+    )
+    agent(
+        "import framework, other\nother.sometimes()\n"
+        "framework.ask(model='m', seed=framework.share_of_its_own())"
+    )

@@ -153,3 +153,28 @@ def test_what_is_printed_is_not_kept_where_another_thread_prints_less(tmp_path: 
 
 def test_one_thread_that_prints_needs_no_order(place: Path) -> None:
     assert '"order"' not in (place / "run" / "events.jsonl").read_text()
+
+
+NAMES = """
+import os, reenact, library
+@reenact.tool
+def look(name): return 1
+name = library.make_name()
+look(name)
+print("looked at", name)
+if "SAYS" in os.environ: print("a line more")
+"""
+
+
+@pytest.mark.parametrize(("says", "status"), [(None, 0), ("more", 1)])
+def test_a_generated_name_may_be_printed(tmp_path: Path, says: str | None, status: int) -> None:
+    """It is another one in each run, and the receipt pairs the two."""
+    (tmp_path / "agent.py").write_text(NAMES)
+    library = tmp_path / "site-packages" / "library.py"
+    library.parent.mkdir()
+    library.write_text("import uuid\ndef make_name(): return uuid.uuid4().hex")
+    paths = os.pathsep.join([str(library.parent), *filter(None, [os.environ.get("PYTHONPATH")])])
+    reenact("record", "-o", "run", "--", sys.executable, "agent.py", cwd=tmp_path, PYTHONPATH=paths)
+    words = ("replay", "run", "--strict-output", "--", sys.executable, "agent.py")
+    given = {"PYTHONPATH": paths} | ({"SAYS": says} if says else {})
+    assert reenact(*words, cwd=tmp_path, **given).returncode == status

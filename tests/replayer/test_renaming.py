@@ -71,6 +71,26 @@ def uuid7() -> str:
     return str(uuid.UUID(int=number))
 
 
+def in_base(number: int, letters: str, length: int) -> str:
+    base = len(letters)
+    return "".join(letters[number // base**place % base] for place in reversed(range(length)))
+
+
+def ksuid(age_s: float = 0) -> str:
+    number = int(time.time() - age_s) - 1_400_000_000 << 128 | int.from_bytes(os.urandom(16))
+    return in_base(number, string.digits + string.ascii_uppercase + string.ascii_lowercase, 27)
+
+
+def xid() -> str:
+    number = int(time.time()) << 64 | int.from_bytes(os.urandom(8))
+    return in_base(number << 4, string.digits + "abcdefghijklmnopqrstuv", 20)
+
+
+def cuid() -> str:
+    number = int(time.time() * 1000) * 36**16 + int.from_bytes(os.urandom(10))
+    return f"c{in_base(number, string.digits + string.ascii_lowercase, 24)}"
+
+
 def slug() -> str:
     words = random.choice(["plain", "gentle", "brave"]), random.choice(["hypatia", "turing", "noether"])
     return f"{'-'.join(words)}-{uuid.uuid4().hex[:8]}"
@@ -85,6 +105,11 @@ MAKERS: dict[str, Callable[[], str]] = {
     "of time": lambda: str(uuid.uuid1()),
     "of time, sorted": uuid7,
     "a ULID": ulid,
+    "a KSUID": ksuid,
+    "an ObjectId": lambda: f"{int(time.time()):08x}{os.urandom(8).hex()}",
+    "an xid": xid,
+    "a cuid": cuid,
+    "a TypeID": lambda: f"user_{ulid().lower()}",
     "a nanoid": nanoid,
     "its beginning": lambda: uuid.uuid4().hex[:8],
     "its end": lambda: uuid.uuid4().hex[-12:],
@@ -167,6 +192,7 @@ DIFFERENT: dict[str, Callable[[dict[str, str]], Any]] = {
     "a time of the past": lambda ids: tell(since=ids["since"]),
     "a digest": lambda ids: tell(digest=ids["digest"]),
     "a number of the past": lambda ids: tell(since=ids["epoch"]),
+    "an id of the past": lambda ids: tell(since=ids["aged"]),
 }
 
 
@@ -188,6 +214,7 @@ def _ids(*, is_replayed: bool) -> dict[str, str]:
         "clock": "11:17" if is_replayed else "09:43",
         "since": (datetime.now(UTC) - (2 * DAY if is_replayed else DAY)).isoformat(),
         "digest": ("ab12" if is_replayed else "9f4e") * 16,
+        "aged": ksuid(age_s=2e5 if is_replayed else 1e5),
         "epoch": time.time() - (2e5 if is_replayed else 1e5),  # type: ignore[dict-item]
     }
 

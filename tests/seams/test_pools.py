@@ -72,6 +72,16 @@ def test_the_outcome_is_the_recorded_one(tmp_path: Path, work: Any) -> None:
     assert os.getpid() not in {pid for _, pid in found}
 
 
+def test_a_replay_says_that_jobs_did_not_run(tmp_path: Path) -> None:
+    """Their code may have changed, which nobody would see."""
+    with reenact.capture(tmp_path / "run"):
+        submitted()
+    with reenact.replay(tmp_path / "run") as run:
+        submitted()
+    said = [note for note in run.notes if "was answered, not run" in note]
+    assert [note.split()[0] for note in said] == [f"{__name__}.twice"]
+
+
 def test_what_a_job_raises_is_raised_again(tmp_path: Path) -> None:
     def work() -> str:
         with ProcessPoolExecutor(1, mp_context=SPAWNED) as pool:

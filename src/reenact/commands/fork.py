@@ -33,7 +33,7 @@ from reenact.formats.volatile import VolatileRule
 from reenact.gateway.lane import LANE
 from reenact.gateway.upstreams import upstreams_of
 from reenact.injected.fence import Fence
-from reenact.injected.handover import Handover, ToAnswer, ToFork, ToRecord, read_run_start
+from reenact.injected.handover import Handover, ToAnswer, ToFork, ToRecord
 from reenact.injected.launch import (
     handover_folder,
     route_through_gateway,
@@ -50,7 +50,7 @@ from reenact.replayer.source import ReplaySource
 from reenact.run.replaying import STALL_S
 from reenact.run.rules import project_beside, project_rules
 from reenact.store.place import discard, staging_folder
-from reenact.store.reader import CaptureReader
+from reenact.store.reader import CaptureReader, read_run_start
 from reenact.store.remote import is_remote, local_path, local_run, remote_name
 from reenact.store.rundir import claim_folder
 from reenact.workspace.history import WorkspaceHistory

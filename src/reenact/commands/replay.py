@@ -19,19 +19,20 @@ from reenact.formats.replay_receipt import ReplayReceipt, merge_across_tasks
 from reenact.formats.volatile import VolatileRule
 from reenact.gateway.upstreams import upstreams_of
 from reenact.injected.fence import Fence
-from reenact.injected.handover import Handover, Replayed, ToReplay, read_run_start, recorded_processes
+from reenact.injected.handover import Handover, Replayed, ToReplay, recorded_processes
 from reenact.injected.launch import handover_folder, run_again
 from reenact.injected.output import Printed, describe_differing_line
 from reenact.injected.served import ServedReplay
 from reenact.lane_name import ROOT
 from reenact.replayer.allow import read_allow
 from reenact.replayer.engine import Policy
+from reenact.replayer.renaming import spellings
 from reenact.replayer.report import describe_left_over
 from reenact.replayer.source import ReplaySource, lanes_of
 from reenact.replayer.step import OnUnmatched
 from reenact.run.replaying import STALL_S
 from reenact.run.rules import check_on_unmatched, choose_policy, project_beside, project_rules
-from reenact.store.reader import CaptureReader
+from reenact.store.reader import CaptureReader, read_run_start
 from reenact.store.remote import takes_addresses
 from reenact.workspace.replaying import restore_start
 
@@ -138,7 +139,8 @@ def replay_command(
             found = _with_notes(_compare_files(found, served), files.notes)
     found = _with_notes(found, fence.notes if fence is not None else [])
     before = reader.manifest.stdout
-    difference = None if before is ABSENT else describe_differing_line(before, printed)
+    recorded_names = _recorded_names(found.receipt)
+    difference = None if before is ABSENT else describe_differing_line(before, printed, recorded_names)
     # After a divergence, other output is a consequence.
     if before is not ABSENT and difference and found.receipt.verdict != "diverged":
         difference = served.redact(difference)
@@ -288,6 +290,13 @@ def _refuse_malformed(allowed: tuple[str, ...]) -> None:
     for address in allowed:
         if not read_allow([address]).addresses:
             raise UsageError(f"--allow {address}: is not HOST:PORT; write localhost:5432")
+
+
+def _recorded_names(receipt: ReplayReceipt) -> dict[bytes, bytes]:
+    """The recorded names of the generated values of this run, as they may be printed."""
+    renamed = [] if receipt.renamed is ABSENT else receipt.renamed
+    pairs = (zip(spellings(each.recorded), spellings(each.live), strict=False) for each in renamed)
+    return {live.encode(): recorded.encode() for both in pairs for recorded, live in both}
 
 
 def _with_output_difference(

@@ -14,13 +14,13 @@ from reenact.errors import CheckFailed, StoreError, UsageError
 from reenact.formats.record import ABSENT
 from reenact.formats.volatile import VolatileRule
 from reenact.gateway.upstreams import upstreams_of
-from reenact.injected.handover import Handover, ToUpdate, read_run_start
+from reenact.injected.handover import Handover, ToUpdate
 from reenact.injected.launch import handover_folder, run_again
 from reenact.injected.served import ServedUpdate
 from reenact.recorder.recovery import note_exit_status
 from reenact.run.merging import UpdatedCapture, UpdateHalf, read_halves
 from reenact.run.rules import project_rules
-from reenact.store.reader import CaptureReader
+from reenact.store.reader import CaptureReader, read_run_start
 from reenact.store.remote import path_here
 from reenact.workspace.history import WorkspaceHistory
 from reenact.workspace.replaying import restore_start

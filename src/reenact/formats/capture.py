@@ -340,6 +340,8 @@ class RunStartData(Record, frozen=True):
     python: str | Absent = ABSENT
     utcOffsetS: int | Absent = ABSENT  # noqa: N815
     """The offset of the local time from UTC, in seconds."""
+    timeZone: str | Absent = ABSENT  # noqa: N815
+    """The name or rule of the time zone, such as ``Europe/Berlin``, if the machine says it."""
     places: dict[str, str] | Absent = ABSENT
     """Salted digests of the run's folders: ``cwd``, ``home``, ``python``, ``tmp`` and ``workspace``."""
     upstreams: dict[str, str] | Absent = ABSENT

@@ -42,7 +42,7 @@ import msgspec
 from reenact.canonical import digest_of_bytes
 from reenact.errors import FormatError, UsageError
 from reenact.forks.change import ForkPlan
-from reenact.formats.capture import ProcessData, RedactionProfile, RunStart, RunStartData
+from reenact.formats.capture import ProcessData, RedactionProfile, RunStartData
 from reenact.formats.record import ABSENT
 from reenact.formats.replay_receipt import ReplayReceipt, receipt_codec
 from reenact.formats.volatile import VolatileRule
@@ -51,7 +51,6 @@ from reenact.replayer.engine import Policy
 from reenact.replayer.step import OnUnmatched
 from reenact.run.capturing import Identity
 from reenact.store.durable import Durability, write_whole
-from reenact.store.reader import EventReader
 from reenact.workspace.recording import WorkspaceOrder
 
 HANDOVER_VARIABLE: Final = "REENACT_HANDOVER"
@@ -313,12 +312,6 @@ class Handover:
 def _read_replayed(text: bytes) -> Replayed:
     stored = msgspec.json.decode(text, type=_ReplayedText)
     return Replayed(stored.answered, receipt_codec.from_bytes(bytes(stored.receipt)), stored.root)
-
-
-def read_run_start(log: EventReader) -> RunStartData:
-    """The data of ``run_start``, which says who recorded: Python processes, the gateway or both."""
-    first = log.event(1) if len(log) else None
-    return first.data if isinstance(first, RunStart) else RunStartData()
 
 
 def recorded_processes(began: RunStartData) -> dict[str, ProcessData]:

@@ -37,6 +37,8 @@ from reenact.injected.handover import (
 )
 from reenact.injected.output import Printed, forward_output
 from reenact.run import MODE_VARIABLE
+from reenact.run.zone import VARIABLE as ZONE_VARIABLE
+from reenact.run.zone import variable_of_run
 from reenact.workspace.replaying import WorkspaceFolder
 
 _LOOK_S: Final = 0.5
@@ -94,10 +96,18 @@ def with_injection(
     }
 
 
-def route_through_gateway(base: Mapping[str, str], address: str) -> dict[str, str]:
-    """Return *base* with variables that lead programs to the gateway at *address*, and with the old ones."""
+def route_through_gateway(
+    base: Mapping[str, str], address: str, began: RunStartData | None = None
+) -> dict[str, str]:
+    """Return *base* with variables that lead programs to the gateway at *address*, and with the old ones.
+
+    If *began* is of a recorded run, programs also live in its time zone.
+    """
     changes = variables(address, base)
     before = json.dumps({name: base.get(name) for name in changes})
+    zone = variable_of_run(began) if began is not None else None
+    if zone is not None:
+        changes[ZONE_VARIABLE] = zone  # it stays so in Python programs, too
     return {**base, **changes, BEFORE_VARIABLE: before}
 
 
@@ -125,7 +135,7 @@ def run_again(
     It runs in the folder of the recorded *files*, if there is one. The Python processes below it are injected
     unless *run_start* says that none was recorded. The other arguments are as in :func:`run`.
     """
-    environ = route_through_gateway(os.environ, orders.gateway)
+    environ = route_through_gateway(os.environ, orders.gateway, run_start)
     handover.give(orders)
     if run_start.python is not ABSENT or run_start.upstreams is ABSENT:
         mode: Literal["capture", "replay"] = "capture" if isinstance(orders, ToUpdate) else "replay"

@@ -10,7 +10,7 @@ import os
 import re
 import select
 import signal
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from hashlib import sha256
 from threading import Thread
@@ -24,6 +24,7 @@ MAX_LINES: Final = 2000
 """Only so many lines have their own digest; another digest covers the whole output."""
 _DIGITS: Final = 12
 _WHOLE_NAME: Final = rb"(?:%b)(?![\w-]|\.\w)"
+_WHOLE_WORD: Final = rb"(?<![A-Za-z0-9])(?:%b)(?![A-Za-z0-9])"
 _WORKSPACE: Final = str(WORKSPACE_ROOT).encode()
 _READ_BYTES: Final = 1 << 16
 _LAST_WORDS_S: Final = 1.0
@@ -53,12 +54,25 @@ class Printed:
             self._add_line(line.removesuffix(b"\r") + b"\n")
 
     def _add_line(self, line: bytes) -> None:
-        counted = line if self._folders is None else self._folders.sub(_WORKSPACE, line)
+        counted = self._neutral(line)
         self._whole.update(counted)
         self.size_bytes += len(counted)
         if len(self.lines) < MAX_LINES:
             self.lines.append(line)
-            self.digests.append(sha256(self._salt + counted).hexdigest()[:_DIGITS])
+            self.digests.append(self._digest(counted))
+
+    def _neutral(self, line: bytes) -> bytes:
+        return line if self._folders is None else self._folders.sub(_WORKSPACE, line)
+
+    def _digest(self, line: bytes) -> str:
+        return sha256(self._salt + line).hexdigest()[:_DIGITS]
+
+    def digests_with(self, names: Mapping[bytes, bytes]) -> list[str]:
+        """The digests of the lines with other *names* in the place of those that were printed."""
+        longest_first = sorted(names, key=len, reverse=True)
+        found = re.compile(_WHOLE_WORD % b"|".join(map(re.escape, longest_first)))
+        lines = (found.sub(lambda match: names[match[0]], self._neutral(line)) for line in self.lines)
+        return [self._digest(line) for line in lines]
 
     def end(self) -> PrintedLines:
         """Add an unfinished last line and return the digests."""
@@ -70,16 +84,25 @@ class Printed:
         )
 
 
-def describe_differing_line(recorded: PrintedLines, printed: Printed) -> str | None:
-    """Describe the first line that differs from the recorded output; ``None`` if none does."""
+def describe_differing_line(
+    recorded: PrintedLines, printed: Printed, renamed: Mapping[bytes, bytes] | None = None
+) -> str | None:
+    """Describe the first line that differs from the recorded output; ``None`` if none does.
+
+    *renamed* has the recorded names of values that have another name in this run.
+    """
     now = printed.end()
     if now.digest == recorded.digest:
         return None
-    for number, (theirs, ours) in enumerate(zip(recorded.lines, now.lines, strict=False), 1):
-        if theirs != ours:
+    with_names = printed.digests_with(renamed) if renamed else now.lines
+    lines = zip(recorded.lines, now.lines, with_names, strict=False)
+    for number, (theirs, *ours) in enumerate(lines, 1):
+        if theirs not in ours:
             shown = printed.lines[number - 1].decode("utf-8", "replace").rstrip("\n")
             return f"line {number} of what the command printed differs from the recorded one: {shown}"
     fewer = min(len(recorded.lines), len(now.lines))
+    if renamed and len(now.lines) == len(recorded.lines) < MAX_LINES:
+        return None
     if fewer == MAX_LINES:
         return f"what the command printed differs from the recorded output, after line {MAX_LINES}"
     if len(now.lines) > fewer:

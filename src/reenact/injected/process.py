@@ -18,7 +18,7 @@ from functools import cached_property, partial
 from hashlib import sha256
 from pathlib import Path
 from threading import Lock
-from types import ModuleType
+from types import FrameType, ModuleType
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 from urllib.parse import urlsplit
 
@@ -45,7 +45,6 @@ from reenact.injected.handover import (
     ToReplay,
     ToUpdate,
     hash_seed,
-    read_run_start,
     recorded_processes,
 )
 from reenact.injected.launch import subject
@@ -65,12 +64,12 @@ from reenact.run.updating import UpdatePart
 from reenact.seams import stdlib
 from reenact.seams.http.request import leave_to_gateway
 from reenact.seams.imports import watch_imports
-from reenact.seams.patches import Patch
+from reenact.seams.patches import Patch, attach
 from reenact.seams.printing import print_in_turn
 from reenact.seams.stdlib.draws import Draws
 from reenact.seams.stdlib.process import end_programs, set_environment_change
 from reenact.store.blobs import BlobStore
-from reenact.store.reader import CaptureReader
+from reenact.store.reader import CaptureReader, read_run_start
 from reenact.values.objects import message_of
 from reenact.volatile.places import own_places
 
@@ -172,6 +171,7 @@ def begin_spawned(folder: str, root: str, within: str | None, seed: str) -> None
 def _begin(handover: Handover, new_child: NewChild | None) -> None:
     _seed_chance(handover, new_child)
     _seed_numpy()
+    _seed_generators()
     orders = handover.orders()
     part = _make_part(orders, handover, new_child)
     leave_to_gateway(orders.gateway)
@@ -188,11 +188,11 @@ def _seed_chance(handover: Handover, new_child: NewChild | None) -> None:
 
     ``random.seed`` is not called: it would mark the generator as one that the agent has seeded.
     """
-    global _seed
+    global _seed, _which
     _seed = os.environ.get(SEED_VARIABLE, _seed)
     if _seed:
         words = sys.orig_argv[1:]
-        which = new_child.root if new_child is not None else f"{words} {handover.count_start(words)}"
+        which = _which = new_child.root if new_child is not None else f"{words} {handover.count_start(words)}"
         shared: random.Random = random.random.__self__  # type: ignore[attr-defined]  # of a bound method
         _random.Random.seed(shared, int.from_bytes(sha256(f"{_seed} {which}".encode()).digest()))
         shared.gauss_next = None  # type: ignore[attr-defined]  # the cached value of an earlier draw
@@ -215,7 +215,38 @@ def _seed_numpy() -> None:
         atexit.register(_permanent.close)
 
 
+def _seed_generators() -> None:
+    """Do the same for generators that libraries make without a seed, ``random.Random()``.
+
+    They are counted by the module that makes them: another one in another library changes nothing.
+    """
+
+    def wrap(original: Callable[..., None]) -> Callable[..., None]:
+        def seed(self: random.Random, a: Any = None, version: int = 2) -> None:
+            if a is None:
+                a = _draw_seed(sys._getframe(1))  # noqa: SLF001
+            original(self, a, version)
+
+        return seed
+
+    if _seed and not _made:
+        _made["random"] = 0
+        attach([Patch(random.Random, "seed", wrap)])
+
+
+def _draw_seed(frame: FrameType | None) -> bytes:
+    """The seed of the next generator that the module of *frame*, or of its caller, makes."""
+    while frame is not None and frame.f_globals.get("__name__") == "random":
+        frame = frame.f_back
+    module = "" if frame is None else str(frame.f_globals.get("__name__"))
+    number = _made[module] = _made.get(module, 0) + 1
+    return sha256(f"{_seed} {_which} {module} {number}".encode()).digest()
+
+
 _seed = ""
+_which = ""
+_made: dict[str, int] = {}
+"""The number of unseeded generators by the module that made them."""
 _permanent = ExitStack()
 _numpy_seeds = _random.Random()
 

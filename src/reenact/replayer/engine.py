@@ -346,7 +346,9 @@ class ReplayEngine:
         return not self.source.has_asked_here(call_name)
 
     def note(self, text: str) -> None:
-        self.notes.append(self._redactor.redact_text(text))
+        redacted = self._redactor.redact_text(text)
+        if redacted not in self.notes:
+            self.notes.append(redacted)
 
     def time_passes(self, lane: Lane) -> bool:
         return self.is_live(lane)

@@ -165,8 +165,10 @@ _WORDS: Final = LazyRegex(rf"(?P<hidden>{PLACEHOLDER.pattern})|{_MKTEMP}|(?P<wor
 _UUID: Final = LazyRegex(
     r"[0-9a-f]{8}(-?)[0-9a-f]{4}\1(?P<version>[1-8])[0-9a-f]{3}\1[89ab][0-9a-f]{3}\1[0-9a-f]{12}"
 )
-_ULID: Final = LazyRegex(r"[0-7][0-9A-HJKMNP-TV-Z]{25}", re.IGNORECASE)
+_LOWER: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
 _CROCKFORD: Final = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+_BASE_62: Final = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+_KSUID_EPOCH_S: Final = 1_400_000_000
 _HEX: Final = LazyRegex(r"[0-9a-f]+|[0-9A-F]+")
 _LOOPBACK: Final = LazyRegex(r"(?:127\.0\.0\.1|localhost|\[::1\]|0\.0\.0\.0):$")
 _ADDRESS: Final = LazyRegex(r"0x[0-9a-f]{9,16}|[1-9][0-9]{9,19}")
@@ -503,12 +505,10 @@ class _Comparison:
         if found and found_other and found[1] == found_other[1]:
             versions = found["version"], found_other["version"]
             return versions[0] == versions[1] and self._is_uuid_generated(one, other, versions[0])
-        if (
-            _ULID.fullmatch(one)
-            and _ULID.fullmatch(other)
-            and self._were_made_now(_ulid_s(one), _ulid_s(other), 1e-3)
-        ):
-            return True
+        for form in _TIMED_IDS:
+            has_form = form.pattern.fullmatch(one) and form.pattern.fullmatch(other)
+            if has_form and self._were_made_now(form.read_s(one), form.read_s(other), form.precision_s):
+                return True
         if self._is_drawn_text(one, other) or self._are_processes(one, other):
             return True
         if self._evidence.forms != "any":
@@ -686,8 +686,31 @@ def _uuid_s(name: str) -> float:
     return uuid.time / 10**7 - _UNIX_1582_S
 
 
-def _ulid_s(name: str) -> float:
+def _number(digits: str, letters: str) -> int:
     number = 0
-    for character in name[:10].upper():
-        number = number * 32 + _CROCKFORD.index(character)
-    return number / 1000
+    for digit in digits:
+        number = number * len(letters) + letters.index(digit)
+    return number
+
+
+class _TimedId(NamedTuple):
+    """A kind of ids that begin with the time when they were made."""
+
+    pattern: LazyRegex[str]
+    read_s: Callable[[str], float]
+    precision_s: float
+
+
+_TIMED_IDS: Final = (
+    _TimedId(  # a ULID, also as the end of a TypeID
+        LazyRegex(r"[0-7][0-9A-HJKMNP-TV-Z]{25}", re.IGNORECASE),
+        lambda name: _number(name[:10].upper(), _CROCKFORD) / 1000,
+        1e-3,
+    ),
+    _TimedId(  # a KSUID
+        LazyRegex(r"[0-9A-Za-z]{27}"), lambda name: (_number(name, _BASE_62) >> 128) + _KSUID_EPOCH_S, 1
+    ),
+    _TimedId(LazyRegex(r"[0-9a-f]{24}"), lambda name: int(name[:8], 16), 1),  # an ObjectId
+    _TimedId(LazyRegex(r"[0-9a-v]{20}"), lambda name: _number(name[:7], _LOWER[:32]) >> 3, 1),  # an xid
+    _TimedId(LazyRegex(r"c[0-9a-z]{24}"), lambda name: _number(name[1:9], _LOWER) / 1000, 1e-3),  # a cuid
+)

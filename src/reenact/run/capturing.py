@@ -38,6 +38,7 @@ from reenact.run.provenance import RunOrigin
 from reenact.run.redact import Redact, make_redactor, profile_and_secrets
 from reenact.run.rules import project_beside
 from reenact.run.run import Run
+from reenact.run.zone import zone_of_machine
 from reenact.seams import probes, stdlib, telemetry
 from reenact.seams.entered import Entered
 from reenact.seams.http.exchange import is_any_under_way
@@ -271,7 +272,9 @@ class CaptureRun(Run):
         order = self._workspace
         own = own_places() if order is None else own_places(order.root, order.given)
         places = mark_places(own, self._salt)
-        return {"utcOffsetS": localtime().tm_gmtoff, "places": places}
+        zone = zone_of_machine()
+        named = {} if zone is None else {"timeZone": zone}
+        return {"utcOffsetS": localtime().tm_gmtoff, **named, "places": places}
 
     def list_written(self) -> list[str]:
         """The files that the run has written."""

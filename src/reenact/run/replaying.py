@@ -47,6 +47,7 @@ from reenact.run.evidence import RunEvidence
 from reenact.run.redact import Redact, make_redactor, profile_and_secrets
 from reenact.run.rules import project_beside, project_rules
 from reenact.run.run import Run
+from reenact.run.zone import zone_of_run
 from reenact.seams import probes, stdlib, telemetry
 from reenact.seams.entered import Entered
 from reenact.seams.serving import asks_server_of_run, is_served_here
@@ -54,6 +55,7 @@ from reenact.seams.stdlib import process
 from reenact.seams.stdlib.draws import Draws, watch_draws
 from reenact.seams.stdlib.places import workspace_known
 from reenact.store.outfile import write_output
+from reenact.store.reader import read_run_start
 from reenact.volatile.beside import NAMED
 from reenact.volatile.places import own_places, working_folder
 from reenact.workspace.history import WorkspaceHistory
@@ -215,6 +217,7 @@ class ReplayRun(Run):
     def attachments(self) -> Iterable[AbstractContextManager[object]]:
         """The patches and hooks that route the calls of this process to us, and the guard."""
         yield self._guard  # below the seams, which answer some calls that it would refuse
+        yield zone_of_run(read_run_start(self._engine.source.reader))
         yield seams.attach_seams()
         yield telemetry.leave_out_hosts(project_beside(Path(working_folder())))
         yield stdlib.attach_stdlib(self._stand_ins, self._engine)

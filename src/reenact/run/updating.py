@@ -38,12 +38,14 @@ from reenact.run.merging import NewEvent, UpdatedCapture, UpdateHalf, seed_again
 from reenact.run.redact import Redact, make_redactor, profile_and_secrets
 from reenact.run.rules import project_beside, project_rules
 from reenact.run.run import Run
+from reenact.run.zone import zone_of_run
 from reenact.seams import probes, stdlib, telemetry
 from reenact.seams.entered import Entered
 from reenact.seams.stdlib.draws import Draws
 from reenact.seams.stdlib.places import workspace_known
 from reenact.seams.stdlib.written import Written, watch_written
 from reenact.store.blobs import BlobStore
+from reenact.store.reader import read_run_start
 from reenact.values.objects import message_of
 from reenact.volatile.places import own_places, working_folder
 from reenact.workspace.history import WorkspaceHistory
@@ -498,6 +500,7 @@ class UpdateRun(Run):
 
     def attachments(self) -> Iterable[AbstractContextManager[object]]:
         """The patches and hooks that route the calls of this process to us."""
+        yield zone_of_run(read_run_start(self._engine.source.reader))
         yield seams.attach_seams()
         yield telemetry.leave_out_hosts(project_beside(Path(working_folder())))
         yield stdlib.attach_stdlib(self._stand_ins, self._engine)

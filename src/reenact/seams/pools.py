@@ -55,6 +55,7 @@ class Job:
 
     def __init__(self, lane: Lane, call: Call) -> None:
         self._lane = lane
+        self._name = call.name
         lane.next_call()
         self.step: Step = lane.context.step(call, lane)
         self.promised: Future[object] = Future()
@@ -86,6 +87,10 @@ class Job:
 
     def recall(self) -> None:
         """In replay: deliver the recorded outcome when its turn in the recorded order has come."""
+        self._lane.context.note(
+            f"{self._name} was answered, not run: what it does in a worker process was not recorded and is "
+            "not compared"
+        )
         with outside():  # the job has its lane already
             threading.Thread(target=run_in_thread, args=(self._lane, self._deliver), daemon=True).start()
 

@@ -27,7 +27,6 @@ from reenact.formats.shadow import (
     pass_power_k,
 )
 from reenact.formats.volatile import AnyRule, VolatileRule
-from reenact.injected.handover import read_run_start
 from reenact.progress import ProgressBar, no_progress_bar
 from reenact.run import replay
 from reenact.run.rules import read_rules
@@ -38,7 +37,7 @@ from reenact.shadowing.outcomes import (
     read_outcome,
 )
 from reenact.shadowing.running import Interrupted, JobResult, RunJob, core_count, run_jobs
-from reenact.store.reader import CaptureReader
+from reenact.store.reader import CaptureReader, read_run_start
 from reenact.store.remote import is_remote, local_run
 from reenact.suite.settings import Price, project_prices
 

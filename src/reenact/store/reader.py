@@ -23,7 +23,14 @@ import msgspec
 
 from reenact.canonical import JsonValue, is_digest
 from reenact.errors import DigestMismatch, FormatError, StoreError, relabel_errors
-from reenact.formats.capture import CaptureEvent, CaptureManifest, event_codec, read_manifest
+from reenact.formats.capture import (
+    CaptureEvent,
+    CaptureManifest,
+    RunStart,
+    RunStartData,
+    event_codec,
+    read_manifest,
+)
 from reenact.formats.event import read_head
 from reenact.store.rundir import RunDir, RunState
 
@@ -314,6 +321,12 @@ class LoneEventReader(EventReader):
 
     def blob(self, digest: object) -> bytes:
         return msgspec.json.encode(str(digest))
+
+
+def read_run_start(log: EventReader) -> RunStartData:
+    """The data of ``run_start``, which says who recorded: Python processes, the gateway or both."""
+    first = log.event(1) if len(log) else None
+    return first.data if isinstance(first, RunStart) else RunStartData()
 
 
 class CaptureReader(EventReader):
