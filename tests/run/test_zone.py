@@ -5,6 +5,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -14,7 +15,7 @@ import reenact
 from reenact.formats.capture import RunStartData
 from reenact.injected.handover import BEFORE_VARIABLE
 from reenact.injected.launch import route_through_gateway
-from reenact.run.zone import zone_of_machine, zone_variable
+from reenact.run.zone import zone_of_machine, zone_of_run, zone_variable
 from reenact.store.reader import CaptureReader, read_run_start
 
 NOW_HERE = "from datetime import datetime; print(datetime.now().astimezone().isoformat())"
@@ -62,6 +63,22 @@ def test_libraries_that_read_the_variable_find_the_recorded_zone(
     in_zone("Asia/Kathmandu")
     with reenact.replay(tmp_path / "run"):
         assert os.environ["TZ"] == "Europe/Berlin"
+    assert os.environ["TZ"] == "Asia/Kathmandu"
+
+
+def test_runs_that_overlap_leave_the_zone_as_it_was(in_zone: Callable[[str], None]) -> None:
+    """The one that was opened first may be closed first, as replays in two threads may be."""
+    in_zone("Asia/Kathmandu")
+    began = [
+        RunStartData(argv=["agent.py"], python="3.11", utcOffsetS=0, timeZone=zone)
+        for zone in ("Europe/Berlin", "America/Lima")
+    ]
+    first, second = map(zone_of_run, began)
+    with ExitStack() as later:
+        with first:
+            later.enter_context(second)
+            assert os.environ["TZ"] == "America/Lima"
+        assert os.environ["TZ"] == "America/Lima"
     assert os.environ["TZ"] == "Asia/Kathmandu"
 
 

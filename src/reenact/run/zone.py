@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Lock
 from typing import Final
 from zoneinfo import ZoneInfo
 
@@ -60,17 +61,34 @@ def variable_of_run(began: RunStartData) -> str | None:
 
 @contextmanager
 def zone_of_run(began: RunStartData) -> Iterator[None]:
-    """Let this process live in the zone of that run; libraries that read the variable see it, too."""
+    """Let this process live in the zone of that run; libraries that read the variable see it, too.
+
+    Of several runs that are open at a time, the zone of the latest counts.
+    """
     variable = variable_of_run(began)
-    if variable is None:
+    if variable is None or not hasattr(time, "tzset"):  # Windows has no such function
         yield
         return
-    before = os.environ.get(VARIABLE)
-    _move(variable)
+    with _lock:
+        if not _zones:
+            _zones.append(os.environ.get(VARIABLE))
+        _zones.append(variable)
+        _move(variable)
     try:
         yield
     finally:
-        _move(before)
+        with _lock:
+            _zones.reverse()
+            _zones.remove(variable)
+            _zones.reverse()
+            _move(_zones[-1])
+            if len(_zones) == 1:
+                _zones.clear()
+
+
+_lock = Lock()
+_zones: list[str | None] = []
+"""The variable as it was before all open runs, then those of the runs."""
 
 
 def _move(variable: str | None) -> None:
