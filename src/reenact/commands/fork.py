@@ -17,8 +17,8 @@ from reenact.forks.answering import AnsweredHalf, Answers
 from reenact.forks.capture import ForkedCapture, ForkHalf, refuse_place
 from reenact.forks.change import ForkChange, ForkPlan, OnMiss, read_change
 from reenact.forks.engine import ForkPart
+from reenact.forks.matching import TranscriptCalls
 from reenact.forks.run import check_answers, check_options, check_point, make_plan
-from reenact.forks.told import ToldCalls
 from reenact.forks.transcript import (
     check_halves,
     finish_fork,
@@ -222,7 +222,7 @@ def _fork_transcript(
     claim = claim_folder(folder)
     try:
         with handover_folder() as handover:
-            told = ToldCalls(reader, (*project_rules(Path.cwd()), *rules), handover.claim)
+            calls = TranscriptCalls(reader, (*project_rules(Path.cwd()), *rules), handover.claim)
             served = ServedAnswers(
                 folder,
                 words,
@@ -232,7 +232,7 @@ def _fork_transcript(
                 volatile=rules,
                 identity=identity,
                 make_answers=lambda redactor: Answers(
-                    told,
+                    calls,
                     plan,
                     redactor,
                     on_reached=handover.reach_fork,

@@ -19,7 +19,7 @@ from reenact.boundary import Call, Lane, Step
 from reenact.canonical import digest_of_bytes
 from reenact.errors import Diverged, UsageError
 from reenact.forks.change import FROM_START, ChangeFunction, ForkPlan, change_outcome
-from reenact.forks.told import EventData, ToldCall, ToldCalls
+from reenact.forks.matching import EventData, TranscriptCall, TranscriptCalls
 from reenact.formats.divergence import Observed, ReplayDivergence
 from reenact.providers import (
     ModelReply,
@@ -75,7 +75,7 @@ class Answers:
 
     def __init__(
         self,
-        told: ToldCalls,
+        calls: TranscriptCalls,
         plan: ForkPlan,
         redactor: Redactor,
         *,
@@ -84,7 +84,7 @@ class Answers:
         is_reached_elsewhere: Callable[[], bool] = lambda: False,
         on_missed: Callable[[str], None] = lambda _: None,
     ) -> None:
-        self._told = told
+        self._calls = calls
         self._plan = plan
         self._redactor = redactor
         self._function = function
@@ -161,11 +161,11 @@ class Answers:
         """Whether this model request is changed, because the point is behind it."""
         return self.is_reached and self._with_changed_request(call) is not call
 
-    def _find(self, call: Call, request: object) -> ToldCall | None:
+    def _find(self, call: Call, request: object) -> TranscriptCall | None:
         if call.kind == "llm" and isinstance(request, ModelRequest):
-            found = self._told.find_model_call(request)
+            found = self._calls.find_model_call(request)
         elif call.kind == "tool":
-            found = self._told.find_tool_call(call.name, request)
+            found = self._calls.find_tool_call(call.name, request)
         else:
             return None
         if found is None:
@@ -174,13 +174,13 @@ class Answers:
         self._refuse_point_behind(found.call)
         return found.call
 
-    def _refuse_point_behind(self, found: ToldCall) -> None:
+    def _refuse_point_behind(self, found: TranscriptCall) -> None:
         """Stop if the run has gone past the point: its tool did not pass here."""
-        at = self._told.by_seq.get(self._plan.at)
+        at = self._calls.by_seq.get(self._plan.at)
         if self.is_reached or at is None or at.type != "tool_call" or found.type != "llm_request":
             return
         if found.seq > at.seq and found.lane == at.lane and not at.taken:
-            models = [one.seq for one in self._told.calls if one.type == "llm_request" and one.seq < at.seq]
+            models = [one.seq for one in self._calls.calls if one.type == "llm_request" and one.seq < at.seq]
             hint = f", or fork at event {models[-1]}, where the model asks for it" if models else ""
             detail = (
                 f"event {at.seq}: the agent runs the tool {at.name} itself; mark it with @reenact.tool{hint}"
@@ -194,7 +194,7 @@ class Answers:
         self,
         call: Call,
         lane: Lane,
-        found: ToldCall,
+        found: TranscriptCall,
         request: object,
         record: Callable[[Call, Lane], CaptureStep],
     ) -> Step[Any]:
@@ -203,7 +203,7 @@ class Answers:
             self._reach()
             if not self._plan.change.changes_outcome and self._with_changed_request(call) is not call:
                 return self._miss(call, lane, request, record)
-        data = self._told.data(found.outcome_seq)
+        data = self._calls.data(found.outcome_seq)
         raised = None
         if is_point and self._plan.change.changes_outcome:
             data, raised = self._changed(found, data)
@@ -217,9 +217,9 @@ class Answers:
         self.half.is_reached = True
         self._on_reached()
 
-    def _changed(self, found: ToldCall, data: EventData) -> tuple[EventData, BaseException | None]:
+    def _changed(self, found: TranscriptCall, data: EventData) -> tuple[EventData, BaseException | None]:
         try:
-            return change_told_outcome(self._plan, self._function, found, data)
+            return change_transcript_outcome(self._plan, self._function, found, data)
         except UsageError as error:
             self.unchanged = error
             raise
@@ -228,7 +228,7 @@ class Answers:
         self,
         call: Call,
         lane: Lane,
-        found: ToldCall,
+        found: TranscriptCall,
         data: EventData,
         raised: BaseException | None,
         request: object,
@@ -259,14 +259,14 @@ class Answers:
         if nearest is None:
             self._stop(call, lane, request)
         self.half.nearest += 1
-        data = self._told.data(nearest.outcome_seq)
+        data = self._calls.data(nearest.outcome_seq)
         known: dict[str, object] = {"answeredAs": nearest.call_id}
         return self._make_step(call, lane, nearest, data, None, request, record, known)
 
-    def _nearest(self, call: Call, request: object) -> ToldCall | None:
+    def _nearest(self, call: Call, request: object) -> TranscriptCall | None:
         if call.kind == "llm" and isinstance(request, ModelRequest):
-            return self._told.nearest_model_call(request)
-        return self._told.nearest_tool_call(call.name) if call.kind == "tool" else None
+            return self._calls.nearest_model_call(request)
+        return self._calls.nearest_tool_call(call.name) if call.kind == "tool" else None
 
     def _stop(self, call: Call, lane: Lane, request: object) -> NoReturn:
         kind = _TYPES.get(call.kind, "nondeterministic")
@@ -290,7 +290,7 @@ class Answers:
         if not isinstance(request, ModelRequest):
             return "a model was asked in a format that is not known"
         return (
-            f"a model was asked what the transcript does not tell: {self._told.explain_model_miss(request)}"
+            f"a model was asked what the transcript does not tell: {self._calls.explain_model_miss(request)}"
         )
 
     def _with_changed_request(self, call: Call) -> Call:
@@ -314,7 +314,7 @@ def _is_probe(call: Call) -> bool:
 
 
 def _model_answer(
-    call: Call, request: ModelRequest, found: ToldCall, data: EventData
+    call: Call, request: ModelRequest, found: TranscriptCall, data: EventData
 ) -> tuple[EventData, dict[str, object]]:
     """The answer in the wire format of the request, in recorded form, and the facts about it."""
     asked: Any = call.request
@@ -361,8 +361,8 @@ def _usage_of(counts: object) -> TokenUsage | None:
     return TokenUsage(**known)
 
 
-def change_told_outcome(
-    plan: ForkPlan, function: ChangeFunction | None, found: ToldCall, data: EventData
+def change_transcript_outcome(
+    plan: ForkPlan, function: ChangeFunction | None, found: TranscriptCall, data: EventData
 ) -> tuple[EventData, BaseException | None]:
     """Change the outcome at the point; :class:`UsageError` if that is impossible.
 

@@ -16,10 +16,10 @@ import msgspec
 from reenact.boundary import Lane, current_lane
 from reenact.canonical import JsonValue, digest_of_bytes, encode_clean
 from reenact.errors import CheckFailed, Diverged, UsageError
-from reenact.forks.answering import AnsweredHalf, AnsweringContext, Answers, change_told_outcome
+from reenact.forks.answering import AnsweredHalf, AnsweringContext, Answers, change_transcript_outcome
 from reenact.forks.change import FROM_START, ChangeFunction, ForkChange, ForkPlan, OnMiss
 from reenact.forks.live import check_live_answers
-from reenact.forks.told import ToldCalls
+from reenact.forks.matching import TranscriptCalls
 from reenact.formats.capture import (
     BLOB_THRESHOLD_BYTES,
     Approximation,
@@ -71,8 +71,8 @@ def plan_transcript_fork(
                 f"{reader.given}: name the call whose outcome to change; reenact show lists them"
             )
         return ForkPlan(FROM_START, 0, change, on_miss)
-    told = ToldCalls(reader)
-    call = told.by_seq.get(at)
+    calls = TranscriptCalls(reader)
+    call = calls.by_seq.get(at)
     if call is None:
         raise UsageError(
             f"{reader.given}: event {at} is not a call of the transcript; name one, reenact show lists them"
@@ -83,7 +83,7 @@ def plan_transcript_fork(
             raise UsageError(f"{reader.given}: the call at event {call.seq} has no outcome to change")
         if function is None:
             try:
-                change_told_outcome(plan, None, call, told.data(call.outcome_seq))
+                change_transcript_outcome(plan, None, call, calls.data(call.outcome_seq))
             except UsageError as error:
                 raise UsageError(f"{reader.given}: {error}") from None
     return plan
@@ -158,11 +158,11 @@ class TranscriptFork(AnsweredRun):
         self._reader = reader
         self._folder = staging_folder(Path(os.path.abspath(output)))
         _, secrets = profile_and_secrets(redact)
-        told = ToldCalls(reader, [*project_rules(Path(working_folder())), *volatile])
+        calls = TranscriptCalls(reader, [*project_rules(Path(working_folder())), *volatile])
         super().__init__(
             FileCaptureSink(self._folder),
             plan,
-            lambda redactor: Answers(told, plan, redactor, function=function),
+            lambda redactor: Answers(calls, plan, redactor, function=function),
             allow=allow or Allow(),
             redact=(reader.manifest.redaction.profile, secrets),
             blob_threshold_bytes=BLOB_THRESHOLD_BYTES,
@@ -207,7 +207,7 @@ def check_halves(reader: CaptureReader, plan: ForkPlan, halves: Iterable[Answere
         if half.problem:
             raise UsageError(half.problem) if half.is_usage else Diverged(half.problem)
     if plan.at != FROM_START and not any(half.is_reached for half in halves):
-        call = ToldCalls(reader).by_seq[plan.at]
+        call = TranscriptCalls(reader).by_seq[plan.at]
         raise Diverged(
             f"the call at event {plan.at} ({call.describe()}), at the point of the fork, was not made; "
             "the agent is another one than it was, or runs its tools itself"
@@ -218,8 +218,8 @@ def notes_of(halves: Iterable[AnsweredHalf]) -> list[str]:
     """What the report says about the matching."""
     beside = _not_compared(halves)
     what = ", ".join(f"{name} ({count})" for name, count in beside.items())
-    told = f"; not compared: {what}" if what else ""
-    return [f"calls were matched with what the transcript tells, not with requests as they were sent{told}"]
+    rest = f"; not compared: {what}" if what else ""
+    return [f"calls were matched with what the transcript tells, not with requests as they were sent{rest}"]
 
 
 def _not_compared(halves: Iterable[AnsweredHalf]) -> dict[str, int]:

@@ -392,16 +392,16 @@ class _AnsweredProcess(_RecordedProcess):
     def make_run(self, sink: CaptureSink, **options: Any) -> AnsweredRun:
         # Imported here, because every recorded process loads this module and few are forks.
         from reenact.forks.answering import Answers
-        from reenact.forks.told import ToldCalls
+        from reenact.forks.matching import TranscriptCalls
         from reenact.forks.transcript import AnsweredRun
 
         handover, plan = self._handover, self._answers.plan
-        told = ToldCalls(CaptureReader(self._answers.path), self._answers.volatile, handover.claim)
+        calls = TranscriptCalls(CaptureReader(self._answers.path), self._answers.volatile, handover.claim)
         return AnsweredRun(
             sink,
             plan,
             lambda redactor: Answers(
-                told,
+                calls,
                 plan,
                 redactor,
                 on_reached=handover.reach_fork,

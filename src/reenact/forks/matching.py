@@ -63,7 +63,7 @@ class TextMasks:
         return text.strip()
 
 
-class ToldCall:
+class TranscriptCall:
     """A model call or tool call of a transcript."""
 
     __slots__ = (
@@ -276,14 +276,14 @@ def _arguments(call: ToolCallPart) -> JsonValue:
     return {} if given is None else given
 
 
-class ToldMatch(NamedTuple):
+class TranscriptMatch(NamedTuple):
     """The call of the transcript that a call equals, and what of it was not compared."""
 
-    call: ToldCall
+    call: TranscriptCall
     beside: Counter[str]
 
 
-class ToldCalls:
+class TranscriptCalls:
     """The calls of a transcript; each is found once.
 
     *claim* says whether the call at an event may still be taken: another process may have taken it.
@@ -298,19 +298,19 @@ class ToldCalls:
         self.reader = reader
         self._masks = TextMasks((*DEFAULTS, *rules))
         self._claim = claim
-        self.calls: list[ToldCall] = []
+        self.calls: list[TranscriptCall] = []
         """In recorded order."""
-        self.by_seq: dict[int, ToldCall] = {}
+        self.by_seq: dict[int, TranscriptCall] = {}
         """By the number of an event: the call of which it is the call event or the outcome."""
-        self._by_digest: dict[bytes, list[ToldCall]] = {}
-        self._by_tool: dict[str, list[ToldCall]] = {}
+        self._by_digest: dict[bytes, list[TranscriptCall]] = {}
+        self._by_tool: dict[str, list[TranscriptCall]] = {}
         self._read()
 
     def _read(self) -> None:
-        told = _Telling(self.reader, self._masks)
+        transcript = _TranscriptReader(self.reader, self._masks)
         for number, line in enumerate(self.reader.lines(), 1):
             event = _decode(line)
-            call = told.event(number, event["type"], event["data"])
+            call = transcript.event(number, event["type"], event["data"])
             if call is not None:
                 self.by_seq[number] = call
                 if call.seq == number:
@@ -321,7 +321,7 @@ class ToldCalls:
             else:
                 self._by_tool.setdefault(call.name, []).append(call)
 
-    def find_model_call(self, request: ModelRequest) -> ToldMatch | None:
+    def find_model_call(self, request: ModelRequest) -> TranscriptMatch | None:
         """Take the first call not taken yet whose conversation *request* has."""
         said = said_in(request, self._masks)
         for call in self._by_digest.get(said.digest, ()):
@@ -338,13 +338,13 @@ class ToldCalls:
                 beside["tools offered to the model"] += 1
             if request.params:
                 beside["settings of the request"] += 1
-            asked_model, told_model = request.model, self.data(call.seq).get("model")
-            if asked_model and told_model not in (None, "unknown", asked_model):
-                beside[f"model {asked_model} instead of {told_model}"] += 1
-            return ToldMatch(call, beside)
+            asked_model, recorded_model = request.model, self.data(call.seq).get("model")
+            if asked_model and recorded_model not in (None, "unknown", asked_model):
+                beside[f"model {asked_model} instead of {recorded_model}"] += 1
+            return TranscriptMatch(call, beside)
         return None
 
-    def find_tool_call(self, name: str, arguments: object) -> ToldMatch | None:
+    def find_tool_call(self, name: str, arguments: object) -> TranscriptMatch | None:
         """Take the first call not taken yet of this tool with these arguments.
 
         Arguments that the transcript does not name may be there, because functions fill in defaults.
@@ -357,12 +357,15 @@ class ToldCalls:
                 if call.taken or not call.outcome_seq:
                     continue
                 more = given.keys() - call.value.keys()
-                is_equal = all(_equals(given.get(key, _MISSING), told) for key, told in call.value.items())
+                is_equal = all(
+                    _equals(given.get(key, _MISSING), recorded) for key, recorded in call.value.items()
+                )
                 if is_equal and is_exact is not bool(more) and self._take(call):
-                    return ToldMatch(call, Counter(f"argument {key} of {short}" for key in sorted(more)))
+                    beside = Counter(f"argument {key} of {short}" for key in sorted(more))
+                    return TranscriptMatch(call, beside)
         return None
 
-    def nearest_model_call(self, request: ModelRequest) -> ToldCall | None:
+    def nearest_model_call(self, request: ModelRequest) -> TranscriptCall | None:
         """Lend the first call left in a conversation with as many answers, or else the first at all."""
         turns = said_in(request, self._masks).turns
         left = [call for call in self.calls if call.said is not None and _is_open(call)]
@@ -370,7 +373,7 @@ class ToldCalls:
             left
         )
 
-    def nearest_tool_call(self, name: str) -> ToldCall | None:
+    def nearest_tool_call(self, name: str) -> TranscriptCall | None:
         """Lend the first call left of the tool *name*."""
         names = dict.fromkeys((name, name.rpartition(".")[2]))
         return _lend(call for one in names for call in self._by_tool.get(one, ()) if _is_open(call))
@@ -386,13 +389,13 @@ class ToldCalls:
                 missing = sorted(call.asks_for - {tool.name for tool in request.tools})
                 why = f"its answer calls {missing[0]}, which is not offered here" if missing else ""
                 return f"event {call.seq}: {why or _first_difference(call.said, said)}"
-        told = [call for call in self.calls if call.said is not None and call.said.turns == said.turns]
-        if not told:
+        recorded = [call for call in self.calls if call.said is not None and call.said.turns == said.turns]
+        if not recorded:
             most = max((call.said.turns for call in self.calls if call.said is not None), default=0)
             return f"it goes on after {said.turns} answers, the source tells at most {most}"
-        return f"event {told[0].seq}: an answer, a tool call or a result before it is another one"
+        return f"event {recorded[0].seq}: an answer, a tool call or a result before it is another one"
 
-    def _take(self, call: ToldCall) -> bool:
+    def _take(self, call: TranscriptCall) -> bool:
         call.taken = True  # whoever has it: nobody takes it twice
         return self._claim(call.seq)
 
@@ -402,11 +405,11 @@ class ToldCalls:
         return {name: self.reader.resolve(value) for name, value in data.items()}
 
 
-def _is_open(call: ToldCall) -> bool:
+def _is_open(call: TranscriptCall) -> bool:
     return bool(call.outcome_seq) and not call.taken and not call.lent
 
 
-def _lend(calls: Iterable[ToldCall]) -> ToldCall | None:
+def _lend(calls: Iterable[TranscriptCall]) -> TranscriptCall | None:
     found = next(iter(calls), None)
     if found is not None:
         found.lent = True
@@ -420,25 +423,25 @@ class _Missing:
 _MISSING: Final = _Missing()
 
 
-def _equals(given: object, told: object) -> bool:
+def _equals(given: object, recorded: object) -> bool:
     """Whether two arguments are the same, also if one is written as JSON text."""
     if isinstance(given, _Missing):
-        return told is None  # a model may name what it leaves out
-    if given == told and isinstance(given, bool) == isinstance(told, bool):
+        return recorded is None  # a model may name what it leaves out
+    if given == recorded and isinstance(given, bool) == isinstance(recorded, bool):
         return True
     try:
-        return encode_clean(given) == encode_clean(told)
+        return encode_clean(given) == encode_clean(recorded)
     except Exception:  # arguments of any type
         return False
 
 
-class _Telling:
+class _TranscriptReader:
     """Reads the events of a transcript: which model calls continue which, and whose result is whose."""
 
     def __init__(self, reader: CaptureReader, masks: TextMasks) -> None:
         self._reader = reader
         self._masks = masks
-        self._open: dict[str, ToldCall] = {}
+        self._open: dict[str, TranscriptCall] = {}
         self._after: dict[str, Said] = {}
         """By id of a model call: the conversation with its answer and the results so far."""
         self._latest: dict[str, str] = {}
@@ -448,23 +451,23 @@ class _Telling:
         self._asked_by: dict[str, tuple[str, ToolCallPart]] = {}
         """By id of a tool call: the model call that asked for it, and how."""
 
-    def event(self, number: int, kind: str, data: EventData) -> ToldCall | None:
+    def event(self, number: int, kind: str, data: EventData) -> TranscriptCall | None:
         """The call to which an event belongs; ``None`` for all other events."""
         if data.get("derived") is not True or kind not in _READERS:
             return None
         return _READERS[kind](self, number, data)
 
-    def asked(self, number: int, data: EventData) -> ToldCall | None:
+    def asked(self, number: int, data: EventData) -> TranscriptCall | None:
         stored = self._reader.resolve(data.get("request"))
         request = read_neutral_request(stored)
         if request is None or not isinstance(stored, dict):
             return None
-        call = ToldCall(number, "llm_request", data)
+        call = TranscriptCall(number, "llm_request", data)
         call.said = said_in(request, self._masks, self._after.get(str(stored.get("after"))))
         self._open[call.call_id] = call
         return call
 
-    def answered(self, number: int, data: EventData) -> ToldCall | None:
+    def answered(self, number: int, data: EventData) -> TranscriptCall | None:
         call = self._open.pop(data["callId"], None)
         if call is None or call.said is None:
             return None
@@ -478,8 +481,8 @@ class _Telling:
             self._expected[call.lane] = list(response.tool_calls)
         return call
 
-    def called(self, number: int, data: EventData) -> ToldCall:
-        call = ToldCall(number, "tool_call", data)
+    def called(self, number: int, data: EventData) -> TranscriptCall:
+        call = TranscriptCall(number, "tool_call", data)
         args = from_json(self._reader.resolve(data.get("args")))
         call.value = args if isinstance(args, dict) else {}
         self._open[call.call_id] = call
@@ -491,7 +494,7 @@ class _Telling:
             self._asked_by[call.call_id] = self._latest[call.lane], part
         return call
 
-    def returned(self, number: int, data: EventData) -> ToldCall | None:
+    def returned(self, number: int, data: EventData) -> TranscriptCall | None:
         call = self._open.pop(data["callId"], None)
         if call is None:
             return None
@@ -503,11 +506,11 @@ class _Telling:
         return call
 
 
-_READERS: Final[dict[str, Callable[[_Telling, int, EventData], ToldCall | None]]] = {
-    "llm_request": _Telling.asked,
-    "llm_response": _Telling.answered,
-    "tool_call": _Telling.called,
-    "tool_result": _Telling.returned,
+_READERS: Final[dict[str, Callable[[_TranscriptReader, int, EventData], TranscriptCall | None]]] = {
+    "llm_request": _TranscriptReader.asked,
+    "llm_response": _TranscriptReader.answered,
+    "tool_call": _TranscriptReader.called,
+    "tool_result": _TranscriptReader.returned,
 }
 
 
@@ -519,12 +522,12 @@ def outcome_text(data: EventData, resolve: Callable[[object], Any]) -> Any:
     return error.get("message") if isinstance(error, dict) else error
 
 
-def _compare_texts(told: Said | None, here: Said) -> Counter[str] | None:
-    """What *here* has beside all texts that are *told*; ``None`` if one of these is missing."""
-    if told is None:
+def _compare_texts(recorded: Said | None, here: Said) -> Counter[str] | None:
+    """What *here* has beside all texts of *recorded*; ``None`` if one of these is missing."""
+    if recorded is None:
         return None
     beside: Counter[str] = Counter()
-    expected, found = told.texts, here.texts
+    expected, found = recorded.texts, here.texts
     system = [text.text for text in expected if text.is_system]
     instructions = [text.text for text in found if text.is_system]
     if not _holds(instructions, system):
@@ -554,19 +557,19 @@ def _compare_texts(told: Said | None, here: Said) -> Counter[str] | None:
     return beside
 
 
-def _find_text(told: _UserText, texts: Sequence[_UserText], begin: int) -> tuple[int, int]:
-    """From where to where *texts* have the text that is *told*, which may be several joined; else (0, 0)."""
+def _find_text(recorded: _UserText, texts: Sequence[_UserText], begin: int) -> tuple[int, int]:
+    """From where to where *texts* have the text *recorded*, which may be several joined; else (0, 0)."""
     for start in range(begin, len(texts)):
-        if texts[start].turn != told.turn or not told.text.startswith(texts[start].text):
+        if texts[start].turn != recorded.turn or not recorded.text.startswith(texts[start].text):
             continue
         joined = ""
         for end in range(start, len(texts)):
-            if texts[end].turn != told.turn:
+            if texts[end].turn != recorded.turn:
                 break
             joined = f"{joined}\n{texts[end].text}" if joined else texts[end].text
-            if _words([joined]) == _words([told.text]):
+            if _words([joined]) == _words([recorded.text]):
                 return start, end + 1
-            if len(joined) > len(told.text):
+            if len(joined) > len(recorded.text):
                 break
     return 0, 0
 
@@ -581,10 +584,10 @@ def _words(texts: Sequence[str]) -> list[str]:
     return [word for text in texts for word in text.split()]
 
 
-def _first_difference(told: Said, here: Said) -> str:
-    expected = [text for text in told.texts if not text.is_system]
+def _first_difference(recorded: Said, here: Said) -> str:
+    expected = [text for text in recorded.texts if not text.is_system]
     found = [text for text in here.texts if not text.is_system]
-    system = [text.text for text in told.texts if text.is_system]
+    system = [text.text for text in recorded.texts if text.is_system]
     if not _holds([text.text for text in here.texts if text.is_system], system):
         return "the instructions of the model are others"
     missing = next((text for text in expected if _find_text(text, found, 0)[1] == 0), None)
