@@ -11,7 +11,7 @@ from types import ModuleType
 import pytest
 
 from reenact.library import possible_agents
-from reenact.seams.stdlib.exchange import agents_namespaces
+from reenact.seams.stdlib import exchange
 
 LIBRARY = str(Path(sysconfig.get_path("stdlib")) / "a_library.py")
 AGENT = "/home/someone/agent.py"
@@ -82,7 +82,7 @@ def test_an_import_while_we_look_is_no_obstacle(monkeypatch: pytest.MonkeyPatch)
     try:
         for _ in range(20):
             assert __name__ in dict(possible_agents())
-            assert list(agents_namespaces(("tests",)))
+            assert list(exchange.agents_namespaces(("tests",)))
     finally:
         gc.set_threshold(*threshold)
         gc.callbacks.remove(import_something)

@@ -111,9 +111,9 @@ if os.path.exists("again"):
     port, host = struct.pack(">H", 5432), socket.inet_aton("192.0.2.1")
     beyond = struct.pack("=H", socket.AF_INET) + port + host + bytes(8)
     with socket.socket() as client:
-        lamp = ctypes.CDLL(None).connect(client.fileno(), beyond, 16)
+        lamp = ctypes.CDLL(None).syscall(CONNECT, client.fileno(), beyond, 16)
 print(lamp)
-"""
+""".replace("CONNECT", {"aarch64": "203"}.get(os.uname().machine, "42"))
 
 
 @needs_fences

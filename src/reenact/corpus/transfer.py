@@ -76,9 +76,9 @@ def push(*runs: str | Path, to: str, progress_bar: ProgressBar = no_progress_bar
     A run that is stored already is skipped. Another run of the same name is reported as a problem: nothing is
     ever replaced.
     """
-    store = ObjectStore(to, is_written=True)
-    store.check()
     with _captures_at(runs) as found:
+        store = ObjectStore(to, is_written=True)
+        store.check()
         return _push(found, store, to, progress_bar)
 
 
