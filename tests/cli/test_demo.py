@@ -57,11 +57,13 @@ def test_the_demo_needs_no_sdk(
 def test_the_printed_commands_can_be_pasted(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whole, however narrow the terminal, and also where ``reenact`` is not in the path."""
+    """Whole, like the paths of code, however narrow the terminal, also without ``reenact`` in the path."""
     monkeypatch.setenv("COLUMNS", "40")
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
     monkeypatch.setattr("sys.argv", ["pytest"])
     assert main(["demo", "-o", str(tmp_path / "a run")]) == 0
-    [line] = [line for line in capsys.readouterr().out.splitlines() if " verify " in line]
+    story = capsys.readouterr().out
+    assert f"{support_agent.__file__}:" in story
+    [line] = [line for line in story.splitlines() if " verify " in line]
     assert line.strip() == f"{sys.executable} -m reenact verify '{tmp_path}/a run'"
     assert subprocess.run(["sh", "-c", line], capture_output=True, check=False).returncode == 0

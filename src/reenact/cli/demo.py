@@ -6,6 +6,7 @@ import os
 import shutil
 import sys
 from pathlib import Path
+from textwrap import indent
 
 import click
 from rich.console import Console
@@ -51,7 +52,8 @@ class _DemoPrinter:
         self._head("3", "Change one tool argument and replay again")
         if report.divergence is not None:
             self._say("✗ the replay stopped at the first difference:", "red")
-            self._console.print(Padding(Text(report.divergence.explain()), (0, 0, 0, 4)))
+            # Not wrapped, so that a terminal can open the paths.
+            self._console.print(Text(indent(report.divergence.explain(), "    ")), soft_wrap=True)
 
         self._head("4", "Verify the recording")
         is_good, facts = report.verified.is_good, report.verified.facts
