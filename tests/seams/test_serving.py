@@ -8,9 +8,11 @@ import socket
 import subprocess
 import sys
 import threading
+import uuid
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from datetime import datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.request import urlopen
@@ -22,9 +24,12 @@ import requests
 import uvicorn
 import uvloop
 from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.middleware.base import BaseHTTPMiddleware, RequestResponseEndpoint
 from starlette.requests import Request
-from starlette.responses import JSONResponse
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
+from starlette.testclient import TestClient
 
 import reenact
 from tests.twice import events
@@ -232,6 +237,33 @@ def test_a_program_that_asks_a_server_of_the_run_is_run_in_replay_too(tmp_path, 
     assert any("was run: it is given the address of a server of this run" in note for note in replay.notes)
     with pytest.raises(reenact.Diverged), reenact.replay(tmp_path / "run"):
         asyncio.run(program_of_library(sys.executable, "-c", ASK, "http://127.0.0.1:9/"))
+
+
+def test_an_app_that_outlives_the_run_keeps_its_tasks_apart(tmp_path: Path) -> None:
+    """A fixture closes the test client after the run; the task of the lifespan is then still running."""
+
+    async def stamped(request: Request, call_next: RequestResponseEndpoint) -> Response:
+        response = await call_next(request)
+        response.headers["x-stamp"] = str(uuid.uuid4())
+        return response
+
+    async def order(_: Request) -> JSONResponse:
+        return JSONResponse([str(uuid.uuid4()), datetime.now().isoformat()])  # noqa: DTZ005
+
+    app = Starlette(
+        routes=[Route("/order", order)], middleware=[Middleware(BaseHTTPMiddleware, dispatch=stamped)]
+    )
+
+    def run_in(capture: AbstractContextManager[object]) -> list[object]:
+        with ExitStack() as after_the_run, capture:
+            client = after_the_run.enter_context(TestClient(app))
+            answers = [client.get("/order") for _ in range(3)]
+            return [(answer.json(), answer.headers["x-stamp"]) for answer in answers]
+
+    recorded = run_in(reenact.capture(tmp_path / "run"))
+    replay = reenact.replay(tmp_path / "run")
+    assert run_in(replay) == recorded
+    assert replay.divergences == []
 
 
 def test_a_call_of_a_server_from_before_the_run_is_explained(tmp_path: Path) -> None:

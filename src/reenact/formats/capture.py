@@ -48,7 +48,7 @@ CANCELLED: Final = "-"
 HIDDEN: Final = "=~"
 """After the end of a task, in a replay: it returned a placeholder in place of the recorded secret."""
 STILL_RUNNING: Final = "?"
-"""After the name of a lane: it had not ended when the run ended."""
+"""After the name of a lane: it had not ended when the run ended; the function that it runs follows."""
 PLACEHOLDER: Final = re.compile(r"<secret:[a-z0-9-]+:[0-9a-f]{8}>")
 """Replaces a secret: its kind, and a mark that is the same for equal secrets of one capture."""
 

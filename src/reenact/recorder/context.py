@@ -383,7 +383,7 @@ class CaptureContext:
                     leave()
                 workspace_end = self._files.end() if self._files is not None else None
                 for lane in list(self._order.running):
-                    self._order.note(lane, STILL_RUNNING)
+                    self._order.note(lane, f"{STILL_RUNNING} {lane.function}".rstrip())
                 ended = self._end_text(status, error, final_output, confidence, wrote, entered)
                 self._events.append(b"run_end", ended)
             except Exception as failure:

@@ -383,8 +383,10 @@ class ReplaySource:
             if self.is_ours(lane):
                 self.prints.append((lane, _number(count, 1)))
             return None
-        elif entry.endswith(STILL_RUNNING):
-            lane = entry.removesuffix(STILL_RUNNING)  # it may end after all else has happened
+        elif STILL_RUNNING in entry:
+            lane, _, function = entry.partition(STILL_RUNNING)  # it may end after all else has happened
+            if function and self.is_ours(lane):  # captures of earlier versions do not say it
+                self.functions[lane] = function.strip()
         elif FIRED in entry:
             lane = entry.partition(FIRED)[0]
             if not self.has_deadlines or not self.is_ours(lane):
