@@ -29,7 +29,7 @@ from reenact.comparing.alignment import Item, align, words_in_common
 from reenact.comparing.json_changes import JsonChange, json_changes
 from reenact.formats.capture import without_marks
 from reenact.progress import ProgressBar, no_progress_bar
-from reenact.store.remote import takes_addresses
+from reenact.store.paths import takes_addresses
 from reenact.suite.settings import Price
 from reenact.workspace.files import ChangedFile, compare_ends
 

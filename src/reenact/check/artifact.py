@@ -22,7 +22,7 @@ from reenact.formats.receipt import read_receipt
 from reenact.formats.replay_log import read_replay_log
 from reenact.formats.replay_receipt import ReplayReceipt, read_replay_receipt
 from reenact.progress import Progress, ProgressBar, no_progress_bar
-from reenact.store.remote import takes_addresses
+from reenact.store.paths import takes_addresses
 from reenact.store.rundir import RunDir
 from reenact.workers import worker_count
 
@@ -53,7 +53,9 @@ def verify(
     one per core, ``None`` for that if the file is large.
     """
     path = Path(path)
-    if kind_of(path) == "dataset":
+    run = RunDir(path)
+    is_capture = run.is_capture
+    if not is_capture and kind_of(path) == "dataset":
         if receipt or seal or key or against:
             raise UsageError(
                 f"{path}: is a dataset; receipts, seals and logs belong to the runs it is made of"
@@ -64,9 +66,10 @@ def verify(
             return check_dataset(path, runs=None if runs is None else Path(runs), progress=progress)
     if runs is not None:
         raise UsageError(f"{path}: is not a dataset; --runs is for datasets only")
-    is_small = size_bytes(path) < _MANY_BYTES
+    total_bytes = run.size_bytes if is_capture else size_bytes(path)
+    is_small = total_bytes < _MANY_BYTES
     processes = 1 if jobs is None and is_small else worker_count(jobs, is_much=True)
-    with progress_bar(size_bytes(path), "verifying") as progress:
+    with progress_bar(total_bytes, "verifying") as progress:
         report = check_artifact(
             path, lenient=lenient, published=published, processes=processes, progress=progress
         )
@@ -76,7 +79,7 @@ def verify(
         from reenact.check.seals.verify import with_seal  # cryptography is slow to import
 
         seal_path, key_path = seal and Path(seal), key and Path(key)
-        with progress_bar(size_bytes(path), "comparing with the seal") as progress:
+        with progress_bar(total_bytes, "comparing with the seal") as progress:
             report = with_seal(
                 report, seal_path or None, key_path or None, processes=processes, progress=progress
             )
@@ -92,8 +95,10 @@ def check_artifact(
     progress: Progress | None = None,
 ) -> VerifyReport:
     """Check the artifact in *path* by itself, whatever its kind."""
+    if RunDir(path).is_capture:
+        return check_capture(path, processes=processes, progress=progress)
     kind = kind_of(path)
-    if kind == "capture":
+    if kind == "capture":  # a folder, from which the manifest is missing
         return check_capture(path, processes=processes, progress=progress)
     if kind == "replay log":
         return check_replay_log(

@@ -16,7 +16,7 @@ import click
 from reenact.analysis.brief import plural
 from reenact.canonical import JsonValue
 from reenact.check.artifact import verify
-from reenact.check.findings import Finding, FindingSeverity, VerifyReport
+from reenact.check.findings import Finding, FindingSeverity, VerifyReport, severity_of
 from reenact.check.kinds import holds_many_runs
 from reenact.cli.terminal import (
     A_PATH,
@@ -32,6 +32,7 @@ from reenact.cli.terminal import (
 )
 from reenact.corpus.batches import VerifyRunsReport, verify_runs
 from reenact.errors import UsageError
+from reenact.store.rundir import RunDir
 
 _SHOWN: Final = 10
 """Findings per code, and items per fact, that are printed; --json has all."""
@@ -52,8 +53,8 @@ def verdict_lines(report: VerifyReport, held_against: Iterable[str]) -> Iterator
 
 
 def _verdict(report: VerifyReport, held_against: Iterable[str]) -> TextLine:
-    severities = Counter(finding.severity for finding in report.findings)
-    counts = " and ".join(plural(severities[each], each) for each in _STYLES if severities[each])
+    severities = Counter(sorted(map(severity_of, report.findings)))
+    counts = " and ".join(map(plural, severities.values(), severities))
     artifact = f"the {report.what} {report.path}"
     if not report.is_good:
         return Cell("bad", "bold red"), Cell(f": {artifact} has {counts}")
@@ -153,7 +154,7 @@ def command(
     Exit status: 0 when there are no problems (warnings are allowed), 1 when something does not agree, 2
     when PATH, or a run in it, cannot be read at all.
     """
-    if holds_many_runs(path):
+    if not RunDir(path).is_capture and holds_many_runs(path):
         if receipt or seal or key or against:
             raise UsageError(f"{path}: is a folder of runs; receipts, seals and logs belong to one run")
         return _verify_folder(path, jobs, on, as_json)

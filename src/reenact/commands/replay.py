@@ -33,7 +33,7 @@ from reenact.replayer.step import OnUnmatched
 from reenact.run.replaying import STALL_S
 from reenact.run.rules import check_on_unmatched, choose_policy, project_beside, project_rules
 from reenact.store.reader import CaptureReader, read_run_start
-from reenact.store.remote import takes_addresses
+from reenact.store.paths import takes_addresses
 from reenact.workspace.replaying import restore_start
 
 

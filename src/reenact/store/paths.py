@@ -1,15 +1,21 @@
-"""Paths of files that an artifact names, which never lead out of the artifact."""
+"""Paths of files that an artifact names, which never lead out of it; and arguments that may be addresses."""
 
 from __future__ import annotations
 
+import inspect
 import os
 import re
 import stat
+from collections.abc import Callable
+from functools import wraps
 from hashlib import sha256
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import BinaryIO, Final, ParamSpec, TypeVar
 
 from reenact.errors import StoreError
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 _DRIVE: Final = re.compile(r"[A-Za-z]:")
 _ROOT: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
@@ -120,3 +126,28 @@ def folder_name(name: str) -> str:
     digest = sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGEST_DIGITS]
     readable = _UNSAFE.sub("_", name.removesuffix("]"))[: _LONGEST - _DIGEST_DIGITS - 2]
     return f"{readable}~{digest}" + "]" * ("[" in readable)
+
+
+def takes_addresses(*names: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Let the arguments *names* be runs at addresses or in packs; reports and errors name them as given."""
+
+    def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        signature = inspect.signature(function)
+
+        @wraps(function)
+        def call(*args: P.args, **kwargs: P.kwargs) -> R:
+            bound = signature.bind(*args, **kwargs)
+            other: list[str] = []
+            for name in names:
+                given = bound.arguments.get(name)
+                if isinstance(given, str | Path) and not os.path.isdir(given):
+                    other.append(name)
+            if not other:
+                return function(*args, **kwargs)
+            from reenact.store.remote import call_with_copies  # most paths are folders
+
+            return call_with_copies(function, bound, other)
+
+        return call
+
+    return decorate

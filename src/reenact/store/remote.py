@@ -18,10 +18,10 @@ import os
 import posixpath
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from functools import lru_cache, wraps
+from functools import lru_cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Final, NamedTuple, ParamSpec, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
 
@@ -31,7 +31,6 @@ from reenact.store.objects import ADDRESS, ObjectStore, address_in
 from reenact.store.pack import LocalFile, ObjectFile, Pack, is_pack
 from reenact.store.rundir import MANIFEST, RunDir
 
-P = ParamSpec("P")
 R = TypeVar("R")
 PACK_SUFFIX: Final = ".pack"
 
@@ -332,31 +331,18 @@ def relabel(value: object, copy: str, label: str) -> Any:
     return value
 
 
-def takes_addresses(*names: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Let the arguments *names* be runs at addresses or in packs; reports and errors name them as given."""
-
-    def decorate(function: Callable[P, R]) -> Callable[P, R]:
-        signature = inspect.signature(function)
-
-        @wraps(function)
-        def call(*args: P.args, **kwargs: P.kwargs) -> R:
-            bound = signature.bind(*args, **kwargs)
-            with ExitStack() as copies:
-                found: list[tuple[str, str]] = []
-                for name in names:
-                    given = bound.arguments.get(name)
-                    if not isinstance(given, str | Path):
-                        continue
-                    local = find_local(given)
-                    if local is None:
-                        local = copies.enter_context(local_run(given))
-                        found.append((str(local), remote_name(given)))
-                    bound.arguments[name] = local if isinstance(given, Path) else str(local)
-                result = function(*bound.args, **bound.kwargs)
-                for copy_path, label in found:
-                    result = relabel(result, copy_path, label)
-                return result
-
-        return call
-
-    return decorate
+def call_with_copies(function: Callable[..., R], bound: inspect.BoundArguments, names: list[str]) -> R:
+    """Call *function* with a copy of each of its arguments *names* that is at an address or in a pack."""
+    found: list[tuple[str, str]] = []
+    with ExitStack() as copies:
+        for name in names:
+            given: str | Path = bound.arguments[name]
+            local = find_local(given)
+            if local is None:
+                local = copies.enter_context(local_run(given))
+                found.append((str(local), remote_name(given)))
+            bound.arguments[name] = local if isinstance(given, Path) else str(local)
+        result = function(*bound.args, **bound.kwargs)
+        for copy, label in found:
+            result = relabel(result, copy, label)
+        return result

@@ -135,6 +135,12 @@ class RunDir:
         return inside(self.path, MANIFEST).exists() or inside(self.path, OPEN_MANIFEST).exists()
 
     @property
+    def size_bytes(self) -> int:
+        """The size of the events; 0 without any, and for a fork without those of its parent."""
+        events = inside(self.path, EVENTS)
+        return events.stat().st_size if events.exists() else 0
+
+    @property
     def state(self) -> RunState:
         self._log = None
         with suppress(StoreError):  # then it is not a file of reenact

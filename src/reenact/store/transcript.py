@@ -12,7 +12,7 @@ import json
 from base64 import b64decode
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import accumulate, repeat
 from typing import Any, Final
 
@@ -38,7 +38,7 @@ _TEXT_CHARACTERS: Final = (4_000, 2_000, 1_000, 500, 250, 125, 60)
 _SHARE_OF_EVENTS: Final = 1 / 8
 _SMALL_BYTES: Final = 24_000
 """A transcript up to this size is never cut further."""
-_MAX_CHARACTERS: Final = 250_000
+MAX_CHARACTERS: Final = 250_000
 """How much text is read for a transcript: nobody reviews more, and finishing a long run stays cheap."""
 EARLIER_MAX_CHARACTERS: Final = 2_000_000
 """The limit up to reenact 0.1; a transcript made with it is still valid."""
@@ -50,19 +50,33 @@ _decode: Final = msgspec.json.Decoder().decode
 _dump: Final = json.JSONEncoder(ensure_ascii=False).encode
 
 
-def transcript_of(log: EventReader, max_characters: int = _MAX_CHARACTERS) -> bytes:
+def transcript_of(log: EventReader) -> bytes:
     """The transcript of the events in *log*."""
+    return make_transcript(log.lines(), log.resolve, size_bytes=log.size_bytes)
+
+
+def make_transcript(
+    lines: Iterable[bytes],
+    resolve: Callable[[object], Any],
+    *,
+    size_bytes: int,
+    max_characters: int = MAX_CHARACTERS,
+) -> bytes:
+    """The transcript of the events in *lines*, which have *size_bytes* in all.
+
+    *resolve* replaces the references in a value of an event by what they refer to.
+    """
     sections: list[_Section] = []
     lengths: list[int] = []
     characters, rest = 0, ""
-    for section in _Writer(log).sections():
+    for section in _Writer(lines, resolve).sections():
         if characters > max_characters:
             rest = "\n## …\n\nThe rest is too long for a transcript.\n"
             break
         sections.append(section)
         lengths.append(len(section.excerpt.text))
         characters += len(section.title) + len(section.excerpt.text)
-    max_bytes = max(_SMALL_BYTES, log.size_bytes * _SHARE_OF_EVENTS)
+    max_bytes = max(_SMALL_BYTES, size_bytes * _SHARE_OF_EVENTS)
     text = b""
     lengths.sort()
     sums = [0, *accumulate(lengths)]
@@ -102,8 +116,8 @@ class _Section(msgspec.Struct, frozen=True):
         title, lines = self.title, text.split("\n") if text else []
         if not "".join((title, *lines)).replace("\t", "").isprintable():
             title, *lines = map(_escape_controls, (title, *lines))
-        shown = f"## {title}\n" + ("\n" if text else "")
-        return shown + "".join([f"    {line}".rstrip() + "\n" for line in lines])
+        shown = f"## {title}\n" if text else f"## {title}"
+        return "\n".join([shown, *map(str.rstrip, map("    ".__add__, lines)), ""])
 
 
 def _section(title: str, text: str) -> _Section:
@@ -115,7 +129,8 @@ def _section(title: str, text: str) -> _Section:
 class _Writer(msgspec.Struct):
     """Makes the sections of a transcript, event by event."""
 
-    log: EventReader
+    lines: Iterable[bytes]
+    resolve: Callable[[object], Any]
     messages: Counter[_Section] = msgspec.field(default_factory=Counter)
     """The messages of the latest request to a model, and how often each occurs."""
     known: dict[tuple[str, str], _Section] = {}
@@ -130,7 +145,7 @@ class _Writer(msgspec.Struct):
     """The names of tools by call id, for the headings of results."""
 
     def sections(self) -> Iterator[_Section]:
-        for line in self.log.lines():
+        for line in self.lines:
             self.has_references = b"$" in line
             self.has_marks = b"$py" in line or b"$blob" in line or self.has_marks
             try:
@@ -166,7 +181,7 @@ class _Writer(msgspec.Struct):
     def _value(self, stored: object) -> Any:
         if not self.has_references:
             return stored
-        value = self.log.resolve(stored)
+        value = self.resolve(stored)
         return _plain(value) if self.has_marks else value
 
     def _outcome_text(self, data: dict[str, JsonValue], member: str) -> str:
@@ -194,7 +209,7 @@ class _Writer(msgspec.Struct):
             return self._outcome_text(data, "value")
         if "status" not in value or "headers" not in value:
             return _json({key: each for key, each in value.items() if key != "pid"})
-        pieces = self.log.resolve(data.get("pieces"))
+        pieces = self.resolve(data.get("pieces"))
         body = _join(pieces) if pieces else value.get("body", "")
         return f"{value['status']}\n{_indent(body) if isinstance(body, str) else _json(body)}".rstrip()
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -53,7 +53,7 @@ from reenact.store.paths import inside, open_inside
 from reenact.store.pruning import pruned_blobs
 from reenact.store.reader import CHANGED_LINE_ENDS, EventReader, blobs_in, digest_with_plain_ends
 from reenact.store.rundir import BLOBS, MANIFEST, PARTS, RECOVERED, RunDir, RunState
-from reenact.store.transcript import EARLIER_MAX_CHARACTERS, TRANSCRIPT, transcript_of
+from reenact.store.transcript import EARLIER_MAX_CHARACTERS, MAX_CHARACTERS, TRANSCRIPT, make_transcript
 from reenact.workspace.history import blobs_below, tree_in_event
 
 BACKWARDS_TOLERANCE_MS: Final = 1000
@@ -243,6 +243,7 @@ class _CaptureCheck(msgspec.Struct):
     """The name of the event log."""
     findings: list[Finding] = []
     count: int = 0
+    size_bytes: int = 0
     digest: str = ""
     links: Links = msgspec.field(default_factory=Links)
     runs: dict[tuple[str, str], int] = {}
@@ -252,6 +253,8 @@ class _CaptureCheck(msgspec.Struct):
     last_time_ms: float | None = None
     end: int | None = None
     after_end: int | None = None
+    reader: EventReader | None = None
+    """Opened for the first reference from the transcript to an earlier event or a blob."""
 
     def add(
         self,
@@ -288,6 +291,7 @@ class _CaptureCheck(msgspec.Struct):
                 stream, partial(scan_segment, self.file), processes=processes, segment_bytes=segment_bytes
             ):
                 self._join(segment)
+                self.size_bytes += size_bytes
                 if progress is not None:
                     progress(size_bytes)
         own = min(self.runs, key=self.runs.__getitem__, default=None)
@@ -394,14 +398,25 @@ class _CaptureCheck(msgspec.Struct):
             return
         with open_inside(self.run.path, TRANSCRIPT) as stream:
             found = stream.read().replace(b"\r\n", b"\n")
-        log = EventReader(self.run)
-        if found != transcript_of(log) and found != transcript_of(log, EARLIER_MAX_CHARACTERS):
-            remedy = f"write it again with: reenact recover {shlex.quote(str(self.run.path))}"
-            reason = f"is not what the events say; {remedy}"
-            self.add("transcript", reason, TRANSCRIPT)
+        for max_characters in (MAX_CHARACTERS, EARLIER_MAX_CHARACTERS):
+            with self.run.open_events() as lines:
+                said = make_transcript(
+                    lines, self._resolve, size_bytes=self.size_bytes, max_characters=max_characters
+                )
+            if found == said:
+                return
+        remedy = f"write it again with: reenact recover {shlex.quote(str(self.run.path))}"
+        self.add("transcript", f"is not what the events say; {remedy}", TRANSCRIPT)
+
+    def _resolve(self, value: object) -> Any:
+        if self.reader is None:
+            self.reader = EventReader(self.run)
+        return self.reader.resolve(value)
 
     def check_blobs(self) -> None:
         """Compare the stored blobs with those that the events name."""
+        if not self.blobs and not self.trees and {BLOBS, PRUNED}.isdisjoint(os.listdir(self.run.path)):
+            return
         blobs = self.run.blobs
         kept, gone = {*blobs}, set[str]()
         if inside(self.run.path, PRUNED).exists():
@@ -441,12 +456,13 @@ class _CaptureCheck(msgspec.Struct):
         for name in sorted(os.listdir(self.run.path)):
             if name == PARTS:
                 self.add("parts_left", "not all of the run is joined; run: reenact recover", PARTS)
-            elif name not in (MANIFEST, RECOVERED, PRUNED, BLOBS, TRANSCRIPT, self.file) and (
+            elif name == BLOBS:
+                for foreign in self.run.blobs.find_foreign_names():
+                    self.add("extra_file", "is no blob", f"{BLOBS}/{foreign}", severity="warning")
+            elif name not in (MANIFEST, RECOVERED, PRUNED, TRANSCRIPT, self.file) and (
                 not name.startswith(TEMP_PREFIX)
             ):
                 self.add("extra_file", "belongs to no capture", name, severity="warning")
-        for name in self.run.blobs.find_foreign_names():
-            self.add("extra_file", "is no blob", f"{BLOBS}/{name}", severity="warning")
 
     def _check_blob(self, blobs: BlobStore, digest: str, line: int) -> None:
         try:

@@ -58,8 +58,9 @@ from reenact.formats.seal import (
 from reenact.progress import Progress, ProgressBar, no_progress_bar
 from reenact.store.objects import ObjectStore, address_in
 from reenact.store.outfile import open_output, refuse_without_neighbour
+from reenact.store.paths import takes_addresses
 from reenact.store.reader import CaptureReader
-from reenact.store.remote import is_remote, local_path, local_run, remote_name, takes_addresses
+from reenact.store.remote import is_remote, local_path, local_run, remote_name
 from reenact.store.rundir import RunDir
 from reenact.trace.to_replay_log import replay_log_of_capture
 from reenact.values.tags import plain
