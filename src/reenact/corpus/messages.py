@@ -23,7 +23,6 @@ from reenact.providers.meaning import (
     ToolCallPart,
     ToolResultPart,
 )
-from reenact.providers.reading import loads
 from reenact.trace.model_calls import model_reply
 
 _CONVERSATION: Final = ("messages", "input", "contents", "prompt")
@@ -216,13 +215,13 @@ class AllTexts(NamedTuple):
 _TEXTS: Final = (NewTexts, AllTexts)
 
 
-class _TextBody(msgspec.Struct, gc=False):
+class _TextChat(msgspec.Struct, gc=False):
     messages: NewTexts | list[_SaidText]
     system: None = None
 
 
 class _TextRequest(msgspec.Struct, gc=False):
-    body: _TextBody
+    body: _TextChat
     url: str
 
 
@@ -231,9 +230,23 @@ class _TextResponse(msgspec.Struct, gc=False):
     status: int = 200
 
 
+class _AnswerText(msgspec.Struct, gc=False, forbid_unknown_fields=True):
+    content: Annotated[str, msgspec.Meta(min_length=1)]
+    role: msgspec.Raw = msgspec.Raw()
+
+
+class _TextChoice(msgspec.Struct, gc=False):
+    message: _AnswerText
+
+
+class _TextBody(msgspec.Struct, gc=False):
+    choices: list[_TextChoice]
+
+
 _UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _read_text_requests: Final = msgspec.json.Decoder(_TextRequest).decode_lines
 _read_text_responses: Final = msgspec.json.Decoder(_TextResponse).decode_lines
+_read_text_body: Final = msgspec.json.Decoder(_TextBody).decode
 
 
 def read_request_texts(requests: Sequence[msgspec.Raw]) -> list[NewTexts | AllTexts | None]:
@@ -276,13 +289,9 @@ def read_answer_texts(responses: Sequence[msgspec.Raw]) -> list[str | None]:
 
 
 def _answer_text(response: _TextResponse) -> str | None:
-    try:
-        message: Any = loads(response.body)["choices"][0]["message"]  # type: ignore[call-overload,index]
-        text = message["content"]
-    except (LookupError, TypeError):
+    if response.status >= 400:
         return None
-    is_text = message.keys() <= _TEXT_ONLY and isinstance(text, str) and text
-    return text if is_text and response.status < 400 else None
-
-
-_TEXT_ONLY: Final = {"role", "content"}
+    try:
+        return _read_text_body(response.body).choices[0].message.content
+    except (*_UNREADABLE, LookupError):
+        return None
