@@ -39,12 +39,16 @@ with reenact.capture(sys.argv[1]) as run:
     work(9)
 """,
     "a child that leaves the block": """
+called, calls = os.pipe()
 with reenact.capture(sys.argv[1]) as run:
     work(1)
     pid = os.fork()
     if pid == 0:
         child(2)
+        os.write(calls, b"!")
         run.final_output = "the child's"
+    else:
+        os.read(called, 1)
 if pid == 0:
     os._exit(0 if run.manifest is None else 1)
 assert os.waitpid(pid, 0)[1] == 0
