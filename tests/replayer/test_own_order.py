@@ -291,7 +291,33 @@ def threads_woken_by_futures(pace: Pace) -> list[int]:
     return found
 
 
+def tasks_and_jobs_in_sets_of_the_program(pace: Pace) -> list[list[int]]:
+    """As a workflow engine goes through its running tasks to find one that is done."""
+
+    async def wait_for(event: asyncio.Event) -> None:
+        await event.wait()
+
+    async def main() -> list[list[int]]:
+        loop, event = asyncio.get_running_loop(), asyncio.Event()
+        tasks, jobs, waits = [], [], []
+        with ThreadPoolExecutor(2) as pool:
+            for worker in range(12):
+                tasks.append(loop.create_task(wait_for(event)))
+                jobs.append(pool.submit(ask, worker))
+                waits.append(loop.run_in_executor(pool, ask, worker))
+                elsewhere.append(bytearray(sum(pace.delays_ms[: worker % 4]) * 10))
+            found = [[each.index(one) for one in {*each}] for each in (tasks, jobs, waits)]
+            _, pending = await asyncio.wait(tasks, timeout=0.01)
+            event.set()
+            await asyncio.gather(*tasks, *waits)
+            return [*found, [tasks.index(one) for one in pending]]
+
+    elsewhere: list[bytearray] = []  # the objects of a replay have other addresses
+    return asyncio.run(main())
+
+
 AGENTS = [
+    tasks_and_jobs_in_sets_of_the_program,
     threads_woken_by_futures,
     jobs_of_a_thread_pool_as_they_come,
     jobs_of_a_thread_pool_call_back,

@@ -15,6 +15,7 @@ from typing import Final
 
 from reenact.boundary import Call, Lane, Step, current_lane, outside
 from reenact.seams.imports import Libraries
+from reenact.seams.numbered import number_job
 from reenact.seams.patches import Patch
 from reenact.seams.spawn import run_in_lane, run_in_thread
 
@@ -60,6 +61,7 @@ class Job:
         self.step: Step = lane.context.step(call, lane)
         self.promised: Future[object] = Future()
         """Done only after the outcome is recorded: the run may end as soon as the agent has it."""
+        number_job(self.promised, lane)
 
     def follow(self, future: Future[object]) -> None:
         """Record the outcome of *future*; the agent's done callbacks then run in the job's lane."""

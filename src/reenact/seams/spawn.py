@@ -42,6 +42,7 @@ from reenact.library import is_library
 from reenact.seams import entered
 from reenact.seams.deadlines import get_in_turn, lane_of_job, put_in_turn, tell_for
 from reenact.seams.imports import Libraries
+from reenact.seams.numbered import create_task, number_job, wrap_future
 from reenact.seams.patches import Patch
 
 _FRAMES_TO_WAIT_FOR: Final = 2
@@ -73,13 +74,14 @@ def patches() -> list[Patch]:
         Patch(queue.Queue, "put", put_in_turn),
         *(Patch(kind, "_put", _store) for kind in (queue.Queue, queue.LifoQueue, queue.PriorityQueue)),
         Patch(queue, "SimpleQueue", lambda _: _SimpleQueue),
+        *(Patch(module, "wrap_future", wrap_future) for module in (asyncio, asyncio.futures)),
     ]
 
 
 def bind_to_lanes(original: Callable[..., Any]) -> Callable[..., object]:
     """``create_task`` of an event loop, but each task gets a lane when it is created."""
 
-    def create_task(self: object, coro: object, *, context: object = None, **options: object) -> object:
+    def create(self: object, coro: object, *, context: object = None, **options: object) -> object:
         lane = current_lane()
         if lane is None:
             return original(self, coro, context=context, **options)
@@ -97,7 +99,7 @@ def bind_to_lanes(original: Callable[..., Any]) -> Callable[..., object]:
         coro = lane.context.task_body(child, coro, partial(describe_end, function))
         if context is not None:
             # The caller may share this context between tasks, so its variables do not say which one runs.
-            task = original(self, coro, context=context, **options)
+            task = create_task(original, self, coro, child, {"context": context, **options})
             own(id(task), child)
             weakref.finalize(task, disown, id(task))
             task.add_done_callback(partial(_task_ended, child, function))
@@ -105,12 +107,12 @@ def bind_to_lanes(original: Callable[..., Any]) -> Callable[..., object]:
         child.owner = UNCLAIMED
         context = copy_context()
         context.run(lane_var.set, child)
-        task = original(self, coro, context=context, **options)
+        task = create_task(original, self, coro, child, {"context": context, **options})
         child.owner = id(task)
         task.add_done_callback(partial(_task_ended, child, function))
         return task
 
-    return create_task
+    return create
 
 
 def _task_ended(lane: Lane, function: str, task: Any) -> None:
@@ -178,6 +180,7 @@ def _submit(original: Callable[..., Any]) -> Callable[..., object]:
 
         ending.lane.context.lane_starting(ending.lane)
         future = original(self, job)
+        number_job(future, ending.lane)
         ending.has(future)
         return future
 
