@@ -29,8 +29,8 @@ from reenact.formats.replay_log import read_replay_log
 from reenact.formats.trace import Trace, read_trace, write_trace
 from reenact.progress import ProgressBar, no_progress_bar
 from reenact.store.outfile import open_output
-from reenact.store.reader import CaptureReader
 from reenact.store.paths import takes_addresses
+from reenact.store.reader import CaptureReader
 from reenact.trace.from_run import trace_of_run
 from reenact.trace.model_calls import exchanges
 from reenact.trace.normalize import normalize

@@ -70,8 +70,12 @@ def verify(
     is_small = total_bytes < _MANY_BYTES
     processes = 1 if jobs is None and is_small else worker_count(jobs, is_much=True)
     with progress_bar(total_bytes, "verifying") as progress:
-        report = check_artifact(
-            path, lenient=lenient, published=published, processes=processes, progress=progress
+        report = (
+            check_capture(path, processes=processes, progress=progress)
+            if is_capture
+            else check_artifact(
+                path, lenient=lenient, published=published, processes=processes, progress=progress
+            )
         )
     if receipt is not None:
         report = with_receipt(report, Path(receipt))
@@ -95,10 +99,8 @@ def check_artifact(
     progress: Progress | None = None,
 ) -> VerifyReport:
     """Check the artifact in *path* by itself, whatever its kind."""
-    if RunDir(path).is_capture:
-        return check_capture(path, processes=processes, progress=progress)
     kind = kind_of(path)
-    if kind == "capture":  # a folder, from which the manifest is missing
+    if kind == "capture":
         return check_capture(path, processes=processes, progress=progress)
     if kind == "replay log":
         return check_replay_log(

@@ -109,6 +109,7 @@ def help_text() -> str:
 
 
 def _dispatch(arguments: list[str]) -> int:
+    """Run a verb; the exit status is what its function returns, 0 for ``None``."""
     first = arguments[0] if arguments else None
     if first == "help" and len(arguments) > 1:
         return _dispatch([arguments[1], "--help"])
@@ -123,28 +124,14 @@ def _dispatch(arguments: list[str]) -> int:
         return 3
     if first not in VERBS:
         raise _unknown_verb(first)
-    return invoke(first, arguments[1:])
-
-
-def load(verb: str) -> Command:
-    """Import the click command of *verb*."""
     from importlib import import_module
 
-    command: Command = import_module(f"reenact.cli.{verb}").command
-    return command
-
-
-def invoke(verb: str, arguments: list[str]) -> int:
-    """Run *verb*; its exit status is what its function returns, 0 for ``None``.
-
-    click's own ``main`` is not used, because its exit statuses differ from ours.
-    """
     from click.exceptions import Exit
 
-    command = load(verb)
+    command: Command = import_module(f"reenact.cli.{first}").command
     command.context_settings.setdefault("help_option_names", ["-h", "--help"])
-    try:
-        with command.make_context(f"reenact {verb}", arguments) as context:
+    try:  # not click's own main, whose exit statuses differ from ours
+        with command.make_context(f"reenact {first}", arguments[1:]) as context:
             status = command.invoke(context)
     except Exit as leave:
         return leave.exit_code

@@ -20,10 +20,10 @@ from reenact.cli.terminal import (
     MANY,
     Cell,
     TextLine,
-    printer,
     progress_bar,
     safe_json,
     width,
+    write_line,
 )
 from reenact.comparing.json_changes import JsonChange, Piece
 from reenact.suite.settings import project_prices
@@ -57,7 +57,7 @@ def command(left: str, right: str, strict: bool, as_json: bool) -> int:
     if as_json:
         click.echo(safe_json(msgspec.to_builtins(report)))
     else:
-        _write_text(report, printer())
+        _write_text(report)
     return 0 if report.equal else DIFFERS
 
 
@@ -66,25 +66,25 @@ def _progress_bar(total: int, what: str) -> AbstractContextManager[Callable[[int
     return progress_bar(total, what, least=MANY if what == "comparing" else LARGE_BYTES)
 
 
-def _write_text(report: DiffReport, write: Callable[[TextLine], None]) -> None:
+def _write_text(report: DiffReport) -> None:
     if report.equal:
-        write((Cell("the same: ", "green"), Cell(f"{report.left}, {report.right}")))
+        write_line((Cell("the same: ", "green"), Cell(f"{report.left}, {report.right}")))
     else:
-        write((Cell("- ", "red"), Cell(report.left, "bold")))
-        write((Cell("+ ", "green"), Cell(report.right, "bold")))
+        write_line((Cell("- ", "red"), Cell(report.left, "bold")))
+        write_line((Cell("+ ", "green"), Cell(report.right, "bold")))
     for link in report.forks:
-        write((Cell(f"  {link}", "dim"),))
+        write_line((Cell(f"  {link}", "dim"),))
     if report.changes:
-        write(())
-        write(_first_line(report.changes[0]))
-        write(())
+        write_line(())
+        write_line(_first_line(report.changes[0]))
+        write_line(())
     for change in report.changes:
         for line in _change_lines(change):
-            write(line)
+            write_line(line)
     for line in _end_lines(report):
-        write(line)
+        write_line(line)
     for line in _totals_lines(report):
-        write(line)
+        write_line(line)
 
 
 def _first_line(change: Change) -> TextLine:

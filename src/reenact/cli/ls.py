@@ -6,7 +6,7 @@ import click
 import msgspec
 
 from reenact.analysis.brief import plural, size
-from reenact.cli.terminal import Cell, printer, safe_json
+from reenact.cli.terminal import Cell, safe_json, write_line
 from reenact.corpus.transfer import list_runs
 
 
@@ -24,8 +24,7 @@ def command(address: str, as_json: bool) -> int:
         for run in runs:
             click.echo(safe_json(msgspec.to_builtins(run), indent=None))
         return 0
-    write = printer()
     for run in runs:
-        write((Cell(size(run.size_bytes), "", -9), Cell(f"  {run.name or address}")))
-    write((Cell(plural(len(runs), "run"), "dim"),))
+        write_line((Cell(size(run.size_bytes), "", -9), Cell(f"  {run.name or address}")))
+    write_line((Cell(plural(len(runs), "run"), "dim"),))
     return 0

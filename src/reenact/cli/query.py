@@ -22,11 +22,11 @@ from reenact.cli.terminal import (
     MANY,
     Cell,
     TextLine,
-    printer,
     progress_bar,
     safe_json,
     say,
     spreadsheet_cell,
+    write_line,
 )
 from reenact.corpus.query import QueryResult, open_query
 from reenact.errors import UsageError
@@ -119,12 +119,13 @@ def _write_parquet(result: QueryResult, target: Path, force: bool) -> None:
 def _print_table(result: QueryResult) -> None:
     rows = result.rows()
     shown = [[_text(value) for value in row] for row in itertools.islice(rows, _MAX_ROWS)]
-    write = printer()
     for line in _table_lines(result, shown):
-        write(line)
+        write_line(line)
     left = sum(1 for _ in rows)
     if left:
-        write((Cell(f"… and {plural(left, 'row')} more; --json, --csv and --parquet have them all", "dim"),))
+        write_line(
+            (Cell(f"… and {plural(left, 'row')} more; --json, --csv and --parquet have them all", "dim"),)
+        )
 
 
 def _table_lines(result: QueryResult, rows: list[list[str]]) -> Iterator[TextLine]:

@@ -15,7 +15,7 @@ from reenact.analysis.show import play as play_steps
 from reenact.canonical import JsonValue
 from reenact.check.kinds import is_folder_of_runs
 from reenact.cli.table import Layout, footer, header_lines, run_line
-from reenact.cli.terminal import printable, printer, progress_bar, report, safe_json
+from reenact.cli.terminal import printable, progress_bar, report, safe_json, write_line
 from reenact.errors import FormatError, UsageError
 from reenact.suite.settings import project_prices
 
@@ -117,10 +117,9 @@ def _list_runs(folder: str, *, as_json: bool) -> int:
     if as_json:
         click.echo(safe_json(msgspec.to_builtins(found.runs)))
         return status
-    write = printer()
     width = max((len(header.path) for header in found.runs), default=0)
     for header in found.runs:
-        write(run_line(header, width))
+        write_line(run_line(header, width))
     return status
 
 
@@ -138,19 +137,18 @@ def _refuse_contradictions(
 
 
 def _write_text(artifact: Artifact, filters: tuple[str, ...]) -> None:
-    write = printer()
     header = artifact.header()
     steps = find_steps(artifact, filters, progress_bar=progress_bar)
     counts = artifact.counts()
     for line in header_lines(header, counts):
-        write(line)
+        write_line(line)
     layout, shown = Layout(counts), 0
     for shown, step in enumerate(steps, 1):
         if shown == 1:
-            write(layout.titles())
-        write(layout.row(step))
+            write_line(layout.titles())
+        write_line(layout.row(step))
     for line in footer(counts, is_open=header.is_open, matched=shown if filters else None):
-        write(line)
+        write_line(line)
 
 
 def _write_json(artifact: Artifact, filters: tuple[str, ...]) -> FormatError | None:
@@ -178,13 +176,12 @@ def _play(artifact: Artifact, filters: tuple[str, ...], *, follow: bool, speed: 
             click.echo(safe_json(value | msgspec.to_builtins(moment.step), indent=None))
             sys.stdout.flush()
         return
-    write = printer()
     artifact.index(seconds=0)
     for line in header_lines(artifact.header(), artifact.counts()):
-        write(line)
-    write(Layout(artifact.counts()).titles())
+        write_line(line)
+    write_line(Layout(artifact.counts()).titles())
     for moment in moments:
-        write(Layout(artifact.counts()).moment(moment))
+        write_line(Layout(artifact.counts()).moment(moment))
         sys.stdout.flush()
     for line in footer(artifact.counts(), is_open=artifact.header().is_open):
-        write(line)
+        write_line(line)

@@ -22,12 +22,12 @@ from reenact.cli.terminal import (
     ON,
     Cell,
     TextLine,
-    printer,
     progress_bar,
     safe_json,
     say,
     spreadsheet_cell,
     width,
+    write_line,
 )
 from reenact.corpus.batches import stats
 from reenact.errors import UsageError
@@ -183,9 +183,8 @@ def command(
     elif as_csv:
         _write_csv(report.stats, by)
     else:
-        write = printer()
         for line in stats_lines(report.stats, report.latencies_ms):
-            write(line)
+            write_line(line)
     return INVALID if report.unreadable else 0
 
 

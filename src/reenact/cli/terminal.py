@@ -203,27 +203,17 @@ def width() -> int:
     return get_terminal_size((_WIDTH, 24)).columns
 
 
-def printer() -> Callable[[TextLine], None]:
-    """Return the function that writes a line to stdout, in colour on a terminal."""
-    return _coloured_printer() if sys.stdout.isatty() else _write_plain
-
-
-def _write_plain(line: TextLine) -> None:
-    sys.stdout.write("".join(map(Cell.fit, line)).rstrip() + "\n")
-
-
-def _coloured_printer() -> Callable[[TextLine], None]:
+def write_line(line: TextLine) -> None:
+    """Write *line* to stdout, in colour on a terminal."""
+    if not sys.stdout.isatty():
+        sys.stdout.write("".join(map(Cell.fit, line)).rstrip() + "\n")
+        return
     from rich.console import Console
     from rich.text import Text
 
-    console = Console(highlight=False)
-
-    def write(line: TextLine) -> None:
-        text = Text.assemble(*((cell.fit(), cell.style) for cell in line))
-        text.rstrip()
-        console.print(text, soft_wrap=True)
-
-    return write
+    text = Text.assemble(*((cell.fit(), cell.style) for cell in line))
+    text.rstrip()
+    Console(highlight=False).print(text, soft_wrap=True)
 
 
 _SUSPECT: Final = re.compile(r"[^\n -~]")

@@ -26,9 +26,9 @@ from reenact.cli.terminal import (
     ON,
     Cell,
     TextLine,
-    printer,
     progress_bar,
     say,
+    write_line,
 )
 from reenact.corpus.batches import VerifyRunsReport, verify_runs
 from reenact.errors import UsageError
@@ -42,7 +42,16 @@ _CAPITAL: Final = re.compile(r"(?=[A-Z])")
 
 def verdict_lines(report: VerifyReport, held_against: Iterable[str]) -> Iterator[TextLine]:
     """*report* for people; *held_against* are the other files of the check."""
-    yield _verdict(report, held_against)
+    severities = Counter(sorted(map(severity_of, report.findings)))
+    counts = " and ".join(map(plural, severities.values(), severities))
+    artifact = f"the {report.what} {report.path}"
+    if report.is_good:
+        others = " and ".join(held_against)
+        agrees = f", and agrees with {others}" if others else ""
+        warned = f", with {counts}" if counts else ""
+        yield Cell("good", "bold green"), Cell(f"{warned}: {artifact} is valid{agrees}")
+    else:
+        yield Cell("bad", "bold red"), Cell(f": {artifact} has {counts}")
     facts = [*_facts(report.facts)]
     width = max(map(len, dict(facts)), default=0)
     for name, value in facts:
@@ -50,18 +59,6 @@ def verdict_lines(report: VerifyReport, held_against: Iterable[str]) -> Iterator
     if report.findings:
         yield ()
         yield from _finding_lines(report.findings)
-
-
-def _verdict(report: VerifyReport, held_against: Iterable[str]) -> TextLine:
-    severities = Counter(sorted(map(severity_of, report.findings)))
-    counts = " and ".join(map(plural, severities.values(), severities))
-    artifact = f"the {report.what} {report.path}"
-    if not report.is_good:
-        return Cell("bad", "bold red"), Cell(f": {artifact} has {counts}")
-    others = " and ".join(held_against)
-    agrees = f", and agrees with {others}" if others else ""
-    warned = f", with {counts}" if counts else ""
-    return Cell("good", "bold green"), Cell(f"{warned}: {artifact} is valid{agrees}")
 
 
 def _facts(facts: dict[str, JsonValue]) -> Iterator[tuple[str, str]]:
@@ -175,9 +172,8 @@ def command(
     if as_json:
         click.echo(json.dumps(report.to_json(), indent=2, ensure_ascii=False))
     else:
-        write = printer()
         for line in verdict_lines(report, map(str, filter(None, (receipt, seal, against)))):
-            write(line)
+            write_line(line)
     return 0 if report.is_good else DIFFERS
 
 
@@ -189,12 +185,11 @@ def _verify_folder(path: Path, jobs: int | None, on: str | None, as_json: bool) 
         runs = [each.to_json() for each in report.reports]
         click.echo(json.dumps({"runs": runs, "unreadable": report.unreadable}, indent=2, ensure_ascii=False))
     else:
-        write = printer()
         for each in bad:
             for line in verdict_lines(each, []):
-                write(line)
-            write(())
-        write(_folder_verdict(report, len(bad)))
+                write_line(line)
+            write_line(())
+        write_line(_folder_verdict(report, len(bad)))
     for problem in report.unreadable:
         say(problem)
     return INVALID if report.unreadable else DIFFERS if bad else 0

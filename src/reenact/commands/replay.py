@@ -32,8 +32,8 @@ from reenact.replayer.source import ReplaySource, lanes_of
 from reenact.replayer.step import OnUnmatched
 from reenact.run.replaying import STALL_S
 from reenact.run.rules import check_on_unmatched, choose_policy, project_beside, project_rules
-from reenact.store.reader import CaptureReader, read_run_start
 from reenact.store.paths import takes_addresses
+from reenact.store.reader import CaptureReader, read_run_start
 from reenact.workspace.replaying import restore_start
 
 

@@ -12,8 +12,8 @@ import msgspec
 
 from reenact.errors import StoreError, UsageError
 from reenact.formats.workspace import EntryKind, Tree, TreeEntry
-from reenact.store.reader import CaptureReader, EventReader
 from reenact.store.paths import takes_addresses
+from reenact.store.reader import CaptureReader, EventReader
 from reenact.store.rundir import RunDir
 from reenact.workspace.compare import (
     FileChange,

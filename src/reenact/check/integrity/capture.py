@@ -218,7 +218,16 @@ def check_capture(
     if state in (RunState.OPEN, RunState.INTERRUPTED):
         check.add("unfinished", f"the run is {state.value}; there is no manifest to check against", MANIFEST)
         return VerifyReport("capture", str(path), check.findings, {"state": state.value})
-    manifest = check.read_manifest()
+    manifest: CaptureManifest | None
+    try:
+        manifest = read_manifest(run.read_manifest(), file=MANIFEST)
+        if manifest.volatile:
+            read_rules(manifest.volatile, file=MANIFEST)
+    except FormatError as error:
+        manifest = None
+        is_changed = isinstance(error, DigestMismatch)
+        code = "manifest_changed" if is_changed else "manifest_unreadable"
+        check.findings.append(Finding.of(code, error, file=MANIFEST))
     try:
         check.read_events(processes, segment_bytes, progress)
     except DigestMismatch as error:  # in the events that a fork shares with its parent
@@ -266,18 +275,6 @@ class _CaptureCheck(msgspec.Struct):
         severity: FindingSeverity = "error",
     ) -> None:
         self.findings.append(Finding(code, message, file, severity, line))
-
-    def read_manifest(self) -> CaptureManifest | None:
-        try:
-            manifest = read_manifest(self.run.read_manifest(), file=MANIFEST)
-            if manifest.volatile:
-                read_rules(manifest.volatile, file=MANIFEST)
-            return manifest
-        except DigestMismatch as error:
-            self.findings.append(Finding.of("manifest_changed", error, file=MANIFEST))
-        except FormatError as error:
-            self.findings.append(Finding.of("manifest_unreadable", error, file=MANIFEST))
-        return None
 
     def read_events(self, processes: int, segment_bytes: int, progress: Progress | None) -> None:
         """Scan the log segment by segment, then check what spans segments."""
