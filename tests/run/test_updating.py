@@ -6,6 +6,7 @@ import asyncio
 import itertools
 import json
 import time
+import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,13 @@ import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.middleware.base import BaseHTTPMiddleware, RequestResponseEndpoint
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+from starlette.testclient import TestClient
 
 import reenact
 from reenact.boundary import Call, crossing
@@ -293,6 +301,36 @@ def test_a_task_that_returns_something_else_is_accepted(tmp_path: Path) -> None:
         asyncio.run(agent("!"))
     with reenact.replay(tmp_path / "run"):
         asyncio.run(agent("!"))
+
+
+def test_the_tasks_of_a_web_app_are_found_again_after_an_update(tmp_path: Path) -> None:
+    """Its server starts many tasks of the same function; those before the changed call still count."""
+
+    async def stamped(request: Request, call_next: RequestResponseEndpoint) -> Response:
+        response = await call_next(request)
+        response.headers["x-stamp"] = str(uuid.uuid4())
+        return response
+
+    async def order(request: Request) -> JSONResponse:
+        asked = (
+            asyncio.to_thread(search, f"{word} {request.query_params['item']}") for word in ("price", "stock")
+        )
+        return JSONResponse([*await asyncio.gather(*asked), str(uuid.uuid4()), time.time()])
+
+    app = Starlette(
+        routes=[Route("/order", order)], middleware=[Middleware(BaseHTTPMiddleware, dispatch=stamped)]
+    )
+
+    def agent(*items: str) -> list[object]:
+        answers = [client.get("/order", params={"item": item}) for item in items]
+        return [(answer.json(), answer.headers["x-stamp"]) for answer in answers]
+
+    with TestClient(app) as client:
+        recorded(tmp_path / "run", lambda: agent("lamp", "desk"))
+    for items in (("chair", "desk"), ("chair",)):
+        with TestClient(app) as client:
+            updated(tmp_path / "run", lambda items=items: agent(*items))
+    assert sorted(LIVE) == ["price chair", "stock chair"]
 
 
 def test_times_of_new_events_go_on_from_the_recorded_ones(tmp_path: Path) -> None:

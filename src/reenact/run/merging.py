@@ -2,12 +2,14 @@
 
 Every process of the run reports which recorded calls were made again, and which events are new. Repeated
 events keep their lines, new ones are inserted where they happened. A line changes only if its number or lane
-changes, if the request that it refers to is gone, or, for the first line, if the run has other processes.
+changes, if the request that it refers to is gone, if it now lists what tasks did before a call that is gone,
+or, for the first line, if the run has other processes.
 """
 
 from __future__ import annotations
 
 import sys
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -359,8 +361,25 @@ class _Merge:
                     events.append((place, _NewEvent(line, new=(index, number))))
                     self._has_new = True
             events += self._tree_events(half, index, places)
-        ordered = [event for _, event in sorted(events, key=lambda each: each[0])]
-        return [self._start(), *ordered, self._end()]
+        events.sort(key=lambda each: each[0])
+        end = ((len(self._reader), 0, 0), self._end())
+        return [self._start(), *self._with_acts_of_gone_events([*events, end])]
+
+    def _with_acts_of_gone_events(
+        self, events: Sequence[tuple[tuple[int, int, int], _NewEvent]]
+    ) -> Iterator[_NewEvent]:
+        """Add the acts that the recorded events list that are gone to the events that follow them."""
+        kept = {event.old_seq for _, event in events}
+        gone = deque(seq for seq in range(2, len(self._reader)) if seq not in kept)
+        for (place, _, _), event in events:
+            acts: list[str] = []
+            while gone and gone[0] <= place:
+                acts += _decode(self._reader.line(gone.popleft())).get("order", ())
+            if acts:
+                value = _decode(event.line)
+                value["order"] = [*acts, *value.get("order", ())]
+                event = event._replace(line=encode_clean(value))
+            yield event
 
     def _tree_events(
         self, half: UpdateHalf, index: int, places: _Places
