@@ -15,7 +15,7 @@ import json
 import math
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from hashlib import sha256
 from resource import RLIM_INFINITY, RLIMIT_AS, RLIMIT_DATA, getrlimit
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar, cast
@@ -102,6 +102,8 @@ _NAME: Final = re.compile(r"[^\W\d]\w*")
 
 encode_clean: Final[Callable[[Any], bytes]] = with_memory_check(_encoder.encode)
 """The ``replay`` text of a value known to be plain JSON: decoded from JSON or checked before."""
+encode_clean_lines: Final[Callable[[Sequence[Any]], bytes]] = with_memory_check(_encoder.encode_lines)
+"""The texts of many such values, each with a line end."""
 encode_ordered: Final[Callable[[object], bytes]] = with_memory_check(msgspec.json.Encoder().encode)
 """The same, keeping the order of object members."""
 

@@ -94,7 +94,7 @@ def make_transcript(
 
 # No named tuples: making one runs eval(), and where this module is first imported after an unhandled
 # KeyboardInterrupt, that makes Python forget the interrupt and end with status 1 instead of 130.
-class _Excerpt(msgspec.Struct, frozen=True):
+class _Excerpt(msgspec.Struct, frozen=True, gc=False):
     """As much of a text as is ever shown, with the length and the digest of the whole."""
 
     text: str
@@ -102,7 +102,7 @@ class _Excerpt(msgspec.Struct, frozen=True):
     digest: str
 
 
-class _Section(msgspec.Struct, frozen=True):
+class _Section(msgspec.Struct, frozen=True, gc=False):
     """A heading and the text below it."""
 
     title: str

@@ -32,7 +32,7 @@ class UnknownEvent(msgspec.Struct, frozen=True):
 
 E = TypeVar("E", bound=Record)
 
-_encode_lines: Final = msgspec.json.Encoder(order="sorted").encode_lines
+_encode_lines: Final = canonical.encode_clean_lines
 _EXTRA: Final = Record.__struct_encode_fields__[0].encode()
 """The reserved field name of records."""
 
