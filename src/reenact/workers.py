@@ -15,6 +15,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
+from itertools import islice
 from typing import Any, Final, Generic, TypeVar
 
 from reenact.errors import StoreError, UsageError
@@ -38,20 +39,26 @@ def worker_count(jobs: int | None, *, is_much: bool) -> int:
 
 
 def map_batches(
-    work: Callable[[B], R], batches: Iterable[B], *, jobs: int = 1, on: str | None = None
+    work: Callable[[B], R],
+    batches: Iterable[B],
+    *,
+    jobs: int = 1,
+    on: str | None = None,
+    works_here: bool = False,
 ) -> Generator[R]:
     """Yield what *work* returns for each of *batches*, in order; closing the iterator stops all workers.
 
     *jobs* processes share the work, or with *on* tasks of Ray: ``ray`` for this machine,
     ``ray=ADDRESS`` for a cluster. *work* is a function of a module, and what it takes and returns can be
-    pickled. Raises :class:`StoreError` if workers die repeatedly in one batch.
+    pickled. With *works_here* this process is one of the *jobs*, for work that cannot kill it. Raises
+    :class:`StoreError` if workers die repeatedly in one batch.
     """
     if on is not None:
         yield from _run_on_ray(work, batches, _ray_address(on), jobs)
     elif jobs <= 1:
         yield from map(work, batches)
     else:
-        yield from _Pool(work, jobs).map(batches)
+        yield from _Pool(work, jobs, works_here=works_here).map(batches)
 
 
 class _BatchTry(Generic[B, R]):
@@ -66,9 +73,10 @@ class _BatchTry(Generic[B, R]):
 class _Pool(Generic[B, R]):
     """Processes of this machine; if one dies, the whole pool is replaced."""
 
-    def __init__(self, work: Callable[[B], R], jobs: int) -> None:
+    def __init__(self, work: Callable[[B], R], jobs: int, *, works_here: bool) -> None:
         self._work = work
-        self._jobs = jobs
+        self._works_here = works_here
+        self._jobs = jobs - works_here
         self._executor = self._start()
 
     def _start(self) -> ProcessPoolExecutor:
@@ -79,17 +87,22 @@ class _Pool(Generic[B, R]):
     def map(self, batches: Iterable[B]) -> Iterator[R]:
         waiting: deque[_BatchTry[B, R]] = deque()
         rest = iter(batches)
+        most = self._jobs * IN_FLIGHT
+        most_kept = 2 * most if self._works_here else most
         try:
             while True:
-                while len(waiting) < self._jobs * IN_FLIGHT:
-                    try:
-                        piece: _BatchTry[B, R] = _BatchTry(next(rest))
-                    except StopIteration:
-                        break
+                unfinished = sum(not piece.future.done() for piece in waiting)
+                for batch in islice(rest, min(most - unfinished, most_kept - len(waiting))):
+                    piece: _BatchTry[B, R] = _BatchTry(batch)
                     waiting.append(piece)
                     self._submit([piece])
                 if not waiting:
                     return
+                if self._works_here and len(waiting) < most_kept and not waiting[0].future.done():
+                    here = [self._done_here(batch) for batch in islice(rest, 1)]
+                    waiting += here
+                    if here:
+                        continue
                 try:
                     result = waiting[0].future.result()
                 except BrokenProcessPool:
@@ -99,6 +112,15 @@ class _Pool(Generic[B, R]):
                 yield result
         finally:
             self._executor.shutdown(wait=True, cancel_futures=True)
+
+    def _done_here(self, batch: B) -> _BatchTry[B, R]:
+        piece: _BatchTry[B, R] = _BatchTry(batch)
+        piece.future = Future()
+        try:
+            piece.future.set_result(self._work(batch))
+        except Exception as error:
+            piece.future.set_exception(error)
+        return piece
 
     def _submit(self, pieces: Iterable[_BatchTry[B, R]]) -> None:
         for piece in pieces:

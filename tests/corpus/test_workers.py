@@ -1,6 +1,7 @@
 """Work that is shared: the same results whoever does it, and nothing lost or counted twice with a worker."""
 
 import json
+import os
 import shutil
 from functools import partial
 from pathlib import Path
@@ -14,7 +15,7 @@ from reenact.errors import StoreError, UsageError
 from reenact.viewer.shelf import Shelf
 from reenact.workers import map_batches
 from tests.analysis.recordings import ask, order, record
-from tests.corpus.batch_work import refuse, square
+from tests.corpus.batch_work import refuse, refuse_some, square
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 
@@ -55,6 +56,16 @@ def test_what_the_work_raises_is_raised(tmp_path):
     for jobs in (1, 2):
         with pytest.raises(UsageError, match="not 1"):
             list(map_batches(refuse, [1, 2], jobs=jobs))
+
+
+def test_the_caller_may_be_one_of_the_workers(tmp_path):
+    """It works while it waits; the results keep their order, and errors come in their place."""
+    results = map_batches(refuse_some, range(40), jobs=2, works_here=True)
+    found = [next(results) for _ in range(30)]
+    assert [number for number, _ in found] == [*range(30)]
+    assert len({process for _, process in found} | {os.getpid()}) == 2
+    with pytest.raises(UsageError, match="not 30"):
+        next(results)
 
 
 @pytest.mark.parametrize("on", ["dask", "ray=", "rays", ""])

@@ -44,7 +44,7 @@ def scan_segments(
             sizes.append(len(block.text))
             yield block
 
-    for result in map_batches(scan, measured_blocks(), jobs=processes):
+    for result in map_batches(scan, measured_blocks(), jobs=processes, works_here=True):
         yield sizes.popleft(), result
 
 
