@@ -122,7 +122,7 @@ def _query_without_index(runs: Path) -> Figure:
 
 
 def _index(runs: Path) -> Figure:
-    sources = list(find_sources([root_of(runs)], {}))
+    sources = list(find_sources([root_of(runs)], has_stamps=True))
     ours_s, beside_s = best_in_turns(
         lambda: index_batch(sources), lambda: _bare(runs), clock=process_time, rounds=5
     )

@@ -8,6 +8,7 @@ import random
 import re
 import shutil
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -21,7 +22,7 @@ from reenact.corpus.query import indexed_runs
 from reenact.corpus.tables import TABLES
 from reenact.errors import FormatError, StoreError, UnknownVersion, UsageError
 from tests.analysis.recordings import ask, order, record, search
-from tests.cli.commands import command, interrupted
+from tests.cli.commands import command, interrupted, run
 from tests.hard import rounds
 from tests.kills import killed_at
 
@@ -96,11 +97,10 @@ def test_folders_of_known_captures_are_not_listed_again(runs, monkeypatch):
 
     monkeypatch.setattr(os, "scandir", scandir)
     assert counts(reenact.index("runs", out="corpus")) == (0, 0, 0, 3)
-    assert sorted(listed) == ["runs", "runs/deeper"]
-    (runs / "lamp" / "notes.md").write_text("in a new file")
+    (runs / "lamp" / "notes.md").write_text("in a new file, of which no row tells")
     assert counts(reenact.index("runs", out="corpus")) == (0, 0, 0, 3)
-    assert "runs/lamp" in listed
-    (runs / "lamp" / "recovered.json").write_text("{}")
+    assert listed == 2 * ["runs", "runs/deeper"]
+    mark_recovered(runs / "lamp")
     assert counts(reenact.index("runs", out="corpus")) == (0, 1, 0, 2)
     assert reenact.query("select state from runs where run = 'runs/lamp'", "corpus").rows == [("recovered",)]
     log = runs / "lamp" / "events.jsonl"
@@ -110,6 +110,13 @@ def test_folders_of_known_captures_are_not_listed_again(runs, monkeypatch):
     assert reenact.index("runs", out="corpus").changed == 1
     (runs / "lamp" / "manifest.json").unlink()
     assert reenact.index("runs", out="corpus").changed == 1
+
+
+def mark_recovered(folder, chance=None):
+    """As `reenact recover` does it: the mark, then the manifest, each in one step."""
+    (folder / "recovered.json").write_text("{}")
+    shutil.copy(folder / "manifest.json", folder / ".tmp-1")
+    (folder / ".tmp-1").rename(folder / "manifest.json")
 
 
 def test_new_changed_and_removed_runs_are_told_apart(runs):
@@ -193,11 +200,69 @@ CHANGES = [
     lambda folder, chance: shutil.rmtree(folder),
     lambda folder, chance: folder.rename(folder.with_name(f"renamed {chance.random()}")),
     lambda folder, chance: shutil.copytree(folder, folder.with_name(f"copied {chance.random()}")),
-    lambda folder, chance: (folder / "recovered.json").write_text("{}"),
+    mark_recovered,
     lambda folder, chance: (folder / "manifest.open.json").write_text("{}"),
     lambda folder, chance: (folder / "notes.md").write_text(str(chance.random())),
     lambda folder, chance: os.utime(folder / "events.jsonl", (0, 2**32)),
 ]
+
+
+AGENT = """
+import reenact, sys
+
+@reenact.tool
+def look(item):
+    return item
+
+for item in sys.argv[1:]:
+    look(item)
+"""
+
+
+def test_what_the_verbs_change_is_read_again(runs):
+    """update, recover and seal, each noticed by two calls of `stat`; and only what they changed is read."""
+    top = runs.parent
+    (top / "agent.py").write_text(AGENT)
+    interrupted(runs / "broken", lambda: search("lamp"), torn=b"{")
+
+    def do(*words):
+        done = run(*words, cwd=top)
+        assert done.returncode == 0, done.stderr
+
+    def changes_by(*words):
+        do(*words)
+        report = reenact.index(out="corpus")
+        assert all_rows("corpus") == all_rows("runs")
+        return report.changed
+
+    do("record", "-o", "runs/shop", "--", sys.executable, "agent.py", "a", "b")
+    do("keygen", "-o", "key")
+    reenact.index("runs", out="corpus")
+    (runs / "broken").rename(top / "broken")  # it is looked at every time
+    assert reenact.index(out="corpus").removed == 1
+    assert changes_by("update", "runs/shop", "--", sys.executable, "agent.py", "a", "c") == 1
+    changes_by("seal", "runs/shop", "--key", "key")
+    assert reenact.index(out="corpus").changed == 0
+    (top / "broken").rename(runs / "broken")
+    reenact.index(out="corpus")
+    assert changes_by("recover", "runs/broken") == 1
+    assert rows("corpus", "select state from runs where run = 'runs/broken'") == [("recovered",)]
+    assert reenact.index(out="corpus").changed == 0
+
+
+def test_an_index_of_an_older_version_is_brought_up_to_date(runs):
+    """Its stamps have the mark of the folder as well; nothing is read again for that."""
+    reenact.index("runs", out="corpus")
+    [file] = (runs.parent / "corpus" / "sources").iterdir()
+    table = pq.read_table(file)
+    stamps = [f"{stamp}\t18e94f2538072efb.18e94f2538072efb" for stamp in table["stamp"].to_pylist()]
+    place = table.schema.get_field_index("stamp")
+    pq.write_table(table.set_column(place, table.schema.field(place), [stamps]), file, compression="zstd")
+    manifest = runs.parent / "corpus" / "corpus.json"
+    found = json.loads(manifest.read_text())
+    found["parts"][0]["sizeBytes"]["sources"] = file.stat().st_size
+    manifest.write_text(json.dumps(found))
+    assert counts(reenact.index("runs", out="corpus")) == (0, 0, 0, 3)
 
 
 @pytest.mark.parametrize("seed", range(rounds(4, 60)))

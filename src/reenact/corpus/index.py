@@ -37,7 +37,8 @@ from reenact.corpus.sources import (
     CorpusRoot,
     KnownSource,
     SourceList,
-    find_sources,
+    UnchangedRuns,
+    find_changes,
     is_utf8,
     root_of,
 )
@@ -130,7 +131,7 @@ def _update(
     with closing(SourceList()) as fresh:
         with without_garbage_collection():
             known = {} if before is None or full else read_known(folder, before, stored)
-            changes = _compare(find_sources(roots, known), known, fresh)
+            changes = _compare(find_changes(roots, known), known, fresh)
         return _IndexUpdate(folder, before, known, stored).run(roots, changes, work)
 
 
@@ -164,22 +165,27 @@ class _Changes(NamedTuple):
 
 
 def _compare(
-    sources: Iterable[CorpusSource], known: Mapping[str, KnownSource], fresh: SourceList
+    sources: Iterable[CorpusSource | UnchangedRuns], known: Mapping[str, KnownSource], fresh: SourceList
 ) -> _Changes:
     kinds: Counter[str] = Counter()
     changed: list[str] = []
-    missing = dict.fromkeys(known)
+    found: set[str] = set()
     for source in sources:
+        if isinstance(source, UnchangedRuns):
+            kinds["run"] += len(source.names)
+            found.update(source.names)
+            continue
         kinds[source.kind] += 1
         before = known.get(source.name)
         if before is None:
             fresh.append(source)
             continue
-        missing.pop(source.name, None)
-        if not before.is_final or (source.stamp, source.kind) != (before.stamp, before.kind):
+        found.add(source.name)
+        if not before.is_unchanged(source):
             fresh.append(source)
             changed.append(source.name)
-    return _Changes(fresh, kinds, changed, [*missing])
+    removed = [name for name in known if name not in found] if len(found) < len(known) else []
+    return _Changes(fresh, kinds, changed, removed)
 
 
 class _IndexUpdate:

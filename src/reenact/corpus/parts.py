@@ -34,8 +34,6 @@ READERS: Final = "readers.lock"
 SOURCES: Final = "sources"
 VERSION: Final = 1
 FORMAT: Final = "reenact.corpus"
-_FOLDER: Final = "\t"
-"""Separates the stamp of a source's files from the stamp of its folder."""
 _ROW_GROUP_BYTES: Final = 32 * 1024 * 1024
 
 
@@ -122,8 +120,7 @@ def _index_batch(sources: Sequence[CorpusSource]) -> IndexedBatch:
     for source, reading in zip(sources, read_sources(sources, rows), strict=True):
         if reading.problem is not None:
             problems.append(reading.problem)
-        stamp = f"{source.stamp}{_FOLDER}{source.folder}" if source.folder else source.stamp
-        listed.append((source.name, source.kind, stamp, reading.is_final, reading.problem))
+        listed.append((source.name, source.kind, source.stamp, reading.is_final, reading.problem))
         if rows.text_bytes > _ROW_GROUP_BYTES:
             writers.write(rows.take())
     writers.write(rows.take())
@@ -310,8 +307,8 @@ def read_known(folder: Path, manifest: CorpusManifest, stored: StoredCorpus | No
         table = pq.ParquetFile(part_file(folder, SOURCES, part.id)).read(names, use_threads=False)
         columns = (table[name].to_pylist() for name in names)
         for name, kind, stamp, is_final in zip(*columns, strict=True):
-            files, _, mark = stamp.partition(_FOLDER)
-            known[name] = KnownSource(part.id, kind, files, mark, is_final)
+            # Older versions wrote the mark of the folder, too.
+            known[name] = KnownSource(part.id, kind, stamp.partition("\t")[0], is_final)
     return known
 
 

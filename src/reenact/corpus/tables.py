@@ -154,8 +154,6 @@ class CorpusSource(msgspec.Struct, frozen=True):
     stamp: str = ""
     """Changes when the source does."""
     size_bytes: int = 0
-    folder: str = ""
-    """The stamp of a capture's folder; while it is unchanged, so is the list of the files."""
     is_finished: bool = False
     """Whether its folder was the one of a finished capture when it was listed; ``False`` if unknown."""
 
