@@ -188,6 +188,35 @@ def test_the_prefilter_knows_letters_beyond_ascii(text: str) -> None:
     assert redactor.redact_text(text) == expected != text
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "except ImportError:\n    pwd = None\n\n",
+        "the basic types\n",
+        "b'\\x1f\\x8b'",
+        "class Cookie, or Morsel",
+    ],
+)
+def test_the_prefilter_passes_ordinary_source_code(text: str) -> None:
+    """What it suspects is read a dozen times, so an import of much code would be slow."""
+    assert not Redactor("default", salt=SALT).is_suspect(canonical.encode(text))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "password: None, hunter2x9",
+        "pwd = None\npassword = 'hunter2x9'",
+        "Cookie: session=hunter2x9",
+        "basic \\/abcdefg",
+        "\\x1b[1mpassword\\x1b[0m = 'hunter2x9'",
+        "pass\\x77ord = 'hunter2x9'",
+    ],
+)
+def test_the_prefilter_knows_what_is_like_ordinary_source_code(text: str) -> None:
+    assert Redactor("default", salt=SALT).is_suspect(canonical.encode(text))
+
+
 events = st.lists(
     st.tuples(st.sampled_from(["delta", "content", "text"]), st.integers(0, 1), texts), max_size=4
 ).map(

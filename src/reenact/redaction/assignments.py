@@ -79,7 +79,8 @@ _REFERENCE: Final = LazyRegex(r"[\w\-]*(?:/[\w.\-]*)+|\w*(?:\.\w+(?:-\w+)*)+\.?|
 
 AFTER_NAME: Final = (
     rb"[\w\-]{0,200}+(?:%(?:25)*+(?:22|27|5d|5b|20))*+(?:\[\d*\])?[\]\\\"'`*\stnr]{0,100}+(?:[:=]|(?<=-)>|->|\xe2\x86\x92|(?<=\\)u2192|%(?:25)*+3[ad])"
-    rb"(?!\s*(?:\[(?!\s*\\*\")|\{(?!\"\$py\"|[^{}\s\"]{6,256}\}(?:[;\"\\\s]|\Z)|[^{}]{0,300}"
+    rb"(?!\s*(?:(?:none|null|nil)(?:\\+[rn]|[\r\n])"  # no value, and nothing else in the line
+    rb"|\[(?!\s*\\*\")|\{(?!\"\$py\"|[^{}\s\"]{6,256}\}(?:[;\"\\\s]|\Z)|[^{}]{0,300}"
     rb"(?:value|val|plain|plaintext|string|text|raw|current|content|data|new|old|\"v|\"s)\\*\")))"
 )
 """For the prefilter: the lowercase text after a core of a name in an assignment."""

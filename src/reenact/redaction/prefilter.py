@@ -365,7 +365,7 @@ _CODES: Final = {
     _PERCENT: re.compile(rb"%(?:2[5DEde]|3[0-9]|[46][1-9A-Fa-f]|[57][0-9Aa]|5[Ff]|7[Ee])"),
     _AMPERSAND: re.compile(rb"&(?:amp;)*+(?:#|(?!(?:amp|nbsp);)[A-Za-z]{2,16};)"),
     _ESCAPE: re.compile(rb"\x1b\["),
-    _BACKSLASH: re.compile(rb"\\(?:x[1-7]|u001[bB]\[|033\[|e\[)"),
+    _BACKSLASH: re.compile(rb"\\(?:x[2-7]|x1[bB]\[|u001[bB]\[|033\[|e\[)"),
 }
 """By first byte, because one expression for all would be much slower."""
 _REACH: Final = 2 * _FAR + 100
@@ -396,7 +396,15 @@ def _near_codes(text: bytes, marks: Iterable[int], reach: int) -> bytes:
 
 
 _CODED_IN_LITERAL: Final = Trigger(
-    (*(b"\\x%d" % digit for digit in range(1, 8)), b"\\u001b[", b"\\u001B[", b"\\033[", b"\\e["),
+    (
+        *(b"\\x%d" % digit for digit in range(2, 8)),
+        b"\\x1b[",
+        b"\\x1B[",
+        b"\\u001b[",
+        b"\\u001B[",
+        b"\\033[",
+        b"\\e[",
+    ),
     lambda text, start: _CODED,  # noqa: ARG005
 )
 _OPTION_NAME: Final = (
@@ -419,7 +427,7 @@ _NAMES: Final[tuple[Trigger, ...]] = (
         *(f"token{end}" for end in "\"\\'=:][%><\n\r\tv,)"),
         *("token ", "token|", "token`", "token*", "token/", "token_v", "token-v", "token->"),
     ),
-    _place(rb"cookies?[\w\-]{0,200}+" + _QUOTE + rb"?\s*[:,]", b"cookie", lowered=True),
+    _place(rb"cookies?[\w\-]{0,200}+(?:" + _QUOTE + rb"\s*[:,]|\s*:)", b"cookie", lowered=True),
     _header_word("session", *(f"session{end}" for end in ('"', "\\", "'", ":", "-", "_", "i"))),
     _header_word("token-", "token-"),
     _header_word('[-"]auth', "-auth", '"auth'),
@@ -431,7 +439,7 @@ _NAMES: Final[tuple[Trigger, ...]] = (
 _PLACES: Final[tuple[Trigger, ...]] = (
     _place(rb"bearer(?: +|%20)[a-z0-9._~+/\-]{8}", b"bearer", lowered=True),
     _place(rb"(?<=[?&#;])sig=|(?<=[?&#;\-])signature=", b"sig=", b"signature=", lowered=True),
-    _place(rb".asic(?: +|%20)(?=[A-Za-z0-9+/\\]{4}).[a-z]*[A-Z0-9+/\\]", b"Basic", b"basic"),
+    _place(rb".asic(?: +|%20)(?=[A-Za-z0-9+/\\]{4}).[a-z]*(?:[A-Z0-9+/]|\\+/)", b"Basic", b"basic"),
     _place(rb".key=[^&#\s]{16}", b"?key=", b"&key=", b"#key=", b";key="),
     _place(
         rb"[\"_]auth(?:" + _QUOTE + rb")?\s*[:=]\s*(?:" + _QUOTE + rb")?[a-z0-9+/]{8}",
