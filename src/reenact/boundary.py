@@ -288,6 +288,8 @@ class Lane(msgspec.Struct, eq=False):
     """How many tasks that run the same function its parent had started before."""
     started: dict[str, int] | None = None
     """The number of tasks it has started, by function."""
+    started_from: str | None = None
+    """The line of the agent's code that started its task, thread or job, in a replay."""
     latest_tool: str | None = None
     """The id of the latest tool call in this lane."""
     recorded: Any = None

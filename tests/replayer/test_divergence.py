@@ -217,7 +217,21 @@ def test_the_agents_own_line_in_tasks_and_threads(tmp_path: Path) -> None:
         await asyncio.gather(asyncio.to_thread(search, "a"))
 
     found = diverging(tmp_path / "run", recorded, agent)
-    assert "in_a_thread" in found.source_line
+    names = [line.rpartition(".")[2] for line in (found.source_line, *found.callers)]
+    assert names == ["in_a_thread", "in_a_task", "agent"]
+
+
+def test_the_agents_line_that_started_a_task_is_named(tmp_path: Path) -> None:
+    """Where the task runs only code of a library, as a call of an SDK does that is given to gather."""
+
+    queries = ["b", "a"]
+
+    async def agent(run: reenact.Run) -> None:
+        await asyncio.gather(asyncio.to_thread(search, queries.pop()))
+
+    found = diverging(tmp_path / "run", agent, agent)
+    line = agent.__code__.co_firstlineno + 1
+    assert found.source_line == f"{__file__}:{line} in {agent.__qualname__}"
 
 
 def test_near_calls_are_named(tmp_path: Path) -> None:

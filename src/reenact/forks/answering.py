@@ -276,7 +276,7 @@ class Answers:
             detail=self._redactor.redact_text(self._explain(call, request)),
             observed=Observed(kind, {"tool": name} if call.kind == "tool" else {"name": name}),
             lane=lane.name,
-            **report.called_from(),
+            **report.called_from(lane),
         )
         self._on_missed(self.missed.headline)
         raise diverged(self.missed)

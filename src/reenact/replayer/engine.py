@@ -43,6 +43,7 @@ from reenact.formats.volatile import VolatileRule
 from reenact.lane_name import ROOT
 from reenact.replayer import report
 from reenact.replayer.beside import BesideCalls, EmptyStep
+from reenact.replayer.frames import starting_frame
 from reenact.replayer.lanes import Key, Lanes
 from reenact.replayer.likeness import RunLikeness
 from reenact.replayer.loops import give_way
@@ -364,6 +365,7 @@ class ReplayEngine:
         self.turns.loop_seen(loop)
 
     def lane_starting(self, lane: Lane) -> None:
+        lane.started_from = starting_frame()
         self._running.add(lane)  # it will end, even if the machine is too busy to begin it soon
         self._starting.add(lane)
         self.turns.lane_starting(lane)
@@ -389,6 +391,7 @@ class ReplayEngine:
         self.turns.lane_ended(lane)
 
     def task_body(self, lane: Lane, coro: Any, describe: DescribeEnd) -> object:
+        lane.started_from = starting_frame()
         self._running.add(lane)
         if not lane.has_order or not (self.source.acts or self.notes_order):
             return coro

@@ -61,7 +61,7 @@ def describe_mismatch(
             event_seq=unmade.seq if unmade is not None else None,
             candidates=candidates,
             lane=source.lane_name(lane),
-            **called_from(),
+            **called_from(lane),
         )
     recorded_as = name_call(expected.type, expected.name)
     is_same = expected.type == key.type and family(expected.name) == family(key.name)
@@ -99,7 +99,7 @@ def describe_mismatch(
         differences=places,
         candidates=candidates,
         lane=source.lane_name(lane),
-        **called_from(),
+        **called_from(lane),
         volatile=volatile.suggested(key, places) if is_same else (),
         has_set_order=is_reordered and orders_sets_anew,
     )
@@ -158,7 +158,7 @@ def describe_unplaced(key: Key, request: object) -> ReplayDivergence:
         detail=f"{name_call(key.type, key.name)} was called by a thread that belongs to no run while several "
         "are open; start it inside its run",
         observed=Observed(key.type, _observed_data(key, request)),
-        **called_from(),
+        **called_from(None),
     )
 
 
@@ -341,7 +341,7 @@ def describe_unanswered(source: ReplaySource, call: RecordedCall, lane: Lane) ->
         expected=_event(source, call.outcome_seq or call.seq),
         event_seq=call.outcome_seq or call.seq,
         lane=source.lane_name(lane),
-        **called_from(),
+        **called_from(lane),
     )
 
 
@@ -353,7 +353,7 @@ def read_on(source: ReplaySource, call: RecordedCall, lane: Lane) -> ReplayDiver
         expected=_event(source, call.outcome_seq),
         event_seq=call.outcome_seq,
         lane=source.lane_name(lane),
-        **called_from(),
+        **called_from(lane),
     )
 
 
@@ -381,9 +381,9 @@ class CalledFrom(TypedDict):
     callers: tuple[str, ...]
 
 
-def called_from() -> CalledFrom:
-    """The lines of the agent's own code that make the current call."""
-    frames = calling_frames()
+def called_from(lane: Lane | None) -> CalledFrom:
+    """The lines of the agent's own code that make the current call, which *lane* makes."""
+    frames = calling_frames(lane)
     return {"source_line": frames[0] if frames else None, "callers": frames[1:]}
 
 
