@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tomllib
 from collections import defaultdict
+from importlib import import_module
 from importlib.resources import files
 from pathlib import Path
 
