@@ -16,6 +16,7 @@ import reenact
 from reenact.cli import main
 from reenact.formats.workspace import TreeEntry, join_entries, write_entry
 from reenact.store.blobs import BlobStore
+from reenact.workspace.ignore import make_rules
 from reenact.workspace.recording import WorkspaceOrder
 from reenact.workspace.restore import restore_tree
 from reenact.workspace.scan import Scanner
@@ -474,3 +475,20 @@ def test_a_run_among_a_hundred_thousand_files(tmp_path, monkeypatch):
         took[words[0]] = round(time.monotonic() - began, 1)
     say(f"100,000 files: {took}, {resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1024} MiB")
     assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024 < 700
+
+
+HOSTILE_LINES = {
+    "*a" * 100 + "b": "a" * 255,
+    "**/a/" * 60 + "b": "a/" * 2000 + "c",
+    "**/*a*a*a/" * 30 + "b": ("a" * 30 + "/") * 120 + "c",
+}
+
+
+@pytest.mark.parametrize("line", HOSTILE_LINES)
+def test_a_hostile_ignore_file_takes_no_time(line: str) -> None:
+    """However many stars a line has, and however nearly a path matches it."""
+    path = HOSTILE_LINES[line]
+    began = time.process_time()
+    assert not make_rules([("", line)]).ignores(path, is_folder=False)
+    assert time.process_time() - began < 1
+    assert make_rules([("", line)]).ignores(path[:-1] + "b", is_folder=False)

@@ -174,18 +174,57 @@ class _NeverMatches(Exception):
     """The pattern is invalid, so it matches nothing in git."""
 
 
+_STAR: Final = "*"
+_FOLDERS: Final = "**/"
+_ALL: Final = "**"
+
+
 def _translate(pattern: str) -> str:
-    """Translate a pattern of git to a regular expression."""
+    """Translate a pattern of git to a regular expression.
+
+    What a star has matched is not tried again, because the pattern may be hostile: the first place where the
+    text behind a star matches leaves most to the next star, and the first folder that matches leaves most to
+    the next ``**``. Only the last of each may need a later place.
+    """
+    words = _read_words(pattern)
+    end = ".*" if words[-1:] == [_ALL] else ""
+    first, *others = _split(words[:-1] if end else words, _FOLDERS)
+    text = _join_at_stars(first, is_last=not others and not end)
+    for number, section in enumerate(others, 1):
+        is_last = number == len(others) and not end
+        inside = _join_at_stars(section, is_last=is_last)
+        text += f"(?:.*/)?{inside}" if is_last else f"(?>(?:.*?/)??{inside})"
+    return text + end
+
+
+def _join_at_stars(words: list[str], *, is_last: bool) -> str:
+    first, *others = map("".join, _split(words, _STAR))
+    last = [f"[^/]*{others.pop()}"] if is_last and others else []
+    return "".join([first, *(f"(?>[^/]*?{behind})" for behind in others), *last])
+
+
+def _split(words: list[str], at: str) -> list[list[str]]:
+    parts: list[list[str]] = [[]]
+    for word in words:
+        if word == at:
+            parts.append([])
+        else:
+            parts[-1].append(word)
+    return parts
+
+
+def _read_words(pattern: str) -> list[str]:
+    """The words of a pattern: a star of one of three kinds, or an expression for one character."""
     words, place = [], 0
     while place < len(pattern):
         rest = pattern[place:]
         is_at_start = place == 0 or pattern[place - 1] == "/"
         stars = len(rest) - len(rest.lstrip("*"))
         if stars > 1 and is_at_start and rest[stars : stars + 1] in ("", "/"):
-            words.append("(?:.*/)?" if rest[stars:] else ".*")
+            words.append(_FOLDERS if rest[stars:] else _ALL)
             place += stars + 1
         elif stars:
-            words.append("[^/]*")
+            words.append(_STAR)
             place += stars
         elif rest[0] == "?":
             words.append("[^/]")
@@ -200,7 +239,7 @@ def _translate(pattern: str) -> str:
                 raise _NeverMatches
             words.append(re.escape(rest[1] if is_escape else rest[0]))
             place += 2 if is_escape else 1
-    return "".join(words)
+    return words
 
 
 _NAMED: Final = {
