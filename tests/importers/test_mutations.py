@@ -248,3 +248,23 @@ def test_a_transcript_with_one_line_changed_is_read(tmp_path, name, change):
         for found in calls_in(report):
             assert found[1] <= whole[1]
             assert found[2] <= whole[2]
+
+
+def test_half_characters_in_names_are_no_reason_to_read_nothing(tmp_path):
+    """JSON may have the escape of half a character anywhere, and a file name any bytes."""
+    half = "x\ud83d"
+    message = {"id": half, "role": "assistant", "model": half, "stop_reason": half, half: 1, "content": []}
+    call = {"type": "tool_use", "id": half, "name": half, "input": {half: half}}
+    given = {"type": "tool_result", "tool_use_id": half, "content": half}
+    entries = [
+        {"uuid": "1", "type": "assistant", "parentUuid": half, "message": {**message, "content": [call]}},
+        {"uuid": "2", "type": "user", "message": {"role": "user", "content": [given, given]}},
+        {"uuid": "3", "type": half},
+    ]
+    name = os.fsdecode(b"caf\xe9.jsonl")
+    text = "".join(json.dumps({"sessionId": "s", **each}) + "\n" for each in entries)
+    report = imported(tmp_path, text.encode(), name)
+    assert calls_in(report) == [(1, 1, 1, 0)]
+    assert report.runs[0].unknown == {"message.x\\ud83d": 1, "type.x\\ud83d": 1}
+    assert [line for _, line in losses_in(report)] == [1, 2]
+    assert report.runs[0].source == "caf\\xe9.jsonl"

@@ -21,7 +21,7 @@ import msgspec
 
 from reenact._version import __version__
 from reenact.boundary import Lane, enter_context, running_in
-from reenact.canonical import JsonValue
+from reenact.canonical import JsonValue, as_unicode
 from reenact.errors import StoreError
 from reenact.formats.capture import (
     BLOB_THRESHOLD_BYTES,
@@ -319,7 +319,7 @@ class RunBuilder:
         line = self._line if line is None else line
         line = line() if callable(line) else line
         if len(self._losses) < _MAX_LOSSES:
-            redacted = self._redactor.redact_text(reason)
+            redacted = as_unicode(self._redactor.redact_text(reason))
             self._losses.append(ImportLoss(reason=redacted, line=ABSENT if line is None else line))
 
     def attempt(
@@ -547,15 +547,15 @@ class RunBuilder:
             self.missing("results of tool calls that the source does not answer")
         if self._loss_count == 0 and self._context.warnings:
             self.lose(self._context.warnings[0].removeprefix(f"{RECORDING_FAILED}, "))
-        redact = self._redactor.redact_text
         source = self._source.identity()
+        name = as_unicode(self._redactor.of_names.redact_text(source.name))
         imported = Imported(
             format=self._format,
             importer=self._importer,
             fidelity=self._fidelity,
-            source=msgspec.structs.replace(source, name=self._redactor.of_names.redact_text(source.name)),
+            source=msgspec.structs.replace(source, name=name),
             missing=list(self._missing),
-            unknown={redact(name): count for name, count in self._unknown.items()},
+            unknown=self._redacted_unknown(),
             losses=self._losses,
             lossCount=self._loss_count,
         )
@@ -574,6 +574,12 @@ class RunBuilder:
             losses=self._losses,
             loss_count=self._loss_count,
         )
+
+    def _redacted_unknown(self) -> dict[str, int]:
+        found: Counter[str] = Counter()
+        for name, count in self._unknown.items():
+            found[as_unicode(self._redactor.redact_text(name))] += count
+        return dict(found)
 
     def discard(self) -> None:
         """Delete the capture: there was nothing to import."""
