@@ -31,6 +31,27 @@ def test_a_recorded_test_replays_offline(suite: Suite) -> None:
     assert printed(replayed, "got") == printed(recorded, "got") != []
 
 
+ASKS_ABOUT_A_FILE = """
+@pytest.mark.reenact
+def test_one(tmp_path):
+    (tmp_path / "notes.txt").write_text("hello")
+    search(f"what is in {tmp_path}/notes.txt?")
+    search({"folder": str(tmp_path.parent)})
+"""
+
+
+def test_the_temporary_folder_of_a_test_may_have_another_name(
+    suite: Suite, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each run of pytest has another one, and an agent may be asked about the files in it."""
+    suite.write(test_it=ASKS_ABOUT_A_FILE)
+    suite.run("--reenact=record", f"--basetemp={suite.path.parent}/of-one").assert_outcomes(passed=1)
+    monkeypatch.setenv("VARIANT", "offline")
+    suite.run(f"--basetemp={suite.path.parent}/of-two").assert_outcomes(passed=1)
+    suite.write(test_it=ASKS_ABOUT_A_FILE.replace("notes.txt?", "other.txt?"))
+    suite.run(f"--basetemp={suite.path.parent}/of-three").assert_outcomes(failed=1)
+
+
 MISSING = {
     "a function": ONE,
     "a parameter": """

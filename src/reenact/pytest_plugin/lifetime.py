@@ -36,6 +36,7 @@ from reenact.run.redact import Redact, profile_and_secrets
 from reenact.seams.stdlib.sources import Source
 from reenact.store.place import discard, put_in_place, staging_folder
 from reenact.store.reader import CaptureReader
+from reenact.volatile.places import TEST_FOLDER_VARIABLE
 from reenact.workspace.history import WorkspaceHistory
 
 _KNOWN: Final = (
@@ -402,6 +403,8 @@ def open_run(request: pytest.FixtureRequest) -> ItemRun:
     item: pytest.Function = request.node
     options = options_of(item)
     place = place_of(item)
+    if item.config.pluginmanager.hasplugin("tmpdir"):
+        os.environ[TEST_FOLDER_VARIABLE] = str(request.getfixturevalue("tmp_path_factory").getbasetemp())
     mode: Mode = item.config.getoption("reenact")
     stored = stored_captures(item.config)
     if stored is not None and mode != "off":

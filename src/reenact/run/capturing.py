@@ -76,7 +76,14 @@ def _name_places(word: str, places: Iterable[tuple[str, str]]) -> str:
     return word
 
 
-_PLACE_NAMES: Final = {"cwd": ".", "cwd/given": ".", "home": "~", "python": "{python}", "tmp": "{tmp}"}
+_PLACE_NAMES: Final = {
+    "cwd": ".",
+    "cwd/given": ".",
+    "home": "~",
+    "python": "{python}",
+    "test": "{test}",
+    "tmp": "{tmp}",
+}
 _BEFORE_PATH: Final = r"(?:(?<![\w.~/-])|(?<=-[A-Za-z])|(?<=file://))"
 """Not in the middle of another path, but directly after an option of one letter."""
 

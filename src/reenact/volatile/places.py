@@ -15,6 +15,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 from urllib.parse import quote, unquote
 
+TEST_FOLDER_VARIABLE: Final = "REENACT_TEST_FOLDER"
+"""Set by the pytest plugin: the temporary folder of these tests, which has another name each time."""
 _MIN_CHARACTERS: Final = 2
 """Excludes ``/``, which is not a folder of a run."""
 _MAX_CHARACTERS: Final = 400
@@ -49,6 +51,7 @@ def own_places(workspace: str | None = None, given: str = "") -> dict[str, str]:
         "cwd/given": _alias_of(os.environ.get("PWD", ""), working_folder()),
         "home": home,
         "python": sys.prefix,
+        "test": os.environ.get(TEST_FOLDER_VARIABLE, ""),
         "tmp": tempfile.gettempdir(),
     }
     if workspace is not None:
@@ -202,7 +205,7 @@ class Places:
         return one == other and bool(self.recorded[there] & self._live.get(here, frozenset()))
 
 
-_BY_PREFERENCE: Final = ("cwd", "workspace", "python", "home", "tmp")
+_BY_PREFERENCE: Final = ("cwd", "workspace", "python", "home", "test", "tmp")
 _NOTHING: Final = re.compile(r"(?!)")
 
 
