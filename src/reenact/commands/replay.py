@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from functools import reduce
 from pathlib import Path
+from time import time
 from typing import Literal
 
 import msgspec
@@ -120,6 +121,7 @@ def replay_command(
                 policy=policy,
                 allowed=allowed,
                 on_unmatched=on_unmatched,
+                clock_shift_s=None if network or allowed else _clock_shift_s(served),
             )
             status, printed = run_again(
                 words,
@@ -154,6 +156,11 @@ def replay_command(
         _hermetic_claim(run_start, fence, allowed),
         prints_as_recorded=difference is None,
     )
+
+
+def _clock_shift_s(served: ServedReplay) -> float:
+    """How much later the recorded run began than this one, in seconds."""
+    return served.context.source.times_ms[0] / 1000 - time()
 
 
 def _compare_files(replayed: Replayed, served: ServedReplay) -> Replayed:

@@ -31,10 +31,10 @@ import fcntl
 import itertools
 import os
 import sys
-import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
+from time import time
 from typing import Final, Literal, TypeAlias
 
 import msgspec
@@ -126,6 +126,8 @@ class ToReplay(_ToRunAgain, frozen=True, kw_only=True, tag="replay"):
     allowed: tuple[str, ...] = ()
     """Addresses that may be reached, as ``HOST:PORT``."""
     on_unmatched: OnUnmatched = "error"
+    clock_shift_s: float | None = None
+    """How much to move the wall clock to the time of the recorded run; nothing where calls may go live."""
 
 
 class ToUpdate(_ToRunAgain, frozen=True, kw_only=True, tag="update"):
@@ -221,11 +223,11 @@ class Handover:
         """Whether a diverged process ended more than *patience_s* ago, while the command still runs."""
         reports = {path.name.rpartition("-")[2]: path for path in self.folder.glob("replayed-*")}
         ended = [reports[pid] for pid in map(str, self.notes("diverged")) if pid in reports]
-        return any(time.time() - path.stat().st_mtime > patience_s for path in ended)
+        return any(time() - path.stat().st_mtime > patience_s for path in ended)
 
     def has_outlived_failure(self, patience_s: float) -> bool:
         """Whether a process failed more than *patience_s* ago, while the command still runs."""
-        return any(time.time() - path.stat().st_mtime > patience_s for path in self.folder.glob("failed-*"))
+        return any(time() - path.stat().st_mtime > patience_s for path in self.folder.glob("failed-*"))
 
     @property
     def input_copy(self) -> Path:

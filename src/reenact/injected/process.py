@@ -495,6 +495,7 @@ class _ReplayedProcess(_Rerun):
             workspace=orders.files_folder,
             repository=orders.repository_folder,
             runs_programs=True,
+            clock_shift_s=orders.clock_shift_s,
         )
         self._begin()
         self.runs_programs = bool(self._run.context.source.programs)

@@ -129,7 +129,12 @@ class RunLikeness:
         facts = Facts(
             seq=seq,
             there=Window(self._source.times_ms[0] / 1000, made_s + _SLACK_S, self._there_zones),
-            here=Window(self._evidence.began_s, self._evidence.now_s() + _SLACK_S, self._here_zones),
+            here=Window(
+                self._evidence.began_s,
+                self._evidence.now_s() + _SLACK_S,
+                self._here_zones,
+                self._evidence.clock_shift_s,
+            ),
             evidence=self._evidence,
             is_known_there=lambda name: self._known_since(name) < seq,
             is_known_here=lambda name: self._known_since(name) < _NEVER,

@@ -35,6 +35,9 @@ class DrawnNames(Protocol):
     began_s: float
     """When the run began, in seconds since 1970."""
 
+    clock_shift_s: float
+    """How much later the wall clock of this run is that libraries see."""
+
     def now_s(self) -> float:
         """The real, unrecorded time."""
 
@@ -68,6 +71,7 @@ class Unknown:
 
     forms: Forms = "none"
     began_s = 0.0
+    clock_shift_s = 0.0
 
     def now_s(self) -> float:
         return -1.0

@@ -137,6 +137,7 @@ class RunEvidence:
         self.draws = draws
         self._given = given
         self.began_s = began_s if began_s is not None else _NOT_YET_S
+        self.clock_shift_s = 0.0
 
     def begin(self, at_s: float) -> None:
         self.began_s = min(self.began_s, at_s)

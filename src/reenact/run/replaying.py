@@ -54,6 +54,7 @@ from reenact.seams.serving import asks_server_of_run, is_served_here
 from reenact.seams.stdlib import process
 from reenact.seams.stdlib.draws import Draws, watch_draws
 from reenact.seams.stdlib.places import workspace_known
+from reenact.seams.stdlib.wall_clock import wall_clock_of_run
 from reenact.store.outfile import write_output
 from reenact.store.reader import read_run_start
 from reenact.volatile.beside import NAMED
@@ -103,6 +104,7 @@ class ReplayRun(Run):
         repository: Path | None = None,
         compares_end: bool = False,
         runs_programs: bool = False,
+        clock_shift_s: float | None = None,
         source: ReplaySource | None = None,
     ) -> None:
         """*is_ours* selects the recorded lanes whose calls are expected in this process.
@@ -114,7 +116,7 @@ class ReplayRun(Run):
         which the run works, with the recorded files of the start; with *compares_end* its files are compared
         here at the end, otherwise by the parent process. *repository* is the git repository with the files
         that the capture only names. With *runs_programs*, programs that the recorded run talked to over
-        sockets are run again. *source* is the capture, if it is open already.
+        sockets are run again. *clock_shift_s* moves the wall clock of the process. *source* is the capture, if it is open already.
         """
         super().__init__()
         source = source or open_source(path, is_ours, root, runs_programs=runs_programs)
@@ -148,6 +150,7 @@ class ReplayRun(Run):
         self._engine.orders_sets_anew = is_in_process and os.environ.get(_HASH_SEED, "random") == "random"
         self._engine.has_unused_files = workspace is None and WorkspaceHistory.has_one(source.reader)
         self._compares_end = compares_end
+        self._clock_shift_s = clock_shift_s
         self._within = within
         self._redactor = redactor
         self._stand_ins = self.manifest.standIns or stdlib.NOTHING
@@ -218,6 +221,9 @@ class ReplayRun(Run):
         """The patches and hooks that route the calls of this process to us, and the guard."""
         yield self._guard  # below the seams, which answer some calls that it would refuse
         yield zone_of_run(read_run_start(self._engine.source.reader))
+        if self._clock_shift_s is not None:
+            self._evidence.clock_shift_s = self._clock_shift_s
+            yield wall_clock_of_run(self._clock_shift_s)
         yield seams.attach_seams()
         yield telemetry.leave_out_hosts(project_beside(Path(working_folder())))
         yield stdlib.attach_stdlib(self._stand_ins, self._engine)

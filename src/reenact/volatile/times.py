@@ -93,9 +93,17 @@ class Window(NamedTuple):
     end_s: float
     zones: tuple[tzinfo, ...] = (UTC,)
     """The zones that a time without a zone may be in."""
+    shift_s: float = 0.0
+    """How much later a second clock is, which shows another time all the while."""
+
+    @property
+    def spans(self) -> tuple[tuple[float, float], ...]:
+        """The start and end by each clock."""
+        spans = ((self.start_s, self.end_s), (self.start_s + self.shift_s, self.end_s + self.shift_s))
+        return spans if self.shift_s else spans[:1]
 
     def meets(self, start_s: float, length_s: float) -> bool:
-        return start_s <= self.end_s and start_s + length_s > self.start_s
+        return any(start_s <= end and start_s + length_s > start for start, end in self.spans)
 
 
 def are_both_now(one: str, other: str, there: Window, here: Window) -> bool:
@@ -172,11 +180,11 @@ def _zones(fields: dict[str, str], window: Window) -> tuple[tzinfo, ...]:
 
 
 def _days(form: str, fields: dict[str, str], window: Window, zone: tzinfo) -> Iterator[date]:
-    first, last = (datetime.fromtimestamp(at_s, zone).date() for at_s in (window.start_s, window.end_s))
+    nows = {datetime.fromtimestamp(at_s, zone).date() for span in window.spans for at_s in span}
     if form == "clock":
-        yield from {first, last}
+        yield from nows
         return
-    years = [int(fields["year"])] if "year" in fields else sorted({first.year, last.year})
+    years = [int(fields["year"])] if "year" in fields else sorted({now.year for now in nows})
     for year in years:
         for month, day in _months_and_days(form, fields):
             try:
