@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import itertools
 import json
 import os
@@ -91,6 +92,28 @@ def cuid() -> str:
     return f"c{in_base(number, string.digits + string.ascii_lowercase, 24)}"
 
 
+COUNT = itertools.count()
+
+
+def digest(content: bytes) -> bytes:
+    return hashlib.sha1(content).digest()
+
+
+def cuid2() -> str:
+    begin = in_base(int(time.time() * 1000), string.digits + string.ascii_lowercase, 8)
+    digested = hashlib.sha3_512(
+        f"{begin}{secrets.choice(string.ascii_letters)}{next(COUNT)}".encode()
+    ).digest()
+    return f"k{in_base(int.from_bytes(digested), string.digits + string.ascii_lowercase, 99)[-60:-37]}"
+
+
+def digest_in_parts() -> str:
+    made = hashlib.new("sha256")
+    made.update(b"run of ")
+    made.update(uuid.uuid4().hex.encode())
+    return made.copy().hexdigest()[-20:]
+
+
 def slug() -> str:
     words = random.choice(["plain", "gentle", "brave"]), random.choice(["hypatia", "turing", "noether"])
     return f"{'-'.join(words)}-{uuid.uuid4().hex[:8]}"
@@ -126,6 +149,14 @@ MAKERS: dict[str, Callable[[], str]] = {
     "a UUID of bits": lambda: str(uuid.UUID(int=random.getrandbits(128), version=4)),
     "a slug": slug,
     "base 32": lambda: base64.b32encode(os.urandom(10)).decode(),
+    "of a digest": lambda: hashlib.sha256(uuid.uuid4().bytes).hexdigest(),
+    "the beginning of a digest": lambda: hashlib.md5(str(uuid.uuid4()).encode()).hexdigest()[:8],
+    "of a digest for addresses": lambda: base64.urlsafe_b64encode(digest(os.urandom(9))).decode()[:12],
+    "of a digest of the time": lambda: digest(f"run {time.time()}".encode()).hex()[:16],
+    "of a digest of a digest": lambda: digest(digest(os.urandom(9)).hex().encode()).hex(),
+    "of a digest made in parts": digest_in_parts,
+    "a UUID of a name that was drawn": lambda: str(uuid.uuid5(uuid.NAMESPACE_DNS, str(uuid.uuid4()))),
+    "a cuid of the second kind": cuid2,
 }
 
 
@@ -191,6 +222,9 @@ DIFFERENT: dict[str, Callable[[dict[str, str]], Any]] = {
     "another time of day": lambda ids: ask(f"Meet me at {ids['clock']}."),
     "a time of the past": lambda ids: tell(since=ids["since"]),
     "a digest": lambda ids: tell(digest=ids["digest"]),
+    "a digest of another text": lambda ids: tell(digest=hashlib.sha256(ids["word"].encode()).hexdigest()),
+    "a digest of another day": lambda ids: tell(digest=hashlib.sha256(ids["day"].encode()).hexdigest()),
+    "a UUID of another id": lambda ids: tell(id=str(uuid.uuid5(uuid.NAMESPACE_DNS, ids["given"]))),
     "a number of the past": lambda ids: tell(since=ids["epoch"]),
     "an id of the past": lambda ids: tell(since=ids["aged"]),
 }

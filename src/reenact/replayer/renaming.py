@@ -527,7 +527,7 @@ class _Comparison:
         if version in _TIMED_VERSIONS:
             return self._were_made_now(_uuid_s(one), _uuid_s(other), 1e-3)
         if version not in ("4", "8"):
-            return False  # computed from what they name
+            return self._evidence.is_drawn(other)  # else it is computed from what it names
         return self._evidence.forms != "none" or self._evidence.is_drawn(other)
 
     def _were_made_now(self, one_s: float, other_s: float, length_s: float) -> bool:

@@ -5,15 +5,19 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from time import time
 from typing import Final
 
+from reenact.lazy_regex import LazyRegex
 from reenact.replayer.renaming import Forms
+from reenact.seams.stdlib.digests import Digests
 from reenact.seams.stdlib.draws import Draws
 from reenact.seams.stdlib.written import is_users_file, tell_place
 from reenact.volatile.places import own_places
+from reenact.volatile.times import Window, holds_instant
 
 _MAX_FILE_BYTES: Final = 2 * 2**20
 _MAX_BYTES: Final = 64 * 2**20
@@ -25,6 +29,7 @@ _MAX_PATH: Final = 4096
 _CAPTURE: Final = "events.jsonl"
 _NOT_YET_S: Final = float(2**40)
 _LISTENING: Final = "0A"
+_WORD: Final = LazyRegex(r"[A-Za-z0-9_-]{12,}")
 _SOCKET_TABLES: Final = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
 
 
@@ -135,6 +140,7 @@ class RunEvidence:
         self._places = own_places() if places is None else places
         self.forms: Forms = forms
         self.draws = draws
+        self.digests = Digests()
         self._given = given
         self.began_s = began_s if began_s is not None else _NOT_YET_S
         self.clock_shift_s = 0.0
@@ -146,7 +152,21 @@ class RunEvidence:
         return time()
 
     def is_drawn(self, name: str) -> bool:
-        return self.draws is not None and self.draws.has_given(name)
+        return self.draws is not None and (self.draws.has_given(name) or self._is_derived(name))
+
+    def _is_derived(self, name: str) -> bool:
+        """Whether it is of a digest that something fresh went into."""
+        return any(self._has_fresh(content) for content in self.digests.inputs_of(name))
+
+    def _has_fresh(self, content: bytes) -> bool:
+        text = content.decode("latin-1")
+        zones = (UTC, datetime.now(UTC).astimezone().tzinfo or UTC)
+        now = Window(self.began_s, self.now_s(), zones, self.clock_shift_s)
+        return (
+            holds_instant(text, now)
+            or (self.draws is not None and self.draws.are_in(content))
+            or any(self._is_derived(word) for word in _WORD.findall(text))
+        )
 
     def is_drawn_word(self, word: str) -> bool:
         return self.draws is not None and self.draws.has_chosen(word)

@@ -52,6 +52,7 @@ from reenact.seams import probes, stdlib, telemetry
 from reenact.seams.entered import Entered
 from reenact.seams.serving import asks_server_of_run, is_served_here
 from reenact.seams.stdlib import process
+from reenact.seams.stdlib.digests import watch_digests
 from reenact.seams.stdlib.draws import Draws, watch_draws
 from reenact.seams.stdlib.places import workspace_known
 from reenact.seams.stdlib.wall_clock import wall_clock_of_run
@@ -116,7 +117,8 @@ class ReplayRun(Run):
         which the run works, with the recorded files of the start; with *compares_end* its files are compared
         here at the end, otherwise by the parent process. *repository* is the git repository with the files
         that the capture only names. With *runs_programs*, programs that the recorded run talked to over
-        sockets are run again. *clock_shift_s* moves the wall clock of the process. *source* is the capture, if it is open already.
+        sockets are run again. *clock_shift_s* moves the wall clock of the process. *source* is the capture,
+        if it is open already.
         """
         super().__init__()
         source = source or open_source(path, is_ours, root, runs_programs=runs_programs)
@@ -230,6 +232,7 @@ class ReplayRun(Run):
         yield workspace_known(self._engine.files.root if self._engine.files is not None else None)
         if self._evidence.draws is not None:
             yield watch_draws(self._evidence.draws)
+            yield watch_digests(self._evidence.digests)
         yield probes.record_probes(self._engine, self._is_probe)
         yield enter_context(self._engine, self._within)
         yield self.watch_entered()

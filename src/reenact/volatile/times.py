@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
+from itertools import takewhile
 from typing import Final, NamedTuple
 
 from reenact.lazy_regex import LazyRegex
@@ -74,6 +75,11 @@ def _without_names(pattern: str) -> str:
 
 FOUND: Final = "|".join(f"{_ALONE}(?:{_without_names(form.pattern)}){_END}" for form in _FORMS.values())
 """Finds candidates; :func:`was_now` decides whether one is a time."""
+_FOUND: Final = LazyRegex(FOUND)
+_ID_BASES: Final = (10, 16, 36)
+_ID_DIGITS: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
+_MIN_SHARED: Final = 5
+"""How many digits the ends of a time span share, if a number between them is to be found in a text."""
 _DIGITS: Final = LazyRegex(r"\d+")
 _SPELLING: Final = LazyRegex(
     r"(?P<fraction>(?<=0:0:0)[.,]0)|(?P<ordinal>(?<=0)(?:st|nd|rd|th)\b)|(?P<half>[AP](?=\.?M\b))"
@@ -123,6 +129,39 @@ def was_now(text: str, window: Window) -> bool:
     """Whether *text* is a time within *window*."""
     readings = (span for found in _readings(text) for span in _spans(*found, window))
     return any(window.meets(start_s, length_s) for start_s, length_s in readings)
+
+
+def holds_instant(text: str, window: Window) -> bool:
+    """Whether a time within *window* stands in *text*, at least to the second, also between other letters."""
+    readings = (reading for found in _FOUND.finditer(text) for reading in _readings(found[0]))
+    spans = (span for reading in readings for span in _spans(*reading, window))
+    if any(length_s <= 1 and window.meets(start_s, length_s) for start_s, length_s in spans):
+        return True
+    return any(
+        _holds_number(text.lower(), round(start_s * unit), round(end_s * unit), base)
+        for start_s, end_s in window.spans
+        for unit in _UNITS.values()
+        for base in _ID_BASES
+    )
+
+
+def _holds_number(text: str, first: int, last: int, base: int) -> bool:
+    """Whether a number from *first* to *last* stands in *text*, written to *base*."""
+    ends = _to_base(first, base), _to_base(last, base)
+    same = takewhile(lambda pair: pair[0] == pair[1], zip(*ends, strict=False))
+    shared = "".join(digit for digit, _ in same)
+    if len(shared) < _MIN_SHARED or len(ends[0]) != len(ends[1]):
+        return False
+    numbers = (text[at : at + len(ends[0])] for at in range(len(text)) if text.startswith(shared, at))
+    return any(ends[0] <= number <= ends[1] for number in numbers)
+
+
+def _to_base(number: int, base: int) -> str:
+    written = ""
+    while number:
+        number, digit = divmod(number, base)
+        written = _ID_DIGITS[digit] + written
+    return written
 
 
 def was_now_number(value: float, window: Window) -> bool:

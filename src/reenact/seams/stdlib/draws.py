@@ -79,6 +79,13 @@ class Draws:
         self._read()
         return word in self._words
 
+    def are_in(self, content: bytes) -> bool:
+        """Whether something that was drawn stands in *content*, as bytes or as text."""
+        self._read()
+        written = content.decode("latin-1")
+        text = "\n".join([content.hex(), written, written.replace("-", "").lower()])
+        return any(len(name) >= _MIN_AMONG_OTHERS and name in text for name in [*self._names])
+
     def _read(self) -> None:
         while self.unread:
             drawn = self.unread.popleft()
@@ -139,7 +146,12 @@ def _names_of_bits(count: int, drawn: int) -> Iterator[str]:
         drawn = drawn & ~(0xF000 << 64) & ~(0xC000 << 48) | 4 << 76 | 0x8000 << 48
         yield f"{drawn:032x}"
     if count >= 64:
-        yield from (_to_base(drawn, letters) for letters in _BASES)
+        yield from in_bases(drawn)
+
+
+def in_bases(number: int) -> Iterator[str]:
+    """*number* in the letters and digits that ids are written with."""
+    return (_to_base(number, letters) for letters in _BASES)
 
 
 def _to_base(number: int, letters: str) -> str:

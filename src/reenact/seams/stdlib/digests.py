@@ -1,0 +1,150 @@
+"""Digests that any code in this process computed during a replay, libraries included.
+
+A library may make an id from a digest of a fresh value: of a UUID, of the time. The id is known to be
+generated if its digest was computed here and a fresh value went into it. So short inputs are kept with their
+digests; whether something in them is fresh is asked only when an id is looked up.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any, Final
+from uuid import UUID
+
+from reenact.seams.patches import Patch, attach, detach
+from reenact.seams.stdlib.draws import in_bases
+
+_KEPT: Final = 2**12
+"""How many of the latest digests to remember."""
+_MAX_INPUT: Final = 1024
+"""Longer inputs are content, not what ids are made of."""
+_MIN_START: Final = 6
+_MIN_ANYWHERE: Final = 12
+"""A part of a digest must be longer than its beginning to be known."""
+_UUID_VERSIONS: Final = (3, 4, 5)
+
+
+class Digests:
+    """The digests of one replay."""
+
+    def __init__(self) -> None:
+        self._unread: deque[tuple[bytes, bytes]] = deque(maxlen=_KEPT)
+        self._written: deque[tuple[bytes, str]] = deque(maxlen=_KEPT)
+
+    def note(self, content: bytes, digest: bytes) -> None:
+        self._unread.append((content, digest))
+
+    def inputs_of(self, name: str) -> Iterator[bytes]:
+        """What went into each digest that *name* may be a part of."""
+        while self._unread:
+            content, digest = self._unread.popleft()
+            self._written.append((content, "\n".join(["", *_forms(digest)])))
+        if len(name) >= _MIN_START:
+            start = "" if len(name) >= _MIN_ANYWHERE else "\n"
+            parts = {f"{start}{name}", f"{start}{name.replace('-', '').lower()}"}
+            for content, written in [*self._written]:
+                if any(part in written for part in parts):
+                    yield content
+
+
+def _forms(digest: bytes) -> Iterator[str]:
+    """The texts that a digest is written as."""
+    yield digest.hex()
+    yield base64.urlsafe_b64encode(digest).decode().rstrip("=")
+    yield base64.b64encode(digest).decode().rstrip("=")
+    yield base64.b32encode(digest).decode().rstrip("=")
+    number = int.from_bytes(digest)
+    yield str(number)
+    yield from in_bases(number)
+    if len(digest) >= 16:
+        yield from (UUID(bytes=digest[:16], version=version).hex for version in _UUID_VERSIONS)
+
+
+_open: tuple[Digests, ...] = ()
+"""Replaced, never modified, because digests read it without a lock."""
+
+
+@contextmanager
+def watch_digests(digests: Digests) -> Iterator[None]:
+    """Add to *digests* what is computed in the block."""
+    global _open
+    attach(_PATCHES)
+    _open = (*_open, digests)
+    try:
+        yield
+    finally:
+        _open = tuple(each for each in _open if each is not digests)
+        detach(_PATCHES)
+
+
+class _Hash:
+    """A hash object that keeps what went into it, as long as that is short."""
+
+    def __init__(self, real: Any, content: bytes | None) -> None:
+        self._real = real
+        self._content = content
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._real, name)
+
+    def update(self, data: Any, /) -> None:
+        self._real.update(data)
+        if self._content is not None:
+            self._content = _joined(self._content, data)
+
+    def copy(self) -> _Hash:
+        return _Hash(self._real.copy(), self._content)
+
+    def digest(self, *length: int) -> bytes:
+        return self._seen(self._real.digest(*length))
+
+    def hexdigest(self, *length: int) -> str:
+        return self._seen(self._real.digest(*length)).hex()
+
+    def _seen(self, digest: bytes) -> bytes:
+        if self._content is not None:
+            for digests in _open:
+                digests.note(self._content, digest)
+        return digest
+
+
+def _joined(content: bytes, data: Any) -> bytes | None:
+    """Both, unless that is too long to keep."""
+    more = memoryview(data)
+    return content + more.tobytes() if len(content) + more.nbytes <= _MAX_INPUT else None
+
+
+class _Constructor:
+    """``hashlib.sha256`` and its like, whose hash objects are watched; all else is the real one's."""
+
+    def __init__(self, real: Callable[..., Any], given: int) -> None:
+        self._real = real
+        self._given = given
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._real, name)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        made = self._real(*args, **kwargs)
+        if not _open:
+            return made
+        data = args[self._given] if len(args) > self._given else kwargs.get("string", kwargs.get("data", b""))
+        return _Hash(made, _joined(b"", data))
+
+
+def _watch(given: int) -> Callable[[Any], object]:
+    """Wrap a constructor of hash objects whose first input is its argument *given*."""
+    return lambda original: _Constructor(original, given)
+
+
+_NAMED: Final = sorted(filter(partial(hasattr, hashlib), hashlib.algorithms_guaranteed))
+_PATCHES: Final = [
+    Patch(hashlib, "new", _watch(1)),
+    *(Patch(hashlib, name, _watch(0)) for name in _NAMED),
+]
+"""The functions that others use: a UUID of a name uses ``hashlib.sha1``, HMAC its constructor."""
