@@ -673,6 +673,34 @@ def test_recordings_at_an_address_are_imported(team, s3):
     assert os.listdir(team / "temp") == []
 
 
+def test_what_cannot_be_imported_is_named_by_its_address(team, s3):
+    """One object, or all below an address: not by the copy that was read."""
+    for name in ("odd/run.jsonl", "odd/notes.txt"):
+        s3.put_object(Bucket="team", Key=name, Body=b"nothing of a run\n")
+    for address in ("s3://team/odd/run.jsonl", "s3://team/odd"):
+        report = reenact.import_runs(address, "imported")
+        assert [failed.source for failed in report.failed] == [address]
+        assert str(team / "temp") not in str(report)
+
+
+def test_actions_at_an_address_are_validated(team, s3, capsys):
+    """In one object, and below an address; with the words for the files themselves, but for the names."""
+    good = (Path(__file__).parents[2] / "conformance/action/good/action.json").read_bytes()
+    os.mkdir("actions")
+    for name, text in (("one.json", good), ("two.jsonl", b"{}\n{\n")):
+        Path("actions", name).write_bytes(text)
+        s3.put_object(Bucket="team", Key=f"actions/{name}", Body=text)
+    for name, status in (("", 2), ("/one.json", 0), ("/two.jsonl", 2)):
+        here = said(capsys, "validate", f"actions{name}", status=status)
+        by_path = said(capsys, "validate", f"file://{team}/actions{name}", status=status)
+        assert by_path.replace(f"{team}/", "") == here
+        there = said(capsys, "validate", f"s3://team/actions{name}", status=status)
+        assert there.replace("s3://team/", "") == here
+    missing = said(capsys, "validate", "s3://nobody/actions", status=2)
+    assert "s3://nobody/actions: there is no such bucket or object; check the address" in missing
+    assert os.listdir(team / "temp") == []
+
+
 def test_runs_at_an_address_are_made_again(team, s3):
     """A shadow run fetches each; what is kept of it stands by itself."""
     reenact.push("runs/lamp", to="s3://team/shadow")

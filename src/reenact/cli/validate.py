@@ -48,7 +48,8 @@ def command(
 ) -> int:
     """Check whether actions are well formed and allowed.
 
-    FILE is a JSON file, a file with one action per line, a directory of both, or - for standard input.
+    FILE is a JSON file, a file with one action per line, a directory of both, here or at an address, or - for
+    standard input.
 
     Exit status: 0 when everything is accepted, 1 when something is rejected or not allowed by the
     policy, 2 when something cannot be read.

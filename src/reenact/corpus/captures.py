@@ -74,7 +74,7 @@ from reenact.values.tags import plain
 if TYPE_CHECKING:
     import pyarrow
 
-_BATCH_RUNS: Final = 256
+_BATCH_RUNS: Final = 128
 _BATCH_BYTES: Final = 4 << 20
 """The size of a batch of events that is decoded before columns are built: it fits into processor caches."""
 _UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)

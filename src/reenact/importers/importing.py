@@ -34,7 +34,7 @@ from reenact.run.capturing import Identity
 from reenact.run.redact import Redact, make_redactor, profile_and_secrets
 from reenact.store.durable import unwritable
 from reenact.store.paths import folder_name
-from reenact.store.remote import local_files
+from reenact.store.remote import is_remote, local_files, relabel, remote_name
 from reenact.store.rundir import make_empty_folder
 from reenact.workers import map_batches, worker_count
 
@@ -234,14 +234,21 @@ def import_runs(
     chosen = list(known.values()) if format is None else [known[format]]
     job = _Job(Path(out), chosen, redact, is_named=format is not None)
     with ExitStack() as copies:
+        labels: dict[str, str] = {}
         for path in named:
-            job.find(copies.enter_context(local_files(path)), is_alone=len(named) == 1)
+            local = copies.enter_context(local_files(path))
+            if is_remote(path):
+                labels[str(local)] = remote_name(path)
+            job.find(local, is_alone=len(named) == 1)
         with progress_bar(job.size_bytes, "importing") as progress:
             if on is None and worker_count(jobs, is_much=True) == 1:
                 job.run(progress)
             else:
                 job.share(worker_count(jobs, is_much=True), on, progress)
-    return ImportReport(str(out), job.runs, job.failed, job.skipped)
+    report = ImportReport(str(out), job.runs, job.failed, job.skipped)
+    for copy, label in labels.items():
+        report = relabel(report, copy, label)
+    return report
 
 
 class _Found(msgspec.Struct, frozen=True):

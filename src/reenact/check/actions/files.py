@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import BinaryIO, Final, TypeAlias
+from typing import BinaryIO, Final, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -14,11 +14,12 @@ from reenact.check.actions.capsule import Capsule
 from reenact.check.actions.policy import Policy
 from reenact.check.actions.registry import find_capsule
 from reenact.check.actions.validation import LINE_SUFFIXES, Judged, ValidationTally, validate_stream
-from reenact.errors import FormatError, UsageError
+from reenact.errors import FormatError, StoreError, UsageError
 from reenact.formats import verifiable
 from reenact.formats.action import ACTION_ID
 from reenact.formats.verifiable import VerifiableRecord
 from reenact.progress import ProgressBar, no_progress_bar
+from reenact.store.remote import local_files, remote_name
 
 STDIN: Final = "-"
 """The name of standard input among files."""
@@ -64,7 +65,8 @@ def validate(
 ) -> ValidateReport:
     """Check whether actions are well formed, and with a *policy* file whether they are allowed.
 
-    *paths* are JSON files, files with one action per line, folders of both, and open streams. Each value is
+    *paths* are JSON files, files with one action per line, folders of both, also at addresses, and open
+    streams. Each value is
     checked against the rules of *capsule* and handed to *on_judged*, so that memory does not grow with
     the input. A file that cannot be read is counted and does not stop the others. With *records* each good
     action gets a verifiable record.
@@ -110,35 +112,57 @@ def _judge_all(
         if not isinstance(path, str | Path):
             yield from validate_stream(path, STDIN, capsule, policy=policy)
             continue
+        name = remote_name(path)
         try:
-            yield from _judge_path(str(path), capsule, policy, bar)
-        except (OSError, FormatError) as error:
-            yield Judged(str(path), None, None, None, error)
+            with local_files(path) as local:
+                yield from _judge_path(_Named(local, name), capsule, policy, bar)
+        except (OSError, FormatError, StoreError) as error:
+            yield Judged(name, None, None, None, _named_error(error, name))
 
 
-def _judge_path(path: str, capsule: Capsule, policy: Policy | None, bar: ProgressBar) -> Iterator[Judged]:
-    if Path(path).is_dir():
-        files = sorted(_files_below(path))
-        if not files:
-            raise FormatError(f"holds no file that ends in {' or '.join(_SUFFIXES)}", file=path)
-        yield from _judge_all(files, capsule, policy, bar)
+class _Named(NamedTuple):
+    """A file or folder, and its name in reports."""
+
+    path: Path
+    name: str
+
+
+def _named_error(error: OSError | FormatError | StoreError, name: str) -> OSError | FormatError:
+    if not isinstance(error, StoreError):
+        return error
+    return FormatError(str(error).removeprefix(f"{name}: "), file=name)
+
+
+def _judge_path(given: _Named, capsule: Capsule, policy: Policy | None, bar: ProgressBar) -> Iterator[Judged]:
+    if given.path.is_dir():
+        below = sorted(_files_below(given.path))
+        if not below:
+            raise FormatError(f"holds no file that ends in {' or '.join(_SUFFIXES)}", file=given.name)
+        for file in below:
+            inner = _Named(given.path / file, os.path.join(given.name, file))
+            try:
+                yield from _judge_path(inner, capsule, policy, bar)
+            except (OSError, FormatError) as error:
+                yield Judged(inner.name, None, None, None, error)
         return
-    with Path(path).open("rb") as stream, bar(_size_bytes(stream), "validating") as advance:
+    with given.path.open("rb") as stream, bar(_size_bytes(stream), "validating") as advance:
         done_bytes = 0
-        for number, judged in enumerate(validate_stream(stream, path, capsule, policy=policy)):
+        for number, judged in enumerate(validate_stream(stream, given.name, capsule, policy=policy)):
             if number % _VALUES_PER_STEP == 0 and stream.seekable():
                 advance(stream.tell() - done_bytes)
                 done_bytes = stream.tell()
             yield judged
 
 
-def _files_below(folder: str) -> Iterator[str]:
+def _files_below(folder: Path) -> Iterator[str]:
+    """Their paths relative to *folder*."""
+
     def stop(error: OSError) -> None:  # os.walk skips what it may not enter
         raise error
 
     for parent, _, names in os.walk(folder, onerror=stop):
         files = (Path(parent, name) for name in names if Path(name).suffix in _SUFFIXES)
-        yield from (str(file) for file in files if file.is_file())
+        yield from (str(file.relative_to(folder)) for file in files if file.is_file())
 
 
 def _size_bytes(stream: BinaryIO) -> int:
