@@ -268,3 +268,30 @@ def test_half_characters_in_names_are_no_reason_to_read_nothing(tmp_path):
     assert report.runs[0].unknown == {"message.x\\ud83d": 1, "type.x\\ud83d": 1}
     assert [line for _, line in losses_in(report)] == [1, 2]
     assert report.runs[0].source == "caf\\xe9.jsonl"
+
+
+@pytest.mark.parametrize(
+    ("entry", "count"),
+    [
+        (
+            '{"type":"user","message":{"role":"user","content":"%s"},"uuid":"1","sessionId":"s"}\n'
+            '{"type":"assistant","message":{"id":"m","role":"assistant","content":[]},"uuid":"2","sessionId":"s"}',
+            1,
+        ),
+        (
+            '{"id":"t","name":"n","input":"%s","timestamp":"2026-01-01T00:00:00Z","observations":'
+            '[{"id":"g","traceId":"t","type":"GENERATION","output":"yes","model":"m"}]}',
+            1,
+        ),
+        (
+            '[{"inputs":{"messages":[{"role":"user","content":"%s"}]},"outputs":{},"run_type":"llm","id":"1"}]',
+            1,
+        ),
+        ('{"messages":[{"role":"user","content":"%s"}],"info":{"mini_version":"2"}}', 0),
+    ],
+    ids=["claude-code", "langfuse", "langsmith", "mini-swe-agent"],
+)
+def test_a_format_is_found_behind_a_long_first_message(tmp_path, entry, count):
+    """A picture in the first message of a transcript, or a long prompt before the name of its kind."""
+    report = imported(tmp_path, (entry % ("x" * 3_000_000)).encode())
+    assert (report.verdict, report.runs[0].counts.model_calls) == ("whole", count)

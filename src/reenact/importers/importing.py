@@ -26,7 +26,7 @@ import msgspec
 from reenact.errors import FormatError, ReenactError, StoreError, UsageError
 from reenact.formats.capture import Fidelity
 from reenact.importers.building import ImportedRun, RunBuilder
-from reenact.importers.source import UNFIT, reason_of
+from reenact.importers.source import HEAD_BYTES, LONG_HEAD_BYTES, UNFIT, reason_of
 from reenact.importers.source import ForeignSource as ForeignSource
 from reenact.progress import Progress, ProgressBar, no_progress_bar
 from reenact.redaction import Redactor, default_profile, environment_secrets
@@ -251,6 +251,13 @@ def import_runs(
     return report
 
 
+class _Recognised(NamedTuple):
+    """The importer of a source, and how much of the source had to be read to know it."""
+
+    importer: Importer
+    head_bytes: int
+
+
 class _Found(msgspec.Struct, frozen=True):
     """A source and its importer."""
 
@@ -259,6 +266,7 @@ class _Found(msgspec.Struct, frozen=True):
     importer: str
     out: Path
     size_bytes: int
+    head_bytes: int
 
 
 class _Imported(msgspec.Struct, frozen=True):
@@ -273,7 +281,7 @@ class _Imported(msgspec.Struct, frozen=True):
 
 def import_source(found: _Found, importer: Importer, redact: Redact, progress: Progress) -> _Imported:
     """Import one source into its folder; if that fails, nothing is left there."""
-    source = ForeignSource(found.path, found.name, progress)
+    source = ForeignSource(found.path, found.name, progress, head_bytes=found.head_bytes)
     runs = Runs(importer, source, found.out, redact)
     try:
         _read_source(importer, source, runs)
@@ -332,9 +340,9 @@ class _Job:
         """Collect the sources at *path*."""
         if not path.exists():
             raise FormatError("No such file or directory", file=str(path))
-        importer = self._importer_of(path, path.name)
-        if importer is not None:
-            self._add(path, path.name, importer, self._out if is_alone else self._place(path, path.name))
+        recognised = self._recognise(path, path.name)
+        if recognised is not None:
+            self._add(path, path.name, recognised, self._out if is_alone else self._place(path, path.name))
         elif path.is_dir():
             self._find_below(path, self._out if is_alone else self._place(path, path.name))
         elif not self._has_failed(path):
@@ -347,32 +355,36 @@ class _Job:
             for name in list(folders):
                 path = Path(parent, name)
                 below = str(path.relative_to(folder))
-                if (importer := self._importer_of(path, below)) is not None:
+                if (recognised := self._recognise(path, below)) is not None:
                     folders.remove(name)
-                    self._add(path, below, importer, self._place(path, below, out))
+                    self._add(path, below, recognised, self._place(path, below, out))
             for name in sorted(files):
                 path = Path(parent, name)
                 below = str(path.relative_to(folder))
-                importer = self._importer_of(path, below)
-                if importer is None:
+                recognised = self._recognise(path, below)
+                if recognised is None:
                     self._unrecognised[path] = below
                 else:
-                    self._add(path, below, importer, self._place(path, below, out))
+                    self._add(path, below, recognised, self._place(path, below, out))
         if len(self._found) == before and not self.failed:
             self.failed.append(SkippedSource(str(folder), "it holds nothing that can be imported"))
 
-    def _importer_of(self, path: Path, name: str) -> Importer | None:
+    def _recognise(self, path: Path, name: str) -> _Recognised | None:
         is_folder = path.is_dir()
         if not is_folder and not path.is_file():
             return None
         asked = [each for each in self._chosen if each.reads_folders or not is_folder]
         try:
-            source = ForeignSource(path, name)
-            if not is_folder and not source.head.strip():
-                return None
-            if self._is_named and not is_folder:
-                return self._chosen[0]
-            return next((each for each in asked if _is_recognised(each, source)), None)
+            for head_bytes in (HEAD_BYTES, LONG_HEAD_BYTES):
+                source = ForeignSource(path, name, head_bytes=head_bytes)
+                if not is_folder and not source.head.strip():
+                    return None
+                for importer in asked:
+                    if _is_recognised(importer, source):
+                        return _Recognised(importer, head_bytes)
+                if is_folder or path.stat().st_size <= head_bytes:
+                    break
+            return _Recognised(self._chosen[0], head_bytes) if self._is_named and not is_folder else None
         except OSError as error:
             self._note_unreadable(OSError(error.errno, error.strerror, str(path)))
             return None
@@ -409,10 +421,12 @@ class _Job:
             self._redacted[part] = redacted
         return self._redacted[part]
 
-    def _add(self, path: Path, name: str, importer: Importer, out: Path) -> None:
+    def _add(self, path: Path, name: str, recognised: _Recognised, out: Path) -> None:
         size_bytes = 0 if path.is_dir() else path.stat().st_size
         self.size_bytes += size_bytes
-        self._found.append(_Found(path, name, importer.name, out, size_bytes))
+        self._found.append(
+            _Found(path, name, recognised.importer.name, out, size_bytes, recognised.head_bytes)
+        )
 
     def run(self, progress: Progress) -> None:
         """Import the collected sources."""

@@ -31,7 +31,10 @@ from reenact.importers.json_stream import (
 )
 from reenact.progress import Progress
 
-_HEAD_BYTES: Final = 64 * 1024
+HEAD_BYTES: Final = 64 * 1024
+LONG_HEAD_BYTES: Final = 16 * 1024 * 1024
+"""How much of a file is read to recognise its format; the second if the first was not enough, because the
+first message may be long or hold an image."""
 _BLOCK_BYTES: Final = 64 * 1024
 _BOM: Final = b"\xef\xbb\xbf"
 MAX_WHOLE_BYTES: Final = 256 * 1024 * 1024
@@ -140,8 +143,11 @@ def _first_invalid_line(text: bytes) -> int | None:
 class ForeignSource:
     """A file or folder to import; it computes its digest while it is read."""
 
-    def __init__(self, path: Path, name: str, progress: Progress = lambda _: None) -> None:
+    def __init__(
+        self, path: Path, name: str, progress: Progress = lambda _: None, *, head_bytes: int = HEAD_BYTES
+    ) -> None:
         self.path = path
+        self.head_bytes = head_bytes
         self.name = name
         """Its name in manifests and messages: relative to the given path, never absolute."""
         stat = path.stat()
@@ -158,17 +164,17 @@ class ForeignSource:
 
     @cached_property
     def head(self) -> bytes:
-        """The first bytes of the file; empty for a folder."""
+        """The first *head_bytes* of the file; empty for a folder."""
         if self.is_folder:
             return b""
         with self.path.open("rb") as stream:
-            return stream.read(_HEAD_BYTES).removeprefix(_BOM)
+            return stream.read(self.head_bytes).removeprefix(_BOM)
 
     @cached_property
     def first_line(self) -> JsonValue:
         """The JSON value of the first line that is not empty; ``None`` if it is not JSON."""
         line = self.head.lstrip().partition(b"\n")[0]
-        if not line.startswith((b"{", b"[")) or (len(line) >= _HEAD_BYTES and not line.endswith(b"}")):
+        if not line.startswith((b"{", b"[")) or (len(line) >= self.head_bytes and not line.endswith(b"}")):
             return None
         try:
             return read_value(line)

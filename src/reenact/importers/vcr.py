@@ -336,9 +336,10 @@ def _read_json(source: ForeignSource, runs: Runs, *, is_large: bool) -> None:
         _try_interaction(run, number, interaction, at)
 
 
-def _version_line(text: bytes) -> int | None:
+def _version_line(text: bytes) -> int:
+    """The line that says the version, or the last one."""
     stated = _YAML_VERSION.search(text)
-    return text.count(b"\n", 0, stated.start()) + 1 if stated else None
+    return text.count(b"\n", 0, stated.start() if stated else len(text.rstrip())) + 1
 
 
 def _check_members(
@@ -351,7 +352,7 @@ def _check_members(
         reason = f"version {version!r} of cassettes is not known; it was read as version {_VERSION}"
         run.lose(reason, version_line)
     elif version is None and "recorded_with" not in document and is_whole:
-        run.lose("the cassette does not say its version; it may have been cut off at its end")
+        run.lose("the cassette does not say its version; it may have been cut off at its end", version_line)
     for name in _OTHER_PROTOCOLS:
         for _ in run.objects(name, document.get(name), version_line):
             run.lose(f"{name}: only HTTP can be imported")
