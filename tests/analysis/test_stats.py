@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import reenact
 from reenact.analysis.artifact import open_artifact
-from reenact.analysis.stats import Counting, Spread, count_run, histogram
+from reenact.analysis.stats import RunCounter, Spread, count_run, histogram
 from reenact.check.kinds import find_runs
 from reenact.errors import StoreError
 from reenact.suite.settings import Price
@@ -20,7 +20,7 @@ NUMBERS = st.lists(st.floats(0, 1e6), min_size=1, max_size=60)
 
 
 def counted(*paths, prices=None):
-    counting = Counting(prices)
+    counting = RunCounter(prices)
     for path in find_runs(map(str, paths)):
         with open_artifact(path, prices) as artifact:
             counting.add(count_run(artifact))

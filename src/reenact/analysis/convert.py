@@ -200,14 +200,14 @@ def _trace_of_capture(source: ConversionInput) -> Trace:
     reader = CaptureReader(source.path)
     trace = trace_of_run(read_capture(reader), trace_id=reader.manifest.captureId, test_run_id=_TEST_RUN_ID)
     names = ((event.seq, str(type(event).__struct_config__.tag)) for event in reader.events())
-    _lose_missing(source, trace, names)
+    _report_missing_events(source, trace, names)
     return trace
 
 
 def _trace_of_log(source: ConversionInput) -> Trace:
     read: list[tuple[Line, Event]] = [*source.log()]
     trace = trace_of_run(read_log(read), trace_id=source.path.stem, test_run_id=_TEST_RUN_ID)
-    _lose_missing(source, trace, ((line.number, type(event).__name__) for line, event in read))
+    _report_missing_events(source, trace, ((line.number, type(event).__name__) for line, event in read))
     return trace
 
 
@@ -220,7 +220,7 @@ def _normalize(source: ConversionInput) -> Trace:
     return normalize(bundle, trace_id=source.path.stem, test_run_id=_TEST_RUN_ID, started_at=_EPOCH)
 
 
-def _lose_missing(source: ConversionInput, trace: Trace, events: Iterable[tuple[int, str]]) -> None:
+def _report_missing_events(source: ConversionInput, trace: Trace, events: Iterable[tuple[int, str]]) -> None:
     """Report the events without a trace event, whose id would name the line."""
     held = {_line_of(event.event_id) for event in trace.events}
     for line, name in events:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Final
 
-from reenact.analysis.stats import CallStats, Counting, Stats, histogram
+from reenact.analysis.stats import CallStats, RunCounter, Stats, histogram
 from reenact.errors import UsageError
 
 _FORMATS: Final = {".png": "png", ".svg": "svg"}
@@ -22,7 +22,7 @@ def plot_format(file: Path) -> str:
     return _FORMATS[file.suffix.lower()]
 
 
-def write_plot(counting: Counting, file: Path) -> None:
+def write_plot(counting: RunCounter, file: Path) -> None:
     """Write four charts to *file*, a PNG or an SVG."""
     kind = plot_format(file)
     figure = _figure(counting, counting.stats())
@@ -30,7 +30,7 @@ def write_plot(counting: Counting, file: Path) -> None:
     figure.savefig(file, format=kind, metadata={"Date": None} if kind == "svg" else {})
 
 
-def _figure(counting: Counting, stats: Stats) -> Any:
+def _figure(counting: RunCounter, stats: Stats) -> Any:
     try:
         import matplotlib
         from matplotlib.figure import Figure
@@ -64,7 +64,7 @@ def _draw_latency(axes: Any, calls: list[CallStats]) -> None:
     _stack(axes, "Latency, ms", len(calls))
 
 
-def _draw_times(axes: Any, counting: Counting) -> None:
+def _draw_times(axes: Any, counting: RunCounter) -> None:
     bins = histogram(counting.latencies(), _BINS)
     for low, high, count in bins:
         axes.bar(low, count, width=high - low, align="edge", color="#4477aa", edgecolor="white")

@@ -1,6 +1,6 @@
 """Statistics over many runs: counts, durations, tokens, costs, ratings.
 
-counting = Counting(prices)
+counting = RunCounter(prices)
 for path in find_runs(["runs"]):
     with open_artifact(path, prices) as artifact:
         counting.add(count_run(artifact))
@@ -206,7 +206,7 @@ class _CallCounts:
         self.took_ms, self.utility = array("d"), array("d")
 
 
-class Counting:
+class RunCounter:
     """Adds up the counts of runs."""
 
     def __init__(self, prices: Mapping[str, Price] | None = None) -> None:

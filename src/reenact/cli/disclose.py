@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from reenact.check.seals.runs import disclose
-from reenact.cli.prove import options, write
+from reenact.cli.prove import options, print_disclosure
 
 
 @click.command("disclose")
@@ -37,4 +37,4 @@ def command(
     with `reenact verify FILE --seal SEAL --key PUB`; it reveals nothing about the other fields.
     """
     found = disclose(path, position, names, seal=seal_path, secret=secret_path, log=log)
-    write(found, output, force)
+    print_disclosure(found, output, force)

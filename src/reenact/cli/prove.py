@@ -49,10 +49,10 @@ def command(
     with --log (and for a sealed log) the number of a line in the log. Whoever has the seal can check
     the proof with `reenact verify FILE --seal SEAL --key PUB`.
     """
-    write(prove(path, position, seal=seal_path, secret=secret_path, log=log), output, force)
+    print_disclosure(prove(path, position, seal=seal_path, secret=secret_path, log=log), output, force)
 
 
-def write(disclosure: Disclosure, output: Path | None, force: bool) -> None:
+def print_disclosure(disclosure: Disclosure, output: Path | None, force: bool) -> None:
     """Write *disclosure* to the output file, or to stdout."""
     text = write_disclosure(disclosure)
     if output is None:

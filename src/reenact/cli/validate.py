@@ -13,7 +13,7 @@ import msgspec
 
 from reenact.analysis.brief import plural
 from reenact.check.actions.files import STDIN, ValidateReport, validate
-from reenact.check.actions.validation import Judged
+from reenact.check.actions.validation import JudgedValue
 from reenact.cli.terminal import DIFFERS, INVALID, message_of, printable, progress_bar, report
 from reenact.errors import FormatError
 from reenact.formats import verifiable
@@ -72,7 +72,7 @@ def command(
 class _Output(Protocol):
     """Writes results one by one, and the counts at the end."""
 
-    def show(self, judged: Judged, record: VerifiableRecord | FormatError | None) -> None: ...
+    def show(self, judged: JudgedValue, record: VerifiableRecord | FormatError | None) -> None: ...
     def end(self, found: ValidateReport) -> None: ...
 
 
@@ -81,10 +81,10 @@ class _Text:
 
     def __init__(self, with_records: bool) -> None:
         self._with_records = with_records
-        self._good: Judged | None = None
+        self._good: JudgedValue | None = None
         self._bad = 0
 
-    def show(self, judged: Judged, record: VerifiableRecord | FormatError | None) -> None:
+    def show(self, judged: JudgedValue, record: VerifiableRecord | FormatError | None) -> None:
         error = judged.error or (record if isinstance(record, FormatError) else None)
         if error is not None or not judged.is_good:
             self._bad += 1
@@ -95,7 +95,7 @@ class _Text:
         else:
             self._good = judged
 
-    def _refuse(self, judged: Judged, error: Exception | None) -> None:
+    def _refuse(self, judged: JudgedValue, error: Exception | None) -> None:
         if error is not None:
             report(error)
         else:
@@ -117,7 +117,7 @@ class _Text:
         stream.writelines(f"{line}\n" for line in lines)
 
 
-def _explain(judged: Judged) -> Iterator[str]:
+def _explain(judged: JudgedValue) -> Iterator[str]:
     place, decision = printable(judged.place), judged.decision
     if decision is not None:
         verdict = "denied by" if decision.verdict == "deny" else "up for review by"
@@ -131,7 +131,7 @@ def _explain(judged: Judged) -> Iterator[str]:
             yield f"  and {len(problems) - _SHOWN:,} more; --json lists them all"
 
 
-def _accepted_line(judged: Judged) -> str:
+def _accepted_line(judged: JudgedValue) -> str:
     data = judged.result.data if judged.result else None
     if type(data) is not dict or "model_full_name" not in data:
         return f"{printable(judged.place)}: accepted"
@@ -164,7 +164,7 @@ class _Json:
     def __init__(self) -> None:
         self._before = '{"results": [\n'
 
-    def show(self, judged: Judged, record: VerifiableRecord | FormatError | None) -> None:
+    def show(self, judged: JudgedValue, record: VerifiableRecord | FormatError | None) -> None:
         error = judged.error or (record if isinstance(record, FormatError) else None)
         if error is not None:
             report(error)
@@ -180,7 +180,7 @@ class _Json:
         sys.stdout.write(f'\n], "summary": {json.dumps(summary)}}}\n')
 
 
-def _row(judged: Judged, record: Any, error: Exception | None) -> dict[str, object]:
+def _row(judged: JudgedValue, record: Any, error: Exception | None) -> dict[str, object]:
     row: dict[str, object] = {"file": judged.file, "line": judged.line}
     if judged.result is None:
         row["status"] = "unreadable"

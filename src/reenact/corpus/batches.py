@@ -15,7 +15,7 @@ from reenact.analysis.artifact import open_artifact
 from reenact.analysis.brief import drop_noise
 from reenact.analysis.index import Tokens, total_cost
 from reenact.analysis.plot import plot_format, write_plot
-from reenact.analysis.stats import CallCount, Counting, RunCount, RunStats, Stats, count_run, mean_utility
+from reenact.analysis.stats import CallCount, RunCount, RunCounter, RunStats, Stats, count_run, mean_utility
 from reenact.check.artifact import verify
 from reenact.check.findings import VerifyReport
 from reenact.check.kinds import name_runs
@@ -58,7 +58,7 @@ def stats(
     """
     if plot is not None:
         plot_format(Path(plot))  # raises before anything is read
-    counting = Counting(prices)
+    counting = RunCounter(prices)
     unreadable = _count_runs([*map(str, paths)], counting, jobs=jobs, on=on, progress_bar=progress_bar)
     if plot is not None:
         write_plot(counting, Path(plot))
@@ -66,7 +66,7 @@ def stats(
 
 
 def _count_runs(
-    paths: Sequence[str], counting: Counting, *, jobs: int, on: str | None, progress_bar: ProgressBar
+    paths: Sequence[str], counting: RunCounter, *, jobs: int, on: str | None, progress_bar: ProgressBar
 ) -> list[str]:
     """Count all runs in *paths*, or in one corpus; returns the runs that could not be read, with reasons."""
     corpora = [path for path in paths if is_corpus(path)]
@@ -122,7 +122,7 @@ _CALLS: Final = (
 )
 
 
-def _count_corpus(corpus: str, counting: Counting) -> list[str]:
+def _count_corpus(corpus: str, counting: RunCounter) -> list[str]:
     with open_query(_RUNS, [corpus]) as found:
         runs = sorted(found.rows(), key=lambda row: Path(row[0]))
     calls: dict[str, tuple[list[CallCount], dict[str, int], dict[str, Tokens]]] = {}

@@ -179,7 +179,7 @@ class Answers:
         at = self._calls.by_seq.get(self._plan.at)
         if self.is_reached or at is None or at.type != "tool_call" or found.type != "llm_request":
             return
-        if found.seq > at.seq and found.lane == at.lane and not at.taken:
+        if found.seq > at.seq and found.lane == at.lane and not at.is_used:
             models = [one.seq for one in self._calls.calls if one.type == "llm_request" and one.seq < at.seq]
             hint = f", or fork at event {models[-1]}, where the model asks for it" if models else ""
             detail = (
@@ -206,7 +206,7 @@ class Answers:
         data = self._calls.data(found.outcome_seq)
         raised = None
         if is_point and self._plan.change.changes_outcome:
-            data, raised = self._changed(found, data)
+            data, raised = self._change_outcome(found, data)
         elif self.is_reached and not is_point:
             self.half.recording += 1
         else:
@@ -217,7 +217,9 @@ class Answers:
         self.half.is_reached = True
         self._on_reached()
 
-    def _changed(self, found: TranscriptCall, data: EventData) -> tuple[EventData, BaseException | None]:
+    def _change_outcome(
+        self, found: TranscriptCall, data: EventData
+    ) -> tuple[EventData, BaseException | None]:
         try:
             return change_transcript_outcome(self._plan, self._function, found, data)
         except UsageError as error:

@@ -371,7 +371,7 @@ class _Suffix:
             else:
                 latest_ms = self._continue_time(latest_ms, at_ms, self._shared + len(lines))
             numbered = event | {"seq": self._shared + len(lines) + 1, "ts": latest_ms}
-            lines.append(encode_clean(self._whole(numbered)))
+            lines.append(encode_clean(self._in_full(numbered)))
         end_ms = self._continue_time(latest_ms, self._end["ts"], self._shared + len(lines))
         end = self._with_order(self._end | {"seq": self._shared + len(lines) + 1, "ts": end_ms})
         lines.append(encode_clean(end))
@@ -395,7 +395,7 @@ class _Suffix:
         """
         changed = {half.changed_line for half in self._halves} - {None}
         changed_by_seq = {_decode(line)["seq"]: line for line in changed if line is not None}
-        every = [happening for half in self._halves for happening in _in_time(half.happenings)]
+        every = [happening for half in self._halves for happening in _sorted_by_time(half.happenings)]
         for happening in sorted(every, key=lambda each: each.at_ns):
             if happening.began:
                 opening = self._last_opening + next(self._openings)
@@ -445,7 +445,7 @@ class _Suffix:
         opened, opening = self._began.get(data["callId"], (self._shared, self._last_opening))
         return event | {"data": data | {"opened": opened, "opening": opening}}
 
-    def _whole(self, event: dict[str, Any]) -> dict[str, JsonValue]:
+    def _in_full(self, event: dict[str, Any]) -> dict[str, JsonValue]:
         """Write a request in full if the one that it refers to is not in the fork."""
         data = event["data"]
         referred = find_referred_calls(data) - self._calls
@@ -468,7 +468,7 @@ def _tree_in(happening: Happening) -> str | None:
     return tree_in_event(_decode(happening.line)) if '"workspace"' in happening.line else None
 
 
-def _in_time(happenings: Sequence[Happening]) -> Iterator[Happening]:
+def _sorted_by_time(happenings: Sequence[Happening]) -> Iterator[Happening]:
     """The same in an order that is safe against clocks that were set back."""
     latest_ns = 0
     for happening in happenings:

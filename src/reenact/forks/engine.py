@@ -25,8 +25,8 @@ from reenact.forks.recorder import (
     ForkNames,
     ForkRecorder,
     Happening,
+    LaterNumbers,
     NewEvents,
-    NumbersBehind,
 )
 from reenact.forks.step import CallMissed, ForkStep, NearestStep
 from reenact.formats.capture import JOINED, CaptureSeed
@@ -110,7 +110,7 @@ class ForkEngine(ReplayEngine):
         self.recorder = (DerivingRecorder if part.is_gateway else ForkRecorder)(
             self.happenings.append,
             self,
-            NumbersBehind(source.reader),
+            LaterNumbers(source.reader),
             self.new_events,
             part.seed,
             redactor,
@@ -424,7 +424,7 @@ class ForkEngine(ReplayEngine):
         if not self.is_reached:
             return super().stand_in(lane, key, request_text, call)
         recorded = None
-        if not self._is_others_chance(lane, key):
+        if not self._belongs_to_other_task(lane, key):
             with self._lock:
                 found = (self._lanes.take_unmade(lane, one) for one in self.keys(key, request_text))
                 recorded = next(filter(None, found), None)
@@ -439,11 +439,11 @@ class ForkEngine(ReplayEngine):
             with self._lock:
                 ahead = (self._lanes.take(lane, key) or self._lanes.take_ahead(lane, key) for key in keys)
                 recorded = next(filter(None, ahead), None)
-                if recorded is not None or self._is_others_chance(lane, keys[0]):
+                if recorded is not None or self._belongs_to_other_task(lane, keys[0]):
                     return recorded
         return super().find_equal(lane, keys)
 
-    def _is_others_chance(self, lane: Lane, key: Key) -> bool:
+    def _belongs_to_other_task(self, lane: Lane, key: Key) -> bool:
         """Whether only another task of the recording has read this clock or random source."""
         return self._is_free and key.is_chance and self._lanes.is_placed(lane)
 

@@ -27,7 +27,7 @@ def check_live_answers(lines: Iterable[str]) -> None:
         if event["type"] == "llm_request" and isinstance(data["request"], dict):
             asked[data["callId"]] = str(data["request"].get("url", "the model"))
         elif event["type"] == "llm_response" and data["callId"] in asked:
-            unanswered = _why_unanswered(data)
+            unanswered = _explain_no_answer(data)
             if not unanswered:
                 return
             why = why or f"{asked[data['callId']]}: {unanswered}"
@@ -35,7 +35,7 @@ def check_live_answers(lines: Iterable[str]) -> None:
         raise CheckFailed(f"{why}, or choose --on-miss nearest; no fork was made")
 
 
-def _why_unanswered(data: dict[str, object]) -> str:
+def _explain_no_answer(data: dict[str, object]) -> str:
     answer, error = data.get("response"), data.get("error")
     if isinstance(answer, dict) and answer.get("status") in _REFUSALS:
         return f"refused with {answer['status']}; set its key in the command's environment"

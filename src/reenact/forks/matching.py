@@ -42,13 +42,13 @@ _decode: Final = msgspec.json.Decoder().decode
 _SYSTEM: Final = ("system", "developer")
 _SHOWN: Final = 60
 _TAGGED: Final = re.compile(r"<([\w-]+)[^>]*>.*</\1>", re.DOTALL)
-"""A text that a program, not the user, puts beside what the user said."""
+"""A text that a program, not the user, puts beside what the user dialogue."""
 _MOST_UNWRAPPED: Final = 3
 """How often a result may be written as JSON inside JSON."""
 
 
 class TextMasks:
-    """Takes out of texts what differs from run to run: what the masks of the *rules* for model calls find."""
+    """Removes what differs from run to run from texts, by the masks of the *rules* for model calls."""
 
     def __init__(self, rules: Iterable[VolatileRule] = ()) -> None:
         kinds = (ABSENT, "llm")
@@ -56,8 +56,8 @@ class TextMasks:
             Pattern(rule.mask) for rule in rules if rule.mask is not ABSENT and rule.call in kinds
         ]
 
-    def out_of(self, text: str) -> str:
-        """*text* without what the masks find."""
+    def mask_out(self, text: str) -> str:
+        """Remove everything that the masks match from *text*."""
         for pattern in self._patterns:
             text = pattern.replace(text, "")
         return text.strip()
@@ -69,13 +69,13 @@ class TranscriptCall:
     __slots__ = (
         "asks_for",
         "call_id",
+        "dialogue",
+        "is_substitute",
+        "is_used",
         "lane",
-        "lent",
         "name",
         "outcome_seq",
-        "said",
         "seq",
-        "taken",
         "type",
         "value",
     )
@@ -88,14 +88,14 @@ class TranscriptCall:
         self.name: str = data.get("tool") or ""
         """The tool's name; empty for a model call."""
         self.outcome_seq = 0
-        """0 if the transcript does not tell the outcome."""
-        self.taken = False
-        """Whether a call got its outcome."""
-        self.lent = False
-        """Whether another call got its outcome, because it came nearest; it may still come itself."""
+        """0 if the transcript does not have the outcome."""
+        self.is_used = False
+        """Whether a call of the fork got its outcome."""
+        self.is_substitute = False
+        """Whether a call that the transcript lacks got its outcome; the call itself may still come."""
         self.asks_for: frozenset[str] = frozenset()
         """For a model call: the tools that its answer calls."""
-        self.said: Said | None = None
+        self.dialogue: Dialogue | None = None
         """For a model call: the conversation before the answer."""
         self.value: dict[str, JsonValue] = {}
         """For a tool call: the arguments."""
@@ -109,7 +109,7 @@ class _UserText(NamedTuple):
     """A text of the user, or an instruction, and its place in the conversation."""
 
     turn: int
-    """How many answers of the model came before it."""
+    """The number of answers of the model before it."""
     message: int
     """The number of its message."""
     text: str
@@ -122,7 +122,7 @@ class _Turn(msgspec.Struct):
     text: str = ""
     calls: list[ToolCallPart] = []
     results: dict[int, str] = {}
-    """By position of the call; results without a call come behind."""
+    """By position of the call; results without a call come last."""
 
     def copy(self) -> _Turn:
         return _Turn(self.text, [*self.calls], {**self.results})
@@ -137,30 +137,30 @@ class _Turn(msgspec.Struct):
                 return place
         return len(self.calls) + len(self.results)
 
-    def text_of_all(self) -> bytes:
-        """What is compared, as bytes: white space in answers and ids of calls do not count."""
+    def comparable_text(self) -> bytes:
+        """The compared content as bytes, without white space around answers and without ids of calls."""
         calls = [[call.name, _arguments(call)] for call in self.calls]
         results = [self.results[place] for place in sorted(self.results)]
         return encode_clean(["".join(self.text.split()), calls, results])
 
 
-class Said:
+class Dialogue:
     """A conversation, read message by message: its answers as one digest, the users' texts as they are."""
 
-    def __init__(self, masks: TextMasks, before: Said | None = None) -> None:
+    def __init__(self, masks: TextMasks, before: Dialogue | None = None) -> None:
         """*before* is the conversation that this one continues."""
         self.masks = masks
         self.chain: bytes = b"" if before is None else before.chain
         """The digest of the answers before the latest one."""
         self.turns: int = 0 if before is None else before.turns
-        """How many answers of the model it has."""
+        """The number of answers of the model."""
         self.turn: _Turn | None = None if before is None or before.turn is None else before.turn.copy()
         self.messages: int = 0 if before is None else before.messages
         self.is_answering: bool = before is not None and before.is_answering
-        """Whether an answer came last."""
+        """Whether it ends with an answer."""
         self.before = before
         self.own: list[_UserText] = []
-        """The texts behind those of the conversation before."""
+        """The texts that the conversation before does not have."""
         self.anchored: set[int] = set()
         """The messages that have a result of a tool."""
         self.media = 0
@@ -178,12 +178,12 @@ class Said:
                 self.anchored.add(self.messages)
             elif isinstance(part, Media):
                 self.media += 1
-            elif isinstance(part, Text) and (text := self.masks.out_of(part.text)):
+            elif isinstance(part, Text) and (text := self.masks.mask_out(part.text)):
                 self.own.append(_UserText(self.turns, self.messages, text, message.role in _SYSTEM))
 
     def instruct(self, system: str | None) -> None:
         """Read the instructions that stand before the messages."""
-        if system and (text := self.masks.out_of(system)):
+        if system and (text := self.masks.mask_out(system)):
             self.own.append(_UserText(self.turns, 0, text, is_system=True))
 
     def answer(self, parts: Iterable[object]) -> None:
@@ -216,13 +216,13 @@ class Said:
         """The digest of all answers, tool calls and results."""
         if self.turn is None:
             return self.chain
-        return sha256(self.chain + self.turn.text_of_all()).digest()
+        return sha256(self.chain + self.turn.comparable_text()).digest()
 
     @property
     def texts(self) -> list[_UserText]:
         """The users' texts and instructions, in order."""
         found: list[list[_UserText]] = []
-        here: Said | None = self
+        here: Dialogue | None = self
         while here is not None:
             found.append(here.own)
             here = here.before
@@ -233,13 +233,13 @@ class Said:
         return any(text.is_system for text in self.texts)
 
 
-def said_in(request: ModelRequest, masks: TextMasks, before: Said | None = None) -> Said:
+def read_dialogue(request: ModelRequest, masks: TextMasks, before: Dialogue | None = None) -> Dialogue:
     """The conversation in *request*, which continues *before*."""
-    said = Said(masks, before)
-    said.instruct(request.system)
+    dialogue = Dialogue(masks, before)
+    dialogue.instruct(request.system)
     for message in request.messages:
-        said.add(message)
-    return said
+        dialogue.add(message)
+    return dialogue
 
 
 def comparable_result(content: object, masks: TextMasks) -> str:
@@ -252,7 +252,7 @@ def comparable_result(content: object, masks: TextMasks) -> str:
             value = json.loads(value)
         except (ValueError, RecursionError):
             break
-    return masks.out_of(value if isinstance(value, str) else encode_clean(value).decode())
+    return masks.mask_out(value if isinstance(value, str) else encode_clean(value).decode())
 
 
 def _joined_texts(content: object) -> object:
@@ -310,29 +310,29 @@ class TranscriptCalls:
         transcript = _TranscriptReader(self.reader, self._masks)
         for number, line in enumerate(self.reader.lines(), 1):
             event = _decode(line)
-            call = transcript.event(number, event["type"], event["data"])
+            call = transcript.read_event(number, event["type"], event["data"])
             if call is not None:
                 self.by_seq[number] = call
                 if call.seq == number:
                     self.calls.append(call)
         for call in self.calls:
-            if call.said is not None:
-                self._by_digest.setdefault(call.said.digest, []).append(call)
+            if call.dialogue is not None:
+                self._by_digest.setdefault(call.dialogue.digest, []).append(call)
             else:
                 self._by_tool.setdefault(call.name, []).append(call)
 
     def find_model_call(self, request: ModelRequest) -> TranscriptMatch | None:
-        """Take the first call not taken yet whose conversation *request* has."""
-        said = said_in(request, self._masks)
-        for call in self._by_digest.get(said.digest, ()):
+        """Use the first unused call whose conversation *request* has."""
+        dialogue = read_dialogue(request, self._masks)
+        for call in self._by_digest.get(dialogue.digest, ()):
             if (
-                call.taken
+                call.is_used
                 or not call.outcome_seq
                 or not call.asks_for <= {tool.name for tool in request.tools}
             ):
                 continue
-            beside = _compare_texts(call.said, said)
-            if beside is None or not self._take(call):
+            beside = _compare_texts(call.dialogue, dialogue)
+            if beside is None or not self._use(call):
                 continue
             if request.tools:
                 beside["tools offered to the model"] += 1
@@ -345,7 +345,7 @@ class TranscriptCalls:
         return None
 
     def find_tool_call(self, name: str, arguments: object) -> TranscriptMatch | None:
-        """Take the first call not taken yet of this tool with these arguments.
+        """Use the first unused call of this tool with these arguments.
 
         Arguments that the transcript does not name may be there, because functions fill in defaults.
         """
@@ -354,49 +354,52 @@ class TranscriptCalls:
         left = [call for one in dict.fromkeys((name, short)) for call in self._by_tool.get(one, ())]
         for is_exact in (True, False):
             for call in left:
-                if call.taken or not call.outcome_seq:
+                if call.is_used or not call.outcome_seq:
                     continue
                 more = given.keys() - call.value.keys()
                 is_equal = all(
                     _equals(given.get(key, _MISSING), recorded) for key, recorded in call.value.items()
                 )
-                if is_equal and is_exact is not bool(more) and self._take(call):
+                if is_equal and is_exact is not bool(more) and self._use(call):
                     beside = Counter(f"argument {key} of {short}" for key in sorted(more))
                     return TranscriptMatch(call, beside)
         return None
 
     def nearest_model_call(self, request: ModelRequest) -> TranscriptCall | None:
-        """Lend the first call left in a conversation with as many answers, or else the first at all."""
-        turns = said_in(request, self._masks).turns
-        left = [call for call in self.calls if call.said is not None and _is_open(call)]
-        return _lend(call for call in left if call.said is not None and call.said.turns == turns) or _lend(
-            left
-        )
+        """The first unused call in a conversation with as many answers, or else the first unused one."""
+        turns = read_dialogue(request, self._masks).turns
+        left = [call for call in self.calls if call.dialogue is not None and _is_open(call)]
+        alike = [call for call in left if call.dialogue is not None and call.dialogue.turns == turns]
+        return _substitute_first(alike or left)
 
     def nearest_tool_call(self, name: str) -> TranscriptCall | None:
-        """Lend the first call left of the tool *name*."""
+        """The first unused call of the tool *name*."""
         names = dict.fromkeys((name, name.rpartition(".")[2]))
-        return _lend(call for one in names for call in self._by_tool.get(one, ()) if _is_open(call))
+        return _substitute_first(
+            call for one in names for call in self._by_tool.get(one, ()) if _is_open(call)
+        )
 
     def explain_model_miss(self, request: ModelRequest) -> str:
         """Where *request* differs from the calls of the transcript that come nearest."""
-        said = said_in(request, self._masks)
-        same = self._by_digest.get(said.digest, ())
-        if same and all(call.taken for call in same):
+        dialogue = read_dialogue(request, self._masks)
+        same = self._by_digest.get(dialogue.digest, ())
+        if same and all(call.is_used for call in same):
             return f"event {same[0].seq} tells such a call, but its answer is given already"
         for call in same:
-            if not call.taken and call.said is not None:
+            if not call.is_used and call.dialogue is not None:
                 missing = sorted(call.asks_for - {tool.name for tool in request.tools})
                 why = f"its answer calls {missing[0]}, which is not offered here" if missing else ""
-                return f"event {call.seq}: {why or _first_difference(call.said, said)}"
-        recorded = [call for call in self.calls if call.said is not None and call.said.turns == said.turns]
+                return f"event {call.seq}: {why or _first_difference(call.dialogue, dialogue)}"
+        recorded = [
+            call for call in self.calls if call.dialogue is not None and call.dialogue.turns == dialogue.turns
+        ]
         if not recorded:
-            most = max((call.said.turns for call in self.calls if call.said is not None), default=0)
-            return f"it goes on after {said.turns} answers, the source tells at most {most}"
+            most = max((call.dialogue.turns for call in self.calls if call.dialogue is not None), default=0)
+            return f"it goes on after {dialogue.turns} answers, the source tells at most {most}"
         return f"event {recorded[0].seq}: an answer, a tool call or a result before it is another one"
 
-    def _take(self, call: TranscriptCall) -> bool:
-        call.taken = True  # whoever has it: nobody takes it twice
+    def _use(self, call: TranscriptCall) -> bool:
+        call.is_used = True  # even if another process has used it: then nobody else uses it
         return self._claim(call.seq)
 
     def data(self, seq: int) -> EventData:
@@ -406,13 +409,13 @@ class TranscriptCalls:
 
 
 def _is_open(call: TranscriptCall) -> bool:
-    return bool(call.outcome_seq) and not call.taken and not call.lent
+    return bool(call.outcome_seq) and not call.is_used and not call.is_substitute
 
 
-def _lend(calls: Iterable[TranscriptCall]) -> TranscriptCall | None:
+def _substitute_first(calls: Iterable[TranscriptCall]) -> TranscriptCall | None:
     found = next(iter(calls), None)
     if found is not None:
-        found.lent = True
+        found.is_substitute = True
     return found
 
 
@@ -442,7 +445,7 @@ class _TranscriptReader:
         self._reader = reader
         self._masks = masks
         self._open: dict[str, TranscriptCall] = {}
-        self._after: dict[str, Said] = {}
+        self._after: dict[str, Dialogue] = {}
         """By id of a model call: the conversation with its answer and the results so far."""
         self._latest: dict[str, str] = {}
         """By lane: the latest model call."""
@@ -451,37 +454,37 @@ class _TranscriptReader:
         self._asked_by: dict[str, tuple[str, ToolCallPart]] = {}
         """By id of a tool call: the model call that asked for it, and how."""
 
-    def event(self, number: int, kind: str, data: EventData) -> TranscriptCall | None:
+    def read_event(self, number: int, kind: str, data: EventData) -> TranscriptCall | None:
         """The call to which an event belongs; ``None`` for all other events."""
         if data.get("derived") is not True or kind not in _READERS:
             return None
         return _READERS[kind](self, number, data)
 
-    def asked(self, number: int, data: EventData) -> TranscriptCall | None:
+    def read_request(self, number: int, data: EventData) -> TranscriptCall | None:
         stored = self._reader.resolve(data.get("request"))
         request = read_neutral_request(stored)
         if request is None or not isinstance(stored, dict):
             return None
         call = TranscriptCall(number, "llm_request", data)
-        call.said = said_in(request, self._masks, self._after.get(str(stored.get("after"))))
+        call.dialogue = read_dialogue(request, self._masks, self._after.get(str(stored.get("after"))))
         self._open[call.call_id] = call
         return call
 
-    def answered(self, number: int, data: EventData) -> TranscriptCall | None:
+    def read_answer(self, number: int, data: EventData) -> TranscriptCall | None:
         call = self._open.pop(data["callId"], None)
-        if call is None or call.said is None:
+        if call is None or call.dialogue is None:
             return None
         response = read_neutral_response(data["provider"], self._reader.resolve(data.get("response")))
-        said = self._after[call.call_id] = Said(self._masks, call.said)
+        dialogue = self._after[call.call_id] = Dialogue(self._masks, call.dialogue)
         if response is not None:
             call.outcome_seq = 0 if "modelError" in data and not response.parts else number
-            said.answer(response.parts)
+            dialogue.answer(response.parts)
             call.asks_for = frozenset(part.name for part in response.tool_calls)
             self._latest[call.lane] = call.call_id
             self._expected[call.lane] = list(response.tool_calls)
         return call
 
-    def called(self, number: int, data: EventData) -> TranscriptCall:
+    def read_tool_call(self, number: int, data: EventData) -> TranscriptCall:
         call = TranscriptCall(number, "tool_call", data)
         args = from_json(self._reader.resolve(data.get("args")))
         call.value = args if isinstance(args, dict) else {}
@@ -494,7 +497,7 @@ class _TranscriptReader:
             self._asked_by[call.call_id] = self._latest[call.lane], part
         return call
 
-    def returned(self, number: int, data: EventData) -> TranscriptCall | None:
+    def read_result(self, number: int, data: EventData) -> TranscriptCall | None:
         call = self._open.pop(data["callId"], None)
         if call is None:
             return None
@@ -507,10 +510,10 @@ class _TranscriptReader:
 
 
 _READERS: Final[dict[str, Callable[[_TranscriptReader, int, EventData], TranscriptCall | None]]] = {
-    "llm_request": _TranscriptReader.asked,
-    "llm_response": _TranscriptReader.answered,
-    "tool_call": _TranscriptReader.called,
-    "tool_result": _TranscriptReader.returned,
+    "llm_request": _TranscriptReader.read_request,
+    "llm_response": _TranscriptReader.read_answer,
+    "tool_call": _TranscriptReader.read_tool_call,
+    "tool_result": _TranscriptReader.read_result,
 }
 
 
@@ -522,7 +525,7 @@ def outcome_text(data: EventData, resolve: Callable[[object], Any]) -> Any:
     return error.get("message") if isinstance(error, dict) else error
 
 
-def _compare_texts(recorded: Said | None, here: Said) -> Counter[str] | None:
+def _compare_texts(recorded: Dialogue | None, here: Dialogue) -> Counter[str] | None:
     """What *here* has beside all texts of *recorded*; ``None`` if one of these is missing."""
     if recorded is None:
         return None
@@ -584,7 +587,7 @@ def _words(texts: Sequence[str]) -> list[str]:
     return [word for text in texts for word in text.split()]
 
 
-def _first_difference(recorded: Said, here: Said) -> str:
+def _first_difference(recorded: Dialogue, here: Dialogue) -> str:
     expected = [text for text in recorded.texts if not text.is_system]
     found = [text for text in here.texts if not text.is_system]
     system = [text.text for text in recorded.texts if text.is_system]

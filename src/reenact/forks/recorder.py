@@ -83,7 +83,7 @@ class ForkNames(ProcessNames, frozen=True):
         return self.name_of(lane)
 
 
-class NumbersBehind(Iterator[int]):
+class LaterNumbers(Iterator[int]):
     """Call numbers beyond those of a recording; the first use reads all of it."""
 
     def __init__(self, reader: CaptureReader) -> None:

@@ -101,7 +101,7 @@ class RunLine(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, k
     problem: str | None = None
 
 
-class _Loan:
+class _OpenRun:
     """An open run, and the number of its readers."""
 
     def __init__(self, artifact: Artifact) -> None:
@@ -125,7 +125,7 @@ class Shelf:
         self._paths: dict[str, Path] = {}
         self._indexed: dict[str, IndexedRun] = {}
         """The runs of a corpus by its tables; they are read only when they are opened."""
-        self._open: dict[tuple[str, int], _Loan] = {}
+        self._open: dict[tuple[str, int], _OpenRun] = {}
         self._lock = Lock()
         self.receipts = Receipts(())
         self.shadow_reports = ShadowReports()
@@ -186,7 +186,7 @@ class Shelf:
         path = self.path(run_id)
         key = run_id, _inode(path)
         with self._lock:
-            loan = self._open.pop(key, None) or _Loan(open_artifact(path, self._prices))
+            loan = self._open.pop(key, None) or _OpenRun(open_artifact(path, self._prices))
             self._open[key] = loan
             loan.users += 1
         try:

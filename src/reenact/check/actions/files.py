@@ -13,7 +13,7 @@ from reenact._version import __version__
 from reenact.check.actions.capsule import Capsule
 from reenact.check.actions.policy import Policy
 from reenact.check.actions.registry import find_capsule
-from reenact.check.actions.validation import LINE_SUFFIXES, Judged, ValidationTally, validate_stream
+from reenact.check.actions.validation import LINE_SUFFIXES, JudgedValue, ValidationTally, validate_stream
 from reenact.errors import FormatError, StoreError, UsageError
 from reenact.formats import verifiable
 from reenact.formats.action import ACTION_ID
@@ -27,7 +27,7 @@ _SUFFIXES: Final = (".json", *LINE_SUFFIXES)
 _PRODUCER: Final = {"name": "reenact", "version": __version__}
 _VALUES_PER_STEP: Final = 1000
 
-OnJudged: TypeAlias = Callable[[Judged, VerifiableRecord | FormatError | None], None]
+OnJudged: TypeAlias = Callable[[JudgedValue, VerifiableRecord | FormatError | None], None]
 """Called with each value and its record, or with the reason why there is no record."""
 
 
@@ -98,7 +98,7 @@ def validate(
     )
 
 
-def _make_record(judged: Judged) -> VerifiableRecord | FormatError:
+def _make_record(judged: JudgedValue) -> VerifiableRecord | FormatError:
     try:
         return verifiable.verifiable_record(judged.value, producer=_PRODUCER)
     except FormatError as error:
@@ -107,7 +107,7 @@ def _make_record(judged: Judged) -> VerifiableRecord | FormatError:
 
 def _judge_all(
     paths: Iterable[str | Path | BinaryIO], capsule: Capsule, policy: Policy | None, bar: ProgressBar
-) -> Iterator[Judged]:
+) -> Iterator[JudgedValue]:
     for path in paths:
         if not isinstance(path, str | Path):
             yield from validate_stream(path, STDIN, capsule, policy=policy)
@@ -117,7 +117,7 @@ def _judge_all(
             with local_files(path) as local:
                 yield from _judge_path(_Named(local, name), capsule, policy, bar)
         except (OSError, FormatError, StoreError) as error:
-            yield Judged(name, None, None, None, _named_error(error, name))
+            yield JudgedValue(name, None, None, None, _named_error(error, name))
 
 
 class _Named(NamedTuple):
@@ -133,7 +133,9 @@ def _named_error(error: OSError | FormatError | StoreError, name: str) -> OSErro
     return FormatError(str(error).removeprefix(f"{name}: "), file=name)
 
 
-def _judge_path(given: _Named, capsule: Capsule, policy: Policy | None, bar: ProgressBar) -> Iterator[Judged]:
+def _judge_path(
+    given: _Named, capsule: Capsule, policy: Policy | None, bar: ProgressBar
+) -> Iterator[JudgedValue]:
     if given.path.is_dir():
         below = sorted(_files_below(given.path))
         if not below:
@@ -143,7 +145,7 @@ def _judge_path(given: _Named, capsule: Capsule, policy: Policy | None, bar: Pro
             try:
                 yield from _judge_path(inner, capsule, policy, bar)
             except (OSError, FormatError) as error:
-                yield Judged(inner.name, None, None, None, error)
+                yield JudgedValue(inner.name, None, None, None, error)
         return
     with given.path.open("rb") as stream, bar(_size_bytes(stream), "validating") as advance:
         done_bytes = 0

@@ -18,7 +18,7 @@ from reenact.formats.lines import MAX_LINE_BYTES, read_lines
 LINE_SUFFIXES: Final = (".jsonl", ".ndjson")
 
 
-class Judged(msgspec.Struct, frozen=True):
+class JudgedValue(msgspec.Struct, frozen=True):
     """One value of a stream and its result; no result if it could not be read."""
 
     file: str
@@ -46,7 +46,7 @@ class Judged(msgspec.Struct, frozen=True):
 
 def validate_stream(
     stream: BinaryIO, file: str, capsule: Capsule, *, policy: Policy | None = None
-) -> Iterator[Judged]:
+) -> Iterator[JudgedValue]:
     """Validate the values of *stream*: one per line in constant memory, or one in the whole file.
 
     A file is read by lines if its suffix says so, or if its first line is a whole JSON value. An unreadable
@@ -57,14 +57,14 @@ def validate_stream(
         return
     head = stream.readline(MAX_LINE_BYTES + 2)
     if _is_whole(head):
-        yield from _lines(_Rejoined(head, stream), file, capsule, policy)
+        yield from _lines(_RejoinedStream(head, stream), file, capsule, policy)
     else:
         yield _judge(head + stream.read(), file, None, capsule, policy)
 
 
 def _lines(
-    stream: BinaryIO | _Rejoined, file: str, capsule: Capsule, policy: Policy | None
-) -> Iterator[Judged]:
+    stream: BinaryIO | _RejoinedStream, file: str, capsule: Capsule, policy: Policy | None
+) -> Iterator[JudgedValue]:
     errors: list[FormatError] = []
     is_empty = True
     for line in read_lines(cast("BinaryIO", stream), file=file, on_error=errors.append):
@@ -73,18 +73,18 @@ def _lines(
     if is_empty and not errors:
         errors.append(FormatError("holds nothing to validate; put one action on each line", file=file))
     for error in errors:
-        yield Judged(file, error.line, None, None, error)
+        yield JudgedValue(file, error.line, None, None, error)
 
 
-def _judge(text: bytes, file: str, line: int | None, capsule: Capsule, policy: Policy | None) -> Judged:
+def _judge(text: bytes, file: str, line: int | None, capsule: Capsule, policy: Policy | None) -> JudgedValue:
     try:
         value = read_json(text, "jcs")
     except FormatError as error:
-        return Judged(file, line, None, None, error.at(file=file, line=line or _first_line(error)))
+        return JudgedValue(file, line, None, None, error.at(file=file, line=line or _first_line(error)))
     result = capsule.execute(value)
     if policy is None or not result.is_accepted:
-        return Judged(file, line, value, result)
-    return Judged(
+        return JudgedValue(file, line, value, result)
+    return JudgedValue(
         file, line, value, result, None, policy.decide_accepted(value, result.data["model_full_name"])
     )
 
@@ -102,7 +102,7 @@ def _is_whole(text: bytes) -> bool:
     return True
 
 
-class _Rejoined:
+class _RejoinedStream:
     """A stream whose first line was read already."""
 
     def __init__(self, head: bytes, rest: BinaryIO) -> None:
@@ -136,7 +136,7 @@ class ValidationTally:
         """Whether everything was accepted, and allowed if there is a policy."""
         return self.count == self.accepted and self.verdicts.total() == self.verdicts["allow"]
 
-    def add(self, judged: Judged) -> None:
+    def add(self, judged: JudgedValue) -> None:
         """Count one more."""
         if judged.result is None:
             self.unreadable += 1
