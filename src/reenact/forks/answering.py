@@ -16,9 +16,8 @@ from urllib.parse import urlsplit
 import msgspec
 
 from reenact.boundary import Call, Lane, Step
-from reenact.canonical import digest_of_bytes
 from reenact.errors import Diverged, UsageError
-from reenact.forks.change import FROM_START, ChangeFunction, ForkPlan, change_outcome
+from reenact.forks.change import FROM_START, ChangeFunction, ForkPlan, change_model_call, change_outcome
 from reenact.forks.matching import EventData, TranscriptCall, TranscriptCalls
 from reenact.formats.divergence import Observed, ReplayDivergence
 from reenact.providers import (
@@ -296,18 +295,7 @@ class Answers:
         )
 
     def _with_changed_request(self, call: Call) -> Call:
-        """*call* with the changed request; a replay matches it by the request of the agent."""
-        if call.ask_otherwise is None or not self._plan.change.request.is_any:
-            return call
-        other = call.ask_otherwise(self._plan.change.request)
-        if other is None:
-            return call
-        text = self._redactor.redact_json(to_text(call.request, is_json=call.is_json))
-        as_asked = {"asked": msgspec.to_builtins(other.undo), "askedHash": digest_of_bytes(text)}
-        facts = other.call.facts
-        return msgspec.structs.replace(
-            other.call, facts=lambda: {**(facts() if callable(facts) else facts), **as_asked}
-        )
+        return change_model_call(call, self._plan.change.request, self._redactor.redact_json)
 
 
 def _is_probe(call: Call) -> bool:

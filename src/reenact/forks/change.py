@@ -19,7 +19,8 @@ from typing import Any, Final, Literal, TypeAlias, get_args
 import msgspec
 
 from reenact import canonical
-from reenact.canonical import JsonValue
+from reenact.boundary import Call
+from reenact.canonical import JsonValue, digest_of_bytes
 from reenact.errors import FormatError, StoreError, UsageError
 from reenact.providers import (
     Provider,
@@ -29,7 +30,7 @@ from reenact.providers import (
     response_fields,
     write_stream,
 )
-from reenact.values.codec import from_json, to_ordered_text
+from reenact.values.codec import from_json, to_ordered_text, to_text
 
 OnMiss: TypeAlias = Literal["fail", "nearest", "live"]
 """How a call is answered that was not recorded."""
@@ -375,6 +376,22 @@ def change_outcome(
         if event["type"] == "tool_result":
             data["ok"] = True
     return data, raised
+
+
+def change_model_call(call: Call, change: RequestChange, redact_json: Callable[[bytes], bytes]) -> Call:
+    """*call* with its request changed, or *call* itself if the change is not for it.
+
+    A replay matches it by the request of the agent, of which the facts have the digest.
+    """
+    other = call.ask_otherwise(change) if call.ask_otherwise is not None and change.is_any else None
+    if other is None:
+        return call
+    text = redact_json(to_text(call.request, is_json=call.is_json))
+    as_asked = {"asked": msgspec.to_builtins(other.undo), "askedHash": digest_of_bytes(text)}
+    facts = other.call.facts
+    return msgspec.structs.replace(
+        other.call, facts=lambda: {**(facts() if callable(facts) else facts), **as_asked}
+    )
 
 
 def _new_value(

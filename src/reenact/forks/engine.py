@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from reenact.boundary import Call, DescribeEnd, Instant, Lane, Step
-from reenact.canonical import digest_of_bytes, encode_clean
+from reenact.canonical import encode_clean
 from reenact.errors import Diverged, StoreError, UsageError
-from reenact.forks.change import FROM_START, ChangeFunction, ForkPlan, change_outcome
+from reenact.forks.change import FROM_START, ChangeFunction, ForkPlan, change_model_call, change_outcome
 from reenact.forks.order import ForkOrder
 from reenact.forks.recorder import (
     DerivingRecorder,
@@ -369,18 +369,7 @@ class ForkEngine(ReplayEngine):
         return self._with_changed_request(call) is not call
 
     def _with_changed_request(self, call: Call) -> Call:
-        """*call* with the changed request; a replay matches it by the request of the agent."""
-        other = None
-        if call.ask_otherwise is not None and self.plan.change.request.is_any:
-            other = call.ask_otherwise(self.plan.change.request)
-        if other is None:
-            return call
-        text = self._redactor.redact_json(to_text(call.request, is_json=call.is_json))
-        as_asked = {"asked": msgspec.to_builtins(other.undo), "askedHash": digest_of_bytes(text)}
-        facts = other.call.facts
-        return msgspec.structs.replace(
-            other.call, facts=lambda: {**(facts() if callable(facts) else facts), **as_asked}
-        )
+        return change_model_call(call, self.plan.change.request, self._redactor.redact_json)
 
     def _record(self, call: Call, lane: Lane) -> CaptureStep:
         if call.kind == "llm":
