@@ -152,7 +152,7 @@ def test_who_tried_again_first_does_so_again(
     with reenact.capture(tmp_path / "run"):
         recorded = agent([0.15, 0.1, 0.05])
         ask(recorded)
-    assert recorded == [0, 1, 2, 2, 1, 0]
+    assert (sorted(recorded[:3]), recorded[3:]) == ([0, 1, 2], [2, 1, 0])
     with reenact.replay(tmp_path / "run"):
         replayed = agent([0.05, 0.1, 0.15])
         ask(replayed)

@@ -37,6 +37,7 @@ READS: dict[str, Callable[[], float]] = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:datetime.datetime.utcnow:DeprecationWarning")
 @pytest.mark.parametrize("read", READS.values(), ids=READS.keys())
 def test_every_reading_is_of_the_recorded_run(read: Callable[[], float]) -> None:
     """And of the real time again afterwards."""

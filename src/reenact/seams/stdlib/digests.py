@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, cast
 from uuid import UUID
 
 from reenact.seams.patches import Patch, attach, detach
@@ -89,10 +89,10 @@ class _Hash:
         self._real = real
         self._content = content
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         return getattr(self._real, name)
 
-    def update(self, data: Any, /) -> None:
+    def update(self, data: bytes | bytearray | memoryview, /) -> None:
         self._real.update(data)
         if self._content is not None:
             self._content = _joined(self._content, data)
@@ -113,7 +113,7 @@ class _Hash:
         return digest
 
 
-def _joined(content: bytes, data: Any) -> bytes | None:
+def _joined(content: bytes, data: bytes | bytearray | memoryview) -> bytes | None:
     """Both, unless that is too long to keep."""
     more = memoryview(data)
     return content + more.tobytes() if len(content) + more.nbytes <= _MAX_INPUT else None
@@ -122,22 +122,22 @@ def _joined(content: bytes, data: Any) -> bytes | None:
 class _Constructor:
     """``hashlib.sha256`` and its like, whose hash objects are watched; all else is the real one's."""
 
-    def __init__(self, real: Callable[..., Any], given: int) -> None:
+    def __init__(self, real: Callable[..., object], given: int) -> None:
         self._real = real
         self._given = given
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         return getattr(self._real, name)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> object:
         made = self._real(*args, **kwargs)
         if not _open:
             return made
         data = args[self._given] if len(args) > self._given else kwargs.get("string", kwargs.get("data", b""))
-        return _Hash(made, _joined(b"", data))
+        return _Hash(made, _joined(b"", cast("bytes", data)))  # else the real one has refused it
 
 
-def _watch(given: int) -> Callable[[Any], object]:
+def _watch(given: int) -> Callable[[Callable[..., object]], object]:
     """Wrap a constructor of hash objects whose first input is its argument *given*."""
     return lambda original: _Constructor(original, given)
 
