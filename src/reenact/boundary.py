@@ -290,6 +290,8 @@ class Lane(msgspec.Struct, eq=False):
     """The number of tasks it has started, by function."""
     started_from: str | None = None
     """The line of the agent's code that started its task, thread or job, in a replay."""
+    is_beside: bool = False
+    """Whether its latest call was beside the run."""
     latest_tool: str | None = None
     """The id of the latest tool call in this lane."""
     recorded: Any = None
@@ -681,6 +683,7 @@ class crossing(Generic[A]):  # noqa: N801 — used like a function, as `contextl
             return self.step
         call = self._call
         # Calls beside the run vary from run to run, so they are not counted.
+        lane.is_beside = call.beside != ""
         if call.beside:
             self._ordinal = 0
         else:

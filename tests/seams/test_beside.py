@@ -24,6 +24,17 @@ REPORTER = """
         for _ in range(POSTS):
             post(path)
 
+    def post_often(path="/events"):
+        from urllib3.util import Retry
+        session = requests.Session()
+        retries = Retry(2, backoff_factor=0.02, allowed_methods=None, status_forcelist=[503])
+        session.mount("http://", requests.adapters.HTTPAdapter(max_retries=retries))
+        for _ in range(POSTS):
+            try:
+                session.post(ADDRESS + path, data=uuid.uuid4().hex, timeout=9)
+            except requests.RequestException:
+                pass
+
     def start(work=post_all):
         thread = threading.Thread(target=work)
         thread.start()
@@ -283,3 +294,14 @@ def test_reports_to_nobody_are_refused_again(place):
     place.receiver = type("Gone", (), {"url": address})()
     assert place.do("record", IN_A_THREAD, 1).returncode == 0
     assert place.do("replay", IN_A_THREAD, 3).returncode == 0
+
+
+@pytest.mark.parametrize("posts", [0, 1, 2, 3])
+def test_pauses_between_attempts_to_report_may_differ(place, posts):
+    """They come and go with the reports."""
+    place.receiver = type("Gone", (), {"url": "http://127.0.0.1:9"})()
+    agent = IN_A_THREAD.replace("start()", "start(reporter.post_often)")
+    done = place.do("record", agent, 2)
+    assert done.returncode == 0, done.stderr
+    done = place.do("replay", agent, posts)
+    assert (done.returncode, done.stdout) == (0, "one!\ntwo!\n"), done.stderr

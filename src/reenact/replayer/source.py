@@ -42,6 +42,7 @@ from reenact.store.reader import CaptureReader, blobs_in
 from reenact.volatile.beside import NAMED, is_of_hosts
 
 _NETWORK: Final = "network/"
+_RETRY_PAUSE: Final = "clock/retry pause"
 _PROBE: Final = "network/CONNECT tcp://"
 _NOT_MATCHED: Final = ("callId", "error", "lane", "parent", "value", "valueHash")
 """The fields of an instant's event that are not part of its request."""
@@ -237,6 +238,8 @@ class ReplaySource:
         """All calls and instants, in recorded order."""
         self.beside: list[RecordedCall] = []
         """Calls beside the run; they are not in :attr:`calls`."""
+        self._lanes_beside: set[str] = set()
+        """The lanes whose latest call was beside the run."""
         self.by_seq: dict[int, RecordedCall] = {}
         """By the number of an event: the call of which it is the call event or the outcome."""
         self.times_ms: list[int | float] = []
@@ -460,10 +463,22 @@ class ReplaySource:
                 open_calls[call_id] = call
             if self.beside_hosts and is_of_hosts(call.name.rpartition(" ")[2], self.beside_hosts):
                 call.beside = NAMED
+            if self._is_pause_beside(call):
+                return
             if self.is_ours(call.lane):
                 (self.beside if call.beside else self.calls).append(call)
         if self.is_ours(call.lane) and not call.beside:
             self.by_seq[head.seq] = call
+
+    def _is_pause_beside(self, call: RecordedCall) -> bool:
+        """Whether it is a pause between attempts to report, which earlier versions recorded."""
+        if call.beside:
+            self._lanes_beside.add(call.lane)
+        elif call.name == _RETRY_PAUSE and call.lane in self._lanes_beside:
+            return True
+        else:
+            self._lanes_beside.discard(call.lane)
+        return False
 
     def _is_with_program(self, head: EventHead) -> bool:
         """Whether it is a call on a program that is run again, or a probe of this machine."""

@@ -42,9 +42,9 @@ def _sleep(original: Callable[[float], None]) -> Callable[[float], None]:
             original(seconds)
         elif _is_real(seconds, lane):
             original(seconds)
-            if lane.has_order:
+            if lane.has_order and not lane.is_beside:
                 lane.context.timer_fired(lane, lane.next_timer("z"))
-        elif lane.has_order:
+        elif lane.has_order and not lane.is_beside:
             sleep_in_turn(lane, seconds)
 
     return sleep
@@ -67,7 +67,12 @@ def _retrying_lane() -> Lane | None:
 
 
 def _is_real(seconds: float, lane: Lane) -> bool:
-    """Whether to really sleep: yes in a live run, which also records the pause; no in replay."""
+    """Whether to really sleep: yes in a live run, which also records the pause; no in replay.
+
+    The pauses of traffic beside the run are not recorded, because that differs from run to run.
+    """
+    if lane.is_beside:
+        return lane.context.time_passes(lane)
     is_produced = False
 
     def produce() -> float:
