@@ -242,14 +242,19 @@ class _IndexUpdate:
                 yield self._rewrite([part], without=gone[part.id])
 
     def _write_part(self, made: IndexedBatch) -> CorpusPart:
-        part, self._next_part = self._next_part, self._next_part + 1
-        sizes: dict[str, int] = {}
-        for table, content in made.files.items():
-            file = part_file(self._folder, table, part)
-            make_folder(file.parent)
-            write_whole(file, content, temp_folder=self._folder, sync=True)
-            sizes[table] = len(content)
+        part = self._number_part()
+        sizes = {table: self._write_file(part, table, content) for table, content in made.files.items()}
         return CorpusPart(part, made.sources, made.rows, sizes)
+
+    def _number_part(self) -> int:
+        part, self._next_part = self._next_part, self._next_part + 1
+        return part
+
+    def _write_file(self, part: int, table: str, content: bytes) -> int:
+        file = part_file(self._folder, table, part)
+        make_folder(file.parent)
+        write_whole(file, content, temp_folder=self._folder, sync=True)
+        return len(content)
 
     def _merge_small(self, parts: list[CorpusPart]) -> list[CorpusPart]:
         small = [part for part in parts if _is_small(part)]
@@ -268,20 +273,18 @@ class _IndexUpdate:
 
     def _rewrite(self, parts: Sequence[CorpusPart], without: Sequence[str] = ()) -> CorpusPart:
         """Write one part with the rows of *parts*, except those of the sources *without*."""
-        files, rows = {}, {}
         if self._stored is not None:
             named = {} if self._before is None else files_of(self._before.parts)
             self._stored.fetch(
                 self._folder, {name: size for name, size in files_of(parts).items() if name in named}
             )
+        new, sizes, rows = self._number_part(), {}, {}
         for table in (SOURCES, *TABLES):
             paths = [part_file(self._folder, table, part.id) for part in parts if table in part.size_bytes]
-            files[table], rows[table] = merge_files(table, paths, without)
-        kept = {table: content for table, content in files.items() if rows[table]}
-        made = IndexedBatch(
-            rows[SOURCES], kept, {table: rows[table] for table in kept if table != SOURCES}, []
-        )
-        return self._write_part(made)
+            content, count = merge_files(table, paths, without)
+            if count:
+                sizes[table], rows[table] = self._write_file(new, table, content), count
+        return CorpusPart(new, rows.pop(SOURCES), rows, sizes)
 
     def _report(self, manifest: CorpusManifest, changes: _Changes) -> IndexReport:
         changed, removed = len(changes.changed), len(changes.removed)

@@ -185,7 +185,7 @@ def merge_files(table: str, files: Sequence[Path], without: Sequence[str]) -> tu
         for file in files:
             source = pq.ParquetFile(file)
             for group in range(source.num_row_groups):
-                rows = source.read_row_group(group)
+                rows = source.read_row_group(group, use_threads=False)
                 if without:
                     import pyarrow.compute as pc  # takes a tenth of a second to import
 
@@ -193,6 +193,8 @@ def merge_files(table: str, files: Sequence[Path], without: Sequence[str]) -> tu
                 if rows.num_rows:
                     writer.write_table(rows)
                     count += rows.num_rows
+                del rows
+                pa.default_memory_pool().release_unused()  # else merging takes 100 MB more
     return sink.getvalue().to_pybytes(), count
 
 
