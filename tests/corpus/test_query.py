@@ -205,6 +205,16 @@ def test_rows_as_parquet(runs, call):
     assert call(*words, "--force").returncode == 0
 
 
+@pytest.mark.parametrize("value", ["interval 1 day", "[interval 1 day]", "union_value(a := 1)"])
+def test_a_type_that_parquet_lacks_is_one_line(runs, call, value):
+    """And no file is left."""
+    done = call("query", f"select run, {value} from runs", "runs", "--parquet", "odd.parquet")
+    assert done.returncode == 3, done.stderr
+    assert done.stderr.startswith("reenact: odd.parquet: Parquet has no such type: ")
+    assert done.stderr.endswith("cast that column to varchar\n")
+    assert not os.path.exists("odd.parquet")
+
+
 def test_ways_to_write_exclude_each_other(runs, call):
     done = call("query", "from runs", "runs", "--json", "--csv")
     assert (done.returncode, "choose one" in done.stderr) == (3, True)

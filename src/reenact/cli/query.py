@@ -106,14 +106,20 @@ def _cell(value: JsonValue) -> JsonValue:
 
 
 def _write_parquet(result: QueryResult, target: Path, force: bool) -> None:
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
-    with (
-        open_output(target, replace=force) as stream,
-        pq.ParquetWriter(stream, result.reader.schema, compression="zstd") as writer,
-    ):
-        for batch in result.reader:
-            writer.write_batch(batch)
+    try:
+        with (
+            open_output(target, replace=force) as stream,
+            pq.ParquetWriter(stream, result.reader.schema, compression="zstd") as writer,
+        ):
+            for batch in result.reader:
+                writer.write_batch(batch)
+    except pa.ArrowNotImplementedError as error:
+        raise UsageError(
+            f"{target}: Parquet has no such type: {error}; cast that column to varchar"
+        ) from None
 
 
 def _print_table(result: QueryResult) -> None:
