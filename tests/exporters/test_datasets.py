@@ -221,6 +221,25 @@ def test_rows_that_say_the_same_are_written_once(tmp_path):
     assert counts == {"none": (4, 0), "exact": (3, 1), "near": (2, 2)}
 
 
+def test_the_same_secret_in_two_runs_does_not_tell_their_rows_apart(tmp_path):
+    """Each run hides it with a salt of its own; the marks of its placeholders count by their order alone."""
+    secrets = ["sk-proj-" + letters * 10 for letters in ("Ab1", "Cd2")]
+    asked = f"The keys are {secrets[0]} and {secrets[1]}; which one works? {'Look at both. ' * 20}"
+    for name in ("a", "b"):
+        record(tmp_path / "runs" / name, f"This one: {secrets[0]}", question=asked)
+    record(tmp_path / "runs" / "c", f"This one: {secrets[1]}", question=asked)
+    counts = {}
+    for dedupe in ("none", "exact", "near"):
+        reenact.export_runs(tmp_path / "runs", "sft", tmp_path / "data.jsonl", dedupe=dedupe)
+        counts[dedupe] = len(rows_in(tmp_path / "data.jsonl"))
+    assert counts == {"none": 3, "exact": 2, "near": 1}
+    record(tmp_path / "runs" / "d", "No idea.", question=asked, delta=-1)
+    record(tmp_path / "runs" / "e", f"This one: {secrets[0]}", question=asked, delta=1)
+    reenact.export_runs(tmp_path / "runs", "preference", tmp_path / "pairs.jsonl")
+    assert rows_in(tmp_path / "pairs.jsonl")
+    assert reenact.verify(tmp_path / "pairs.jsonl").is_good
+
+
 @pytest.mark.parametrize(
     ("changed", "least", "most"), [(0, 1, 1), (3, 0.9, 1), (60, 0.6, 0.85), (400, 0, 0.1)]
 )

@@ -273,7 +273,9 @@ class _Checking:
         _compare(row["chosen"], chosen.messages[len(prompt) :], "$.chosen")
         _compare(row.get("rejected"), rejected.messages[len(prompt) :], "$.rejected")
         _compare(row.get("tools"), chosen.tools, "$.tools")
-        shared = [message_digests(each.messages)[: len(prompt)] for each in (chosen, rejected)]
+        shared = [
+            message_digests(each.messages, among_runs=True)[: len(prompt)] for each in (chosen, rejected)
+        ]
         if shared[0] != shared[1]:
             raise _Problem("row_changed", "the two runs do not begin with this prompt", "$.prompt")
         for name, source in (("chosen", provenance.chosen), ("rejected", provenance.rejected)):

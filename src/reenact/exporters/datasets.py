@@ -22,6 +22,7 @@ from reenact.canonical import JsonValue
 from reenact.check.datasets import PairProvenance, ParquetProvenance, SftProvenance
 from reenact.check.kinds import DATASET_SCHEMA
 from reenact.errors import ReenactError, UsageError
+from reenact.formats.capture import without_marks
 from reenact.formats.dataset import (
     DATASET_MANIFEST_SCHEMA,
     DatasetFile,
@@ -177,7 +178,8 @@ def _sft_row(
         export_redaction=plan.options.redact,
     )
     value = {"messages": found.messages, "tools": found.tools, "provenance": msgspec.to_builtins(provenance)}
-    digest = message_digests(found.messages)[-1] + sha256(msgspec.json.encode(found.tools)).digest()
+    tools = msgspec.json.encode(without_marks(found.tools))
+    digest = message_digests(found.messages, among_runs=True)[-1] + sha256(tools).digest()
     return DatasetRow(value, digest, [*_words(found.messages)], family)
 
 
@@ -194,7 +196,7 @@ def _call_row(
 
 
 def _words(messages: Iterable[ChatMessage]) -> Iterator[str]:
-    for message in messages:
+    for message in map(without_marks, messages):
         yield message["role"]
         yield from message["content"].split()
         for call in message.get("tool_calls", ()):
@@ -256,7 +258,7 @@ def _continuations_of(reader: CaptureReader, path: str, plan: DatasetPlan) -> Ru
         Continuation(
             path,
             each.last_event,
-            message_digests(each.messages),
+            message_digests(each.messages, among_runs=True),
             [message["role"] for message in each.messages],
             verdict,
         )

@@ -69,6 +69,18 @@ def without_marks(value: object) -> Any:
     return value
 
 
+def number_marks(text: str, numbers: dict[str, int]) -> str:
+    """*text* with the marks of its placeholders numbered in their order; *numbers* has those before it.
+
+    So texts of two captures can be compared, and different secrets of one text stay different.
+    """
+    if "<secret:" not in text:
+        return text
+    return PLACEHOLDER.sub(
+        lambda found: f"{_without_mark(found)[:-1]}:{numbers.setdefault(found[0], len(numbers))}>", text
+    )
+
+
 def _without_mark(found: re.Match[str]) -> str:
     return f"{found[0].rpartition(':')[0]}>"
 

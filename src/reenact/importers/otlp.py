@@ -49,6 +49,9 @@ _USAGE: Final = {
     "cachedInputTokens": (
         "gen_ai.usage.cache_read.input_tokens", "llm.token_count.prompt_details.cache_read",
     ),
+    "cacheWriteTokens": (
+        "gen_ai.usage.cache_creation.input_tokens", "llm.token_count.prompt_details.cache_write",
+    ),
     "reasoningTokens": (
         "llm.token_count.completion_details.reasoning", "gen_ai.usage.reasoning.output_tokens",
     ),

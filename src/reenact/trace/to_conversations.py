@@ -14,7 +14,7 @@ from reenact import canonical
 from reenact.canonical import JsonValue
 from reenact.errors import FormatError
 from reenact.formats import capture
-from reenact.formats.capture import LlmRequest, LlmResponse
+from reenact.formats.capture import LlmRequest, LlmResponse, number_marks
 from reenact.formats.dialects.losses import Loss
 from reenact.formats.record import ABSENT
 from reenact.providers import Media, ModelRequest, ModelResponse, Other, Refusal, Text, Thinking, ToolCallPart
@@ -95,15 +95,20 @@ def _without_reasoning(message: ChatMessage) -> ChatMessage:
     return {key: value for key, value in message.items() if key != "reasoning_content"}
 
 
-def message_digests(messages: list[ChatMessage]) -> list[bytes]:
+def message_digests(messages: list[ChatMessage], *, among_runs: bool = False) -> list[bytes]:
     """One digest for each prefix of a conversation; equal prefixes have equal digests.
 
     Reasoning is ignored, and ids of tool calls count only by their order, because they are random.
+    Compared *among_runs*, so do the marks of hidden secrets, because every run has a salt of its own.
     """
     ids: dict[str, str] = {}
+    marks: dict[str, int] = {}
     chain, found = b"", []
     for message in messages:
-        chain = sha256(chain + canonical.encode(_comparable(message, ids))).digest()
+        text = canonical.encode(_comparable(message, ids))
+        if among_runs:
+            text = number_marks(text.decode(), marks).encode()
+        chain = sha256(chain + text).digest()
         found.append(chain)
     return found
 
