@@ -18,6 +18,7 @@ BESIDE = [
     ("POST", "https://api.smith.langchain.com/runs/multipart", {}, "langsmith"),
     ("GET", "https://api.smith.langchain.com/info", {}, "langsmith"),
     ("POST", "https://os-api.agno.com/telemetry/runs", {}, "agno"),
+    ("POST", "https://api.phidata.com/v1/telemetry/agent/run/create", {}, "phi"),
     ("GET", PRICES, {}, "litellm"),
     ("GET", "https://pypi.org/pypi/fastmcp/json", {}, "fastmcp"),
     ("POST", "https://api.openai.com/v1/traces/ingest", {}, "agents"),

@@ -112,6 +112,13 @@ TABLE: Final[tuple[Row, ...]] = (
     Row("OpenAI Agents traces", LazyRegex(r".*/v1/traces/ingest"), hosts=("*.openai.com",), by=("agents",)),
     # agno/api/routes.py: reports on runs, unless telemetry=False.
     Row("Agno usage statistics", LazyRegex(r"/telemetry/.*"), hosts=("*.agno.com",), by=("agno",)),
+    # phi/api/routes.py: reports on runs, unless telemetry=False.
+    Row(
+        "Phidata usage statistics",
+        LazyRegex(r"/v\d+/telemetry/.*"),
+        hosts=("api.phidata.com",),
+        by=("phi",),
+    ),
     # litellm/__init__.py and get_model_cost_map.py: fetched as the package is imported; a copy comes with it.
     Row(
         "LiteLLM tables of prices and headers",
