@@ -104,7 +104,8 @@ def cuid2() -> str:
     digested = hashlib.sha3_512(
         f"{begin}{secrets.choice(string.ascii_letters)}{next(COUNT)}".encode()
     ).digest()
-    return f"k{in_base(int.from_bytes(digested), string.digits + string.ascii_lowercase, 99)[-60:-37]}"
+    letter = secrets.choice(string.ascii_lowercase)
+    return f"{letter}{in_base(int.from_bytes(digested), string.digits + string.ascii_lowercase, 99)[-60:-37]}"
 
 
 def digest_in_parts() -> str:
@@ -112,6 +113,10 @@ def digest_in_parts() -> str:
     made.update(b"run of ")
     made.update(uuid.uuid4().hex.encode())
     return made.copy().hexdigest()[-20:]
+
+
+def snowflake(age_s: float = 0, epoch_ms: int = 1_288_834_974_657) -> int:
+    return int((time.time() - age_s) * 1000) - epoch_ms << 22 | 7 << 12 | next(COUNT)
 
 
 def slug() -> str:
@@ -132,6 +137,7 @@ MAKERS: dict[str, Callable[[], str]] = {
     "an ObjectId": lambda: f"{int(time.time()):08x}{os.urandom(8).hex()}",
     "an xid": xid,
     "a cuid": cuid,
+    "a snowflake": lambda: str(snowflake()),
     "a TypeID": lambda: f"user_{ulid().lower()}",
     "a nanoid": nanoid,
     "its beginning": lambda: uuid.uuid4().hex[:8],
@@ -170,6 +176,16 @@ def test_a_generated_name_may_be_another(tmp_path: Path, make: Callable[[], str]
         tell(name=other, first=name)
         tell(names={name: 1, "fixed": 2}, inner=json.dumps({"a": {"id": other}, "b": [name]}))
         tell(url=f"http://host/{name}/x?id={other}#top", path=f"/srv/{name}.json")
+
+    captured(tmp_path / "run", agent)
+    replayed(tmp_path / "run", agent)
+
+
+def test_a_snowflake_may_be_a_number(tmp_path: Path) -> None:
+    """As libraries return it; with whatever beginning of time."""
+
+    def agent(run: reenact.Run) -> None:
+        tell(id=snowflake(), other=snowflake(epoch_ms=0))
 
     captured(tmp_path / "run", agent)
     replayed(tmp_path / "run", agent)
@@ -227,6 +243,7 @@ DIFFERENT: dict[str, Callable[[dict[str, str]], Any]] = {
     "a UUID of another id": lambda ids: tell(id=str(uuid.uuid5(uuid.NAMESPACE_DNS, ids["given"]))),
     "a number of the past": lambda ids: tell(since=ids["epoch"]),
     "an id of the past": lambda ids: tell(since=ids["aged"]),
+    "a snowflake of the past": lambda ids: tell(since=ids["fallen"]),
 }
 
 
@@ -249,6 +266,7 @@ def _ids(*, is_replayed: bool) -> dict[str, str]:
         "since": (datetime.now(UTC) - (2 * DAY if is_replayed else DAY)).isoformat(),
         "digest": ("ab12" if is_replayed else "9f4e") * 16,
         "aged": ksuid(age_s=2e5 if is_replayed else 1e5),
+        "fallen": str(snowflake(age_s=2e5 if is_replayed else 1e5)),
         "epoch": time.time() - (2e5 if is_replayed else 1e5),  # type: ignore[dict-item]
     }
 

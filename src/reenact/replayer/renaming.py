@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from itertools import pairwise, zip_longest
 from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias
 from uuid import UUID
@@ -173,6 +174,8 @@ _LOWER: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
 _CROCKFORD: Final = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _BASE_62: Final = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _KSUID_EPOCH_S: Final = 1_400_000_000
+_SNOWFLAKE_EPOCHS_MS: Final = (0, 1_288_834_974_657, 1_420_070_400_000)
+"""When snowflake ids begin to count: in libraries 1970 or as Twitter did, and as Discord does."""
 _HEX: Final = LazyRegex(r"[0-9a-f]+|[0-9A-F]+")
 _LOOPBACK: Final = LazyRegex(r"(?:127\.0\.0\.1|localhost|\[::1\]|0\.0\.0\.0):$")
 _ADDRESS: Final = LazyRegex(r"0x[0-9a-f]{9,16}|[1-9][0-9]{9,19}")
@@ -318,10 +321,12 @@ class _Comparison:
         if type(one) is int and type(other) is int and _is_port(one) and _is_port(other):
             self._maybe_ports.append((*names, path))
             return
-        is_drawn = (
-            isinstance(one, int) and min(one, other) >= _MIN_NUMBER and self._evidence.is_drawn(names[1])
+        is_name = (
+            isinstance(one, int)
+            and min(one, other) >= _MIN_NUMBER
+            and (self._evidence.is_drawn(names[1]) or self._have_times(*names))
         )
-        if not is_drawn or not self._are_fresh(*names):
+        if not is_name or not self._are_fresh(*names):
             raise Unlike(path, one, other)
         self._bind(*names, path)
 
@@ -509,10 +514,8 @@ class _Comparison:
         if found and found_other and found[1] == found_other[1]:
             versions = found["version"], found_other["version"]
             return versions[0] == versions[1] and self._is_uuid_generated(one, other, versions[0])
-        for form in _TIMED_IDS:
-            has_form = form.pattern.fullmatch(one) and form.pattern.fullmatch(other)
-            if has_form and self._were_made_now(form.read_s(one), form.read_s(other), form.precision_s):
-                return True
+        if self._have_times(one, other):
+            return True
         if self._is_drawn_text(one, other) or self._are_processes(one, other):
             return True
         if self._evidence.forms != "any":
@@ -522,6 +525,15 @@ class _Comparison:
             is_mixed = not both.isdigit() and not both.isalpha()
             return len(one) == len(other) >= _MIN_RANDOM and len(one) not in _DIGEST_CHARACTERS and is_mixed
         return _are_random(one, other, at_least=_MIN_RANDOM)
+
+    def _have_times(self, one: str, other: str) -> bool:
+        """Whether both are ids of one kind that begin with the time, and were made now."""
+        return any(
+            form.pattern.fullmatch(one)
+            and form.pattern.fullmatch(other)
+            and self._were_made_now(form.read_s(one), form.read_s(other), form.precision_s)
+            for form in _TIMED_IDS
+        )
 
     def _is_uuid_generated(self, one: str, other: str, version: str) -> bool:
         if version in _TIMED_VERSIONS:
@@ -697,6 +709,10 @@ def _number(digits: str, letters: str) -> int:
     return number
 
 
+def _snowflake_s(epoch_ms: int, name: str) -> float:
+    return ((int(name) >> 22) + epoch_ms) / 1000
+
+
 class _TimedId(NamedTuple):
     """A kind of ids that begin with the time when they were made."""
 
@@ -717,4 +733,8 @@ _TIMED_IDS: Final = (
     _TimedId(LazyRegex(r"[0-9a-f]{24}"), lambda name: int(name[:8], 16), 1),  # an ObjectId
     _TimedId(LazyRegex(r"[0-9a-v]{20}"), lambda name: _number(name[:7], _LOWER[:32]) >> 3, 1),  # an xid
     _TimedId(LazyRegex(r"c[0-9a-z]{24}"), lambda name: _number(name[1:9], _LOWER) / 1000, 1e-3),  # a cuid
+    *(
+        _TimedId(LazyRegex(r"[0-9]{17,19}"), partial(_snowflake_s, epoch_ms), 1e-3)
+        for epoch_ms in _SNOWFLAKE_EPOCHS_MS
+    ),
 )

@@ -47,6 +47,8 @@ class Digests:
         if len(name) >= _MIN_START:
             start = "" if len(name) >= _MIN_ANYWHERE else "\n"
             parts = {f"{start}{name}", f"{start}{name.replace('-', '').lower()}"}
+            if len(name) > _MIN_ANYWHERE:
+                parts.add(name[1:])  # some ids must begin with a letter, which is put before
             for content, written in [*self._written]:
                 if any(part in written for part in parts):
                     yield content
