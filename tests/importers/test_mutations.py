@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -295,3 +296,34 @@ def test_a_format_is_found_behind_a_long_first_message(tmp_path, entry, count):
     """A picture in the first message of a transcript, or a long prompt before the name of its kind."""
     report = imported(tmp_path, (entry % ("x" * 3_000_000)).encode())
     assert (report.verdict, report.runs[0].counts.model_calls) == ("whole", count)
+
+
+NAMES = {"claude-code": "claude-code/*.jsonl", "codex": "codex/*.jsonl", "pi": "pi/*.jsonl"}
+NAMES["gemini-cli"] = "gemini-cli/*.jsonl"
+
+
+@pytest.mark.parametrize("other", NAMES)
+@pytest.mark.parametrize("name", NAMES)
+def test_lines_of_another_tool_are_losses_with_their_lines(tmp_path, name, other):
+    """None is dropped in silence, or taken for the repetition of another; the conversation stays the same."""
+    if name == other:
+        return
+    text, lines = text_of(NAMES[name]).rstrip(), text_of(NAMES[other]).strip().split(b"\n")
+    foreign = [line for line in lines if b'"type"' in line][-2:]
+    (tmp_path / "whole").write_bytes(text)
+    (tmp_path / "mixed").write_bytes(b"\n".join((text, *foreign)))
+    whole = reenact.import_runs(tmp_path / "whole", tmp_path / "a", format=name)
+    mixed = reenact.import_runs(tmp_path / "mixed", tmp_path / "b", format=name)
+    assert calls_in(mixed) == calls_in(whole)
+    count = text.count(b"\n") + 1
+    assert {line for _, line in losses_in(mixed)} >= {count + 1, count + 2}
+    assert mixed.runs[0].counts.notes > whole.runs[0].counts.notes
+
+
+def test_counts_of_tokens_may_be_texts(tmp_path):
+    text = text_of("claude-code/*.jsonl").decode()
+    changed = re.sub(r'"(input_tokens|output_tokens)": (\d+)', r'"\1": "\2"', text)
+    assert changed != text
+    before, after = imported(tmp_path, text.encode(), "before"), imported(tmp_path, changed.encode(), "after")
+    tokens = [reenact.stats(report.runs[0].path).stats.tokens for report in (before, after)]
+    assert tokens[0] == tokens[1]

@@ -62,6 +62,7 @@ _OTHERS: Final = "…"
 LEFT_OUT: Final = ": left out"
 """The suffix for a known member that may hold anything and is not in the capture."""
 _NS_PER_MS: Final = 1_000_000
+_MOST_DIGITS: Final = 18
 _WRITE_BYTES: Final = 64 * 1024
 """Events are written each time this much of a source was read, and then freed."""
 _MOST_WAITING: Final = 1_000
@@ -620,12 +621,15 @@ def usage_counts(usage: JsonValue, names: Mapping[str, str]) -> JsonObject | Non
     """Token counts with the names of a capture; *names* maps the names of the source to them."""
     if not isinstance(usage, dict):
         return None
-    found: JsonObject = {
-        ours: count
-        for theirs, ours in names.items()
-        if isinstance(count := usage.get(theirs), int) and not isinstance(count, bool) and count >= 0
-    }
-    return found or None
+    counts = {ours: _count_of(usage.get(theirs)) for theirs, ours in names.items()}
+    return {name: count for name, count in counts.items() if count is not None} or None
+
+
+def _count_of(value: JsonValue) -> int | None:
+    """A count, which some tools write as text."""
+    if isinstance(value, str) and value.isdecimal() and len(value) < _MOST_DIGITS:
+        return int(value)
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 
 
 def iso_ms(time: JsonValue) -> float | None:

@@ -95,6 +95,8 @@ class _Reading:
     def entry(self, line: int, entry: JsonObject) -> None:
         run, time_ms = self._run, iso_ms(entry.get("timestamp"))
         if "payload" not in entry:
+            if self._session is not None:
+                run.lose("the line has no payload, so it is not one of Codex; it is kept as it is", line)
             self._early_entry(line, entry, time_ms)
             return
         run.check_fields("line", entry, _LINE)
@@ -121,9 +123,10 @@ class _Reading:
         if entry.get("type") in ("message", "reasoning", *_CALLS, *_OUTPUTS):
             self._item(line, entry, time_ms)
         else:
-            self._run.note(
-                str(entry.get("type") or entry.get("record_type") or "session"), entry, time_ms=time_ms
-            )
+            if "type" in entry:
+                self._run.unknown("type", [kind_of(entry)])
+            kind = str(entry.get("type") or entry.get("record_type") or "session")
+            self._run.note(kind, entry, time_ms=time_ms)
 
     def _meta(self, payload: JsonObject, time_ms: float | None) -> None:
         if self._session is None:

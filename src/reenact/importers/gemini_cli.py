@@ -114,7 +114,7 @@ class _Reading:
 
     def _message(self, message: JsonObject, line: int | None) -> None:
         own = message.get("id")
-        if self._pending is not None and self._pending.get("id") != own:
+        if own is None or (self._pending is not None and self._pending.get("id") != own):
             self._flush()
         before = self._done.get(own) if isinstance(own, str) else None
         if before is not None:
@@ -143,6 +143,8 @@ class _Reading:
             run.note(kind, {"content": message.get("content")}, time_ms=time_ms)
         else:
             run.unknown("type", [kind])
+            if not {"id", "content"} <= message.keys():
+                run.lose("is not a message of Gemini CLI; it is kept as a note", line)
             run.note(kind, message, time_ms=time_ms)
 
     def _read_user_message(self, content: JsonValue, time_ms: float | None, line: int | None) -> None:

@@ -84,6 +84,8 @@ class _Reading:
         if kind != "message":
             if kind not in _NOTED:
                 run.unknown("type", [kind])
+                if "parentId" not in entry:
+                    run.lose("is not an entry of pi; it is kept as a note", line)
             details = {key: value for key, value in entry.items() if key != "type"}
             run.note(kind, details, time_ms=time_ms, lane=lane)
             return
