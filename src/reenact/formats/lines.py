@@ -147,21 +147,19 @@ def read_text_blocks(
     rest_bytes, number, offset = 0, 1, 0
     while chunk := stream.read(block_bytes):
         end = chunk.rfind(b"\n") + 1
+        if end:
+            text = b"".join((*rest, memoryview(chunk)[:end]))
+            count = text.count(b"\n")
+            yield TextBlock(number, offset, text, count)
+            number, offset, rest = number + count, offset + len(text), [chunk[end:]]
+            rest_bytes = len(rest[0])
+            continue
         rest.append(chunk)
         rest_bytes += len(chunk)
-        if not end and rest_bytes <= max_line_bytes + 2:
-            continue
-        text = b"".join(rest)
-        end += len(text) - len(chunk) if end else 0
-        if not end:
+        if rest_bytes > max_line_bytes + 2:
             skipped = skip_line(stream)
-            yield TextBlock(number, offset, text + b"\n", 1)
-            rest, rest_bytes, number, offset = [], 0, number + 1, offset + len(text) + skipped
-            continue
-        count = text.count(b"\n", 0, end)
-        yield TextBlock(number, offset, text[:end], count)
-        number, offset, rest = number + count, offset + end, [text[end:]]
-        rest_bytes = len(rest[0])
+            yield TextBlock(number, offset, b"".join(rest) + b"\n", 1)
+            rest, rest_bytes, number, offset = [], 0, number + 1, offset + rest_bytes + skipped
     if rest_bytes:
         yield TextBlock(number, offset, b"".join(rest), 1)
 
@@ -178,7 +176,8 @@ def split_block(block: TextBlock, part_bytes: int = _CODEC_BLOCK_BYTES) -> Itera
 
 def _lines(block: TextBlock) -> Iterator[Line]:
     offset = block.offset
-    for number, text in enumerate(block.text[:-1].split(b"\n"), block.number):
+    *texts, _ = block.text.split(b"\n")  # it ends with a line end
+    for number, text in enumerate(texts, block.number):
         yield Line(number, offset, text)
         offset += len(text) + 1
 
