@@ -10,7 +10,6 @@ import mmap
 import os
 import sys
 from array import array
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from functools import cached_property
@@ -145,7 +144,7 @@ class _Allowance(msgspec.Struct):
 
     file: str
     seen: set[object] = set()
-    places_in: Counter[str] = msgspec.field(default_factory=Counter)
+    places_in: dict[str, int] = {}
     left_bytes: int = _MAX_REPEATED_BYTES
 
     def take(self, what: object, size_bytes: int, depth: int) -> None:
@@ -164,8 +163,8 @@ class _Allowance(msgspec.Struct):
         """Whether few enough places of one call are referred to; one place may contain another."""
         if not isinstance(what, tuple):
             return True
-        self.places_in[what[0]] += 1
-        return self.places_in[what[0]] <= _MAX_PLACES
+        places = self.places_in[what[0]] = self.places_in.get(what[0], 0) + 1
+        return places <= _MAX_PLACES
 
 
 def _place(value: dict[str, Any]) -> _Place:
