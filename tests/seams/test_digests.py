@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import hmac
+import pickle
 import uuid
 from collections.abc import Callable
 
@@ -63,3 +65,14 @@ def test_hashes_are_left_as_they_were() -> None:
     with watch_digests(Digests()), watch_digests(Digests()):
         assert hashlib.sha256 is not before[0]
     assert (hashlib.sha256, hashlib.new, hashlib.blake2b) == before
+
+
+@pytest.mark.parametrize("name", ["sha256", "md5", "blake2b"])
+def test_a_watched_function_is_copied_and_pickled_as_ever(name: str) -> None:
+    """A setting that names one is given to other processes."""
+    with watch_digests(Digests()):
+        function = getattr(hashlib, name)
+        for copied in (copy.deepcopy([function])[0], pickle.loads(pickle.dumps(function))):
+            assert copied(b"ants").hexdigest() == function(b"ants").hexdigest()
+        with pytest.raises(TypeError, match="cannot pickle"):
+            pickle.dumps(function(b"ants"))

@@ -12,8 +12,9 @@ import hashlib
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from copy import copy
 from functools import partial
-from typing import Any, Final, cast
+from typing import Any, Final, NoReturn, cast
 from uuid import UUID
 
 from reenact.seams.patches import Patch, attach, detach
@@ -102,6 +103,9 @@ class _Hash:
     def copy(self) -> _Hash:
         return _Hash(self._real.copy(), self._content)
 
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(f"cannot pickle {type(self._real).__name__!r} object")  # as the real one says
+
     def digest(self, *length: int) -> bytes:
         return self._seen(self._real.digest(*length))
 
@@ -130,6 +134,9 @@ class _Constructor:
 
     def __getattr__(self, name: str) -> object:
         return getattr(self._real, name)
+
+    def __reduce__(self) -> tuple[Callable[..., object], tuple[object]]:
+        return copy, (self._real,)  # a copy of a function is the function
 
     def __call__(self, *args: object, **kwargs: object) -> object:
         made = self._real(*args, **kwargs)
