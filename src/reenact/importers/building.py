@@ -618,11 +618,14 @@ def text_of(content: object) -> str:
 
 
 def usage_counts(usage: JsonValue, names: Mapping[str, str]) -> JsonObject | None:
-    """Token counts with the names of a capture; *names* maps the names of the source to them."""
+    """Token counts with the names of a capture, for the names of the source in *names*, the best first."""
     if not isinstance(usage, dict):
         return None
-    counts = {ours: _count_of(usage.get(theirs)) for theirs, ours in names.items()}
-    return {name: count for name, count in counts.items() if count is not None} or None
+    counts: JsonObject = {}
+    for theirs, ours in names.items():
+        if (count := _count_of(usage.get(theirs))) is not None:
+            counts.setdefault(ours, count)
+    return counts or None
 
 
 def _count_of(value: JsonValue) -> int | None:
