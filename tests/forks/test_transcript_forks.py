@@ -354,6 +354,26 @@ def test_what_a_transcript_tells_nothing_of_is_a_miss(transcript, tmp_path):
         subprocess.run([sys.executable, "--version"], check=True)
 
 
+@pytest.mark.parametrize(
+    ("lines", "command", "why"),
+    [
+        (USUAL[:2], "ls", "event 4 tells such a call of the tool bash, but not its result"),
+        (USUAL, "ls", "event 4 tells such a call of the tool bash, but its result is given already"),
+        (USUAL, "pwd", "tool bash was called in a way that the transcript does not tell"),
+    ],
+    ids=["no result", "twice", "another call"],
+)
+def test_a_call_of_a_tool_without_an_answer_is_explained(lines, command, why, transcript, tmp_path):
+    """A transcript may end before the result."""
+    told = transcript(lines)
+    with (
+        pytest.raises(Diverged, match=why),
+        reenact.fork(told, at=None, output=tmp_path / "fork"),
+    ):
+        for _ in range(2):
+            bash(command=command)
+
+
 def test_a_secret_is_matched_by_its_placeholder(transcript, tmp_path):
     """The transcript is redacted, and the request that is compared with it, too."""
     key = "sk-ant-api03-" + "Zx9" * 30

@@ -284,7 +284,7 @@ class Answers:
 
     def _explain(self, call: Call, request: object) -> str:
         if call.kind == "tool":
-            return f"tool {call.name} was called in a way that the transcript does not tell"
+            return self._calls.explain_tool_miss(call.name, request)
         if call.kind != "llm":
             why = f"a transcript tells nothing of {_OTHERS[call.kind]}"
             return f"{call.kind} {call.name}: {why}; mark the function that needs it with @reenact.tool"

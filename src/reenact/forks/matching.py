@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -350,20 +350,28 @@ class TranscriptCalls:
         Arguments that the transcript does not name may be there, because functions fill in defaults.
         """
         given = arguments if isinstance(arguments, dict) else {}
-        short = name.rpartition(".")[2]
-        left = [call for one in dict.fromkeys((name, short)) for call in self._by_tool.get(one, ())]
+        left = [call for call in self._tool_calls(name) if call.outcome_seq and not call.is_used]
         for is_exact in (True, False):
             for call in left:
-                if call.is_used or not call.outcome_seq:
-                    continue
                 more = given.keys() - call.value.keys()
-                is_equal = all(
-                    _equals(given.get(key, _MISSING), recorded) for key, recorded in call.value.items()
-                )
-                if is_equal and is_exact is not bool(more) and self._use(call):
-                    beside = Counter(f"argument {key} of {short}" for key in sorted(more))
+                if _has_arguments(call, given) and is_exact is not bool(more) and self._use(call):
+                    beside = Counter(f"argument {key} of {call.name}" for key in sorted(more))
                     return TranscriptMatch(call, beside)
         return None
+
+    def _tool_calls(self, name: str) -> Iterator[TranscriptCall]:
+        """The calls of the tool *name*; a transcript may name a function without its module or class."""
+        for one in dict.fromkeys((name, name.rpartition(".")[2])):
+            yield from self._by_tool.get(one, ())
+
+    def explain_tool_miss(self, name: str, arguments: object) -> str:
+        """Why no call of the transcript answers this one."""
+        given = arguments if isinstance(arguments, dict) else {}
+        alike = next((call for call in self._tool_calls(name) if _has_arguments(call, given)), None)
+        if alike is None:
+            return f"tool {name} was called in a way that the transcript does not tell"
+        why = "its result is given already" if alike.outcome_seq else "not its result"
+        return f"event {alike.seq} tells such a call of the tool {name}, but {why}"
 
     def nearest_model_call(self, request: ModelRequest) -> TranscriptCall | None:
         """The first unused call in a conversation with as many answers, or else the first unused one."""
@@ -374,10 +382,7 @@ class TranscriptCalls:
 
     def nearest_tool_call(self, name: str) -> TranscriptCall | None:
         """The first unused call of the tool *name*."""
-        names = dict.fromkeys((name, name.rpartition(".")[2]))
-        return _substitute_first(
-            call for one in names for call in self._by_tool.get(one, ()) if _is_open(call)
-        )
+        return _substitute_first(call for call in self._tool_calls(name) if _is_open(call))
 
     def explain_model_miss(self, request: ModelRequest) -> str:
         """Where *request* differs from the calls of the transcript that come nearest."""
@@ -406,6 +411,11 @@ class TranscriptCalls:
         """The data of an event, with its payloads."""
         data: EventData = _decode(self.reader.line(seq))["data"]
         return {name: self.reader.resolve(value) for name, value in data.items()}
+
+
+def _has_arguments(call: TranscriptCall, given: Mapping[str, JsonValue]) -> bool:
+    """Whether all arguments that the transcript names are *given*."""
+    return all(_equals(given.get(key, _MISSING), recorded) for key, recorded in call.value.items())
 
 
 def _is_open(call: TranscriptCall) -> bool:
