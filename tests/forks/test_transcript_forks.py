@@ -15,9 +15,12 @@ import pytest
 
 import reenact
 from reenact.errors import Diverged, FormatError, UsageError
+from reenact.importers.building import text_of
 from reenact.store.reader import CaptureReader
 from reenact.testing import Reply, ScriptedProvider
 from tests.cli.commands import run as run_reenact
+from tests.importers.test_mutations import ATIF
+from tests.importers.test_transcripts import FIXTURES, SOURCES
 
 ASKED = "How many files are here?"
 LOOK = {"command": "ls"}
@@ -476,3 +479,78 @@ def test_a_command_is_forked_from_a_transcript(transcript, tmp_path):
     assert shown.stdout.splitlines()[-1].startswith("  fork"), shown.stderr
     compared = run_reenact("diff", told, "fork", cwd=tmp_path)
     assert "at event 2: no change; its calls were matched with what this transcript tells" in compared.stdout
+
+
+def acting(told: Path) -> str:
+    """An agent that asks what the transcript tells, and calls whatever tools the answers ask for."""
+    asked = [event["data"]["request"]["messages"] for event in events(told) if event["type"] == "llm_request"]
+    names = {event["data"]["tool"] for event in events(told) if event["type"] == "tool_call"}
+    tools: Any = [{"type": "function", "function": {"name": name, "parameters": {}}} for name in names]
+    messages: list[Any] = []
+    said = ""
+    with openai.OpenAI(base_url=URL, api_key="unused", max_retries=0) as client:
+        for new in asked:
+            messages += [
+                {"role": each["role"], "content": text_of(each["content"])}
+                for each in new
+                if each["role"] in ("system", "user")
+            ]
+            answered = client.chat.completions.create(model="m", messages=messages, tools=tools)
+            message = answered.choices[0].message
+            messages.append(message.model_dump(exclude_none=True, include={"role", "content", "tool_calls"}))
+            said = message.content or said
+            for each in message.tool_calls or ():
+                assert each.type == "function"
+                messages.append(
+                    {"role": "tool", "tool_call_id": each.id, "content": call_tool(each.function)}
+                )
+    return said
+
+
+def call_tool(function: Any) -> str:
+    """The result of a tool of any name, as text; also of one that failed."""
+    given = json.loads(function.arguments)
+    space: dict[str, Any] = {"reenact": reenact}
+    exec(f"@reenact.tool(name={function.name!r})\ndef tool({', '.join(given)}): raise AssertionError", space)
+    try:
+        output = space["tool"](**given)
+    except Diverged:
+        raise
+    except Exception as error:
+        return str(error)
+    return output if isinstance(output, str) else json.dumps(output)
+
+
+SWE_AGENT = {
+    "trajectory": [
+        {"action": "ls", "observation": "one.txt", "response": "I look.", "thought": "", "state": {}},
+        {"action": "submit", "observation": "ok", "response": "There is one file.", "thought": ""},
+    ],
+    "history": [{"role": "user", "content": ASKED}],
+    "environment": "e",
+    "info": {"exit_status": "submitted"},
+}
+TOLD = {
+    **{name: pattern for name, (pattern, _) in SOURCES.items() if not name.startswith("swe-agent")},
+    "atif": ATIF,
+    "swe-agent": SWE_AGENT,
+}
+
+
+@pytest.mark.parametrize("source", TOLD.values(), ids=TOLD)
+def test_a_transcript_of_every_format_is_forked(source, tmp_path):
+    """Up to its last answer, which is another one; the fork replays."""
+    told, fork = tmp_path / "told", tmp_path / "fork"
+    if isinstance(source, dict):
+        (tmp_path / "it").write_text(json.dumps(source))
+        reenact.import_runs(tmp_path / "it", told)
+    else:
+        [path] = FIXTURES.glob(source)
+        reenact.import_runs(path, told)
+    at = [event["seq"] for event in events(told) if event["type"] == "llm_request"][-1]
+    with reenact.fork(told, at=at, change={"set": {"$.text": "Two."}}, output=fork) as run:
+        assert acting(told) == "Two."
+    assert run.shares is not None
+    assert (run.shares.nearest, run.shares.live) == (0, 0)
+    with reenact.replay(fork):
+        assert acting(told) == "Two."
