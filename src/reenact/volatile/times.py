@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
-from itertools import takewhile
+from math import ceil, floor
 from typing import Final, NamedTuple
 
 from reenact.lazy_regex import LazyRegex
@@ -76,10 +76,10 @@ def _without_names(pattern: str) -> str:
 FOUND: Final = "|".join(f"{_ALONE}(?:{_without_names(form.pattern)}){_END}" for form in _FORMS.values())
 """Finds candidates; :func:`was_now` decides whether one is a time."""
 _FOUND: Final = LazyRegex(FOUND)
-_ID_BASES: Final = (10, 16, 36)
 _ID_DIGITS: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
-_MIN_SHARED: Final = 5
-"""How many digits the ends of a time span share, if a number between them is to be found in a text."""
+_ID_WORDS: Final = {10: LazyRegex("[0-9]+"), 16: LazyRegex("[0-9a-f]+"), 36: LazyRegex("[0-9a-z]+")}
+_MAX_SHARE: Final = 1e-5
+"""A longer time span, as a share of all time since 1970, has numbers that stand in many texts by chance."""
 _DIGITS: Final = LazyRegex(r"\d+")
 _SPELLING: Final = LazyRegex(
     r"(?P<fraction>(?<=0:0:0)[.,]0)|(?P<ordinal>(?<=0)(?:st|nd|rd|th)\b)|(?P<half>[AP](?=\.?M\b))"
@@ -138,22 +138,22 @@ def holds_instant(text: str, window: Window) -> bool:
     if any(length_s <= 1 and window.meets(start_s, length_s) for start_s, length_s in spans):
         return True
     return any(
-        _holds_number(text.lower(), round(start_s * unit), round(end_s * unit), base)
+        _holds_number(text.lower(), floor(start_s * unit), ceil(end_s * unit), base)
         for start_s, end_s in window.spans
         for unit in _UNITS.values()
-        for base in _ID_BASES
+        for base in _ID_WORDS
     )
 
 
 def _holds_number(text: str, first: int, last: int, base: int) -> bool:
     """Whether a number from *first* to *last* stands in *text*, written to *base*."""
-    ends = _to_base(first, base), _to_base(last, base)
-    same = takewhile(lambda pair: pair[0] == pair[1], zip(*ends, strict=False))
-    shared = "".join(digit for digit, _ in same)
-    if len(shared) < _MIN_SHARED or len(ends[0]) != len(ends[1]):
+    low, high = _to_base(first, base), _to_base(last, base)
+    if last - first > last * _MAX_SHARE or len(low) != len(high):
         return False
-    numbers = (text[at : at + len(ends[0])] for at in range(len(text)) if text.startswith(shared, at))
-    return any(ends[0] <= number <= ends[1] for number in numbers)
+    words = (found[0] for found in _ID_WORDS[base].finditer(text))
+    return any(
+        low <= word[at : at + len(low)] <= high for word in words for at in range(len(word) - len(low) + 1)
+    )
 
 
 def _to_base(number: int, base: int) -> str:
