@@ -108,6 +108,12 @@ def cuid2() -> str:
     return f"{letter}{in_base(int.from_bytes(digested), string.digits + string.ascii_lowercase, 99)[-60:-37]}"
 
 
+def dashed() -> str:
+    """The dash is of the digest, but not of a word."""
+    made = iter(lambda: base64.urlsafe_b64encode(digest(os.urandom(9))).decode()[:12], "")
+    return next(name for name in made if name.startswith("-"))
+
+
 def digest_in_parts() -> str:
     made = hashlib.new("sha256")
     made.update(b"run of ")
@@ -158,6 +164,7 @@ MAKERS: dict[str, Callable[[], str]] = {
     "of a digest": lambda: hashlib.sha256(uuid.uuid4().bytes).hexdigest(),
     "the beginning of a digest": lambda: hashlib.md5(str(uuid.uuid4()).encode()).hexdigest()[:8],
     "of a digest for addresses": lambda: base64.urlsafe_b64encode(digest(os.urandom(9))).decode()[:12],
+    "of a digest behind a dash": dashed,
     "of a digest of the time": lambda: digest(f"run {time.time()}".encode()).hex()[:16],
     "of a digest of a digest": lambda: digest(digest(os.urandom(9)).hex().encode()).hex(),
     "of a digest made in parts": digest_in_parts,

@@ -46,8 +46,10 @@ class Digests:
             content, digest = self._unread.popleft()
             self._written.append((content, "\n".join(["", *_forms(digest)])))
         if len(name) >= _MIN_START:
-            start = "" if len(name) >= _MIN_ANYWHERE else "\n"
-            parts = {f"{start}{name}", f"{start}{name.replace('-', '').lower()}"}
+            # A dash at the beginning is not part of the word that is looked up.
+            starts = ("",) if len(name) >= _MIN_ANYWHERE else ("\n", "\n-")
+            parts = {f"{start}{name}" for start in starts}
+            parts.add(f"{starts[0]}{name.replace('-', '').lower()}")
             if len(name) > _MIN_ANYWHERE:
                 parts.add(name[1:])  # some ids must begin with a letter, which is put before
             for content, written in [*self._written]:
