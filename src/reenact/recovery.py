@@ -43,13 +43,13 @@ def recover(path: str | Path) -> RecoverReport:
     directory = path_here(path)
     state = RunDir.open(directory).state
     if state is RunState.OPEN:
-        return RecoverReport(str(path), "open")
+        return RecoverReport(str(directory), "open")
     found = recovery.recover(directory) if state is RunState.INTERRUPTED else None
     is_joined = join_parts(directory)
     doubled = mend_doubled(directory)
     if found is None:
         RunDir(directory).write_transcript()
-        return RecoverReport(str(path), state.value, removed_doubles=doubled, completed=is_joined)
+        return RecoverReport(str(directory), state.value, removed_doubles=doubled, completed=is_joined)
     return RecoverReport(
-        str(path), "recovered", found.manifest.eventCount, found.removed_bytes, doubled, is_joined
+        str(directory), "recovered", found.manifest.eventCount, found.removed_bytes, doubled, is_joined
     )

@@ -152,6 +152,39 @@ def test_a_run_elsewhere_is_replayed_forked_and_tested(place, capsys, team):
     assert "agent.py" in os.listdir("tree")
 
 
+def test_a_first_test_is_written_for_a_run_elsewhere(place, team, capsys):
+    """It names the run where it is: by its address, or relative to itself."""
+    lamp = place("lamp")
+    os.mkdir("tests")
+    said(capsys, "test", "--init", lamp, "tests")
+    text = Path("tests/test.yaml").read_text()
+    beside = lamp if lamp.startswith("s3:") else os.path.relpath(lamp.removeprefix("file://"), "tests")
+    assert f"capture: {beside}" in text
+    assert "id: lamp" in text
+    assert reenact.test("tests").passed
+    assert os.listdir(team / "temp") == []
+
+
+def test_files_are_read_wherever_they_are(place, capsys, team):
+    """`validate` and `import` say of the files of a run what they say of those in the folder."""
+    for name, here in (("lamp", "runs/lamp"), ("", "runs")):
+        there = place(name).removeprefix("file://")
+        for words, status in ((["validate"], 1), (["import", "-o", "imported"], 2)):
+            in_folder = said(capsys, *words, here, status=status)
+            elsewhere = said(capsys, *words, place(name), status=status)
+            assert sorted(elsewhere.replace(there, here).split()) == sorted(in_folder.split())
+    assert os.listdir(team / "temp") == []
+
+
+def test_a_run_that_is_changed_is_named_by_its_path(team, capsys):
+    """Also if it was given as an address."""
+    lamp = team / "runs" / "lamp"
+    words = [sys.executable, "agent.py"]
+    assert f"reenact: {lamp}: unchanged" in said(capsys, "update", f"file://{lamp}", "--", *words)
+    assert reenact.update_command(f"file://{lamp}", words).path == str(lamp)
+    assert reenact.recover(f"file://{lamp}").path == str(lamp)
+
+
 def test_the_viewer_fetches_a_run_when_it_is_looked_at(place, team):
     from contextlib import closing
 

@@ -1,7 +1,5 @@
 """A first test for a capture."""
 
-from pathlib import Path
-
 import pytest
 
 import reenact
@@ -35,7 +33,7 @@ def written(tmp_path):
         read_capture(CaptureReader(tmp_path / "runs" / "one")), trace_id="t", test_run_id="r"
     )
     file = tmp_path / "test.yaml"
-    file.write_bytes(first_test(trace, test_id="one", capture=Path("runs/one")))
+    file.write_bytes(first_test(trace, test_id="one", capture="runs/one"))
     return file
 
 

@@ -56,9 +56,9 @@ def command(
     answered = f"{plural(report.answered, 'call')} answered from the capture"
     status = report.exit_status
     if report.outcome == "failed":
-        say(f"{directory}: not updated: the command itself failed, with exit status {status}")
+        say(f"{report.path}: not updated: the command itself failed, with exit status {status}")
     elif report.outcome == "unchanged":
-        say(f"{directory}: unchanged, {answered}")
+        say(f"{report.path}: unchanged, {answered}")
     else:
-        say(f"{directory}: updated, {answered}, {plural(report.new_events, 'new event')}")
+        say(f"{report.path}: updated, {answered}, {plural(report.new_events, 'new event')}")
     return status

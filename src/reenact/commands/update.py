@@ -93,7 +93,7 @@ def update_command(
                 )
             halves = _collect_halves(directory, handover, served)
         if status != (0 if recorded is ABSENT else recorded):
-            return UpdateReport(str(path), "failed", status)
+            return UpdateReport(str(directory), "failed", status)
         merged = updated.merge(halves, served.half().ending.workspace_end)
         if updated.is_changed:
             note_exit_status(updated.folder, status, printed.end(), merged.workspaceEnd)
@@ -101,7 +101,7 @@ def update_command(
     finally:
         updated.discard()  # does nothing after accept()
     outcome: Literal["updated", "unchanged"] = "updated" if updated.is_changed else "unchanged"
-    return UpdateReport(str(path), outcome, status, updated.answered, updated.asked)
+    return UpdateReport(str(directory), outcome, status, updated.answered, updated.asked)
 
 
 def _collect_halves(directory: Path, handover: Handover, served: ServedUpdate) -> list[UpdateHalf]:

@@ -159,6 +159,13 @@ class _InPack:
             (folder / run.name).mkdir(parents=True)
             pack.unpack(run, folder / run.name)
 
+    def fetch_files(self, folder: Path) -> Path:
+        """Copy the files of the run, or those of all runs."""
+        if self._run is not None:
+            return self.fetch(folder)
+        self.fetch_all(folder)
+        return folder
+
     def _open(self) -> Pack:
         is_address = address_in(self._pack) is not None
         return _open_stored_pack(self._pack) if is_address else Pack(LocalFile(Path(self._pack)))
@@ -301,16 +308,19 @@ def local_folder(path: str | Path) -> Iterator[Path]:
 
 @contextmanager
 def local_files(path: str | Path) -> Iterator[Path]:
-    """*path* itself, or for the time of the block a copy of the object, or of all objects, at the address."""
+    """*path* itself, or for the time of the block a copy of the files at an address or in a pack.
+
+    These are the object of that name, or all objects below it; the files of a run, or those of all runs.
+    """
     place = _place_of(path)
-    if not isinstance(place, _InBucket):
+    if place is None:
         yield Path(local_path(path))
         return
-    with (
-        TemporaryDirectory(prefix="reenact-files-", ignore_cleanup_errors=True) as temp,
-        relabel_errors(temp, place.label),
-    ):
-        yield place.fetch_files(Path(temp))
+    with TemporaryDirectory(prefix="reenact-files-", ignore_cleanup_errors=True) as temp:
+        with relabel_errors(temp, place.label):
+            copy = place.fetch_files(Path(temp))
+        with relabel_errors(str(copy), place.label):
+            yield copy
 
 
 def relabel(value: object, copy: str, label: str) -> Any:

@@ -21,8 +21,10 @@ from reenact.formats.testcase import (
     write_test_case,
 )
 from reenact.formats.trace import Trace, TraceEvent
+from reenact.store.objects import address_in
 from reenact.store.outfile import is_written_through, write_output
 from reenact.store.reader import CaptureReader
+from reenact.store.remote import local_run, remote_name
 from reenact.suite.events import MEMORY_TYPES, calls, of_type
 from reenact.suite.judge import BUILT_IN, judge
 from reenact.suite.values import bullets, urls
@@ -42,21 +44,23 @@ _HEADROOM: Final = 2
 def write_first_test(capture: str | Path, path: str | Path = "test.yaml") -> Path:
     """Write a test that holds for *capture* to the new file *path*, or to ``test.yaml`` in that folder.
 
-    The file names the capture relative to itself. Returns the file.
+    The file names the capture relative to itself, or by its address. Returns the file.
     """
     file = Path(path)
     file = file / "test.yaml" if file.is_dir() else file
     if file.exists() and not is_written_through(file):
         raise UsageError(f"{file}: exists already; name another file, or delete it")
-    reader = CaptureReader(Path(capture))
-    trace = trace_of_run(read_capture(reader), trace_id=reader.manifest.captureId, test_run_id="init")
-    beside = Path(os.path.relpath(capture, file.parent))
-    write_output(file, first_test(trace, test_id=Path(capture).resolve().name, capture=beside))
+    name = remote_name(capture)
+    beside = name if address_in(name) else Path(os.path.relpath(name, file.parent)).as_posix()
+    with local_run(capture) as folder:
+        reader = CaptureReader(folder)
+        trace = trace_of_run(read_capture(reader), trace_id=reader.manifest.captureId, test_run_id="init")
+        write_output(file, first_test(trace, test_id=folder.resolve().name, capture=beside))
     return file
 
 
-def first_test(trace: Trace, *, test_id: str, capture: Path) -> bytes:
-    """The text of the test; *capture* is written as given, so it must be relative to the test file."""
+def first_test(trace: Trace, *, test_id: str, capture: str) -> bytes:
+    """The text of the test; *capture* is written as given: an address, or relative to the test file."""
     assertions = [
         assertion for assertion in _candidates(trace) if judge(assertion, trace, BUILT_IN).status == "pass"
     ]
@@ -69,7 +73,7 @@ def first_test(trace: Trace, *, test_id: str, capture: Path) -> bytes:
         mode="replay",
         scenario=CaseScenario(trigger=scenario.trigger),
         tools=Tools(available=sorted({str(event.data.get("tool")) for event in calls(trace)})),
-        adapter_input=AdapterInput(capture=capture.as_posix()),
+        adapter_input=AdapterInput(capture=capture),
         assertions=assertions,
     )
     return _HEADER + write_test_case(case)
