@@ -22,7 +22,10 @@ from tests.importers.test_mutations import DOCUMENTS, FIXTURES
 from tests.importers.test_unknown_fields import LINES, SPANS, WHOLE, text_of_captures
 
 SOURCES = [*LINES.items(), *WHOLE]
-OTHERS: tuple[Any, ...] = (None, [], {}, 5, -1.5, "x", "", True, [None], [5], [["x"]], {"a": None})
+OTHERS: tuple[Any, ...] = (
+    None, [], {}, 5, -1.5, "x", "", True, [None], [5], [["x"]], {"a": None}, float("inf"), 10**400, "9" * 400,
+    "x\ud83d",
+)  # fmt: skip
 PYTHON = re.compile(
     r"NoneType|object has no|object is not|unhashable|subscript|unpack|Error\b|indices|argument must"
 )
@@ -142,6 +145,53 @@ def test_a_loss_has_the_line_and_what_was_expected(
     assert isinstance(found.line, int)
     assert 1 < found.line < len(text)
     assert line in (None, found.line)
+
+
+TIMES = {
+    "timestamp", "startTime", "endTime", "start_time", "end_time", "startedDateTime", "recorded_at",
+    "created", "completed", "startTimeUnixNano", "endTimeUnixNano", "start", "end",
+}  # fmt: skip
+"""The names of times in all formats."""
+
+
+@pytest.mark.parametrize(("importer", "name"), SOURCES)
+def test_a_time_that_is_none_is_a_loss(tmp_path, importer, name):
+    """With everything else there all the same."""
+    values = values_of(name)
+    (tmp_path / "before").mkdir()
+    write(tmp_path / "before" / "it", name, values)
+    (before,) = reenact.import_runs(tmp_path / "before" / "it", tmp_path / "one", format=importer).runs
+    named = [(node, key) for node, key in places(values) if key in TIMES and not isinstance(node, list)]
+    if not named:
+        return
+    for node, key in named:
+        node[key] = "at noon"
+    write(tmp_path / "it", name, values)
+    (after,) = reenact.import_runs(tmp_path / "it", tmp_path / "two", format=importer).runs
+    assert after.counts == before.counts
+    assert [loss for loss in after.losses if "time: expected a date or a count of seconds" in loss.reason]
+
+
+HALF = "GE\ud83dT"
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("cassette.json", lambda it: it["interactions"][1]["request"].update(method=HALF)),
+        ("cassette.json", lambda it: it["interactions"][1]["request"].update(uri=f"https://x.test/{HALF}")),
+        ("x.har", lambda it: it["log"]["entries"][1]["request"].update(method=HALF)),
+        ("x.har", lambda it: it["log"]["entries"][1]["request"].update(url=f"https://x.test/{HALF}")),
+    ],
+)
+def test_half_a_character_in_a_request_costs_that_request_alone(tmp_path, name, change):
+    """It cannot be sent; what comes behind it is imported."""
+    values = values_of(name)
+    change(values[0])
+    write(tmp_path / "it", name, values)
+    (run,) = reenact.import_runs(tmp_path / "it", tmp_path / "out").runs
+    [loss] = run.losses
+    assert (run.counts.requests, "half a character" in loss.reason, loss.line is not None) == (2, True, True)
 
 
 def put_keys(values: list[Any], count: int, name: str) -> Iterator[list[Any]]:

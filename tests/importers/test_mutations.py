@@ -327,3 +327,33 @@ def test_counts_of_tokens_may_be_texts(tmp_path):
     before, after = imported(tmp_path, text.encode(), "before"), imported(tmp_path, changed.encode(), "after")
     tokens = [reenact.stats(report.runs[0].path).stats.tokens for report in (before, after)]
     assert tokens[0] == tokens[1]
+
+
+@pytest.mark.parametrize(
+    ("name", "place", "named"),
+    [
+        ("codex/*.jsonl", "role", "item.role=narrator"),
+        ("pi/*.jsonl", "role", "message.role=narrator"),
+        ("opencode.json", "role", "info.role=narrator"),
+        ("mini-swe-agent-tools.traj.json", "role", "message.role=narrator"),
+        ("atif.json", "source", "step.source=narrator"),
+    ],
+)
+def test_a_role_of_tomorrow_is_named(tmp_path, name, place, named):
+    """What a user said is said by somebody else."""
+    text = text_of(name).decode()
+    changed = re.sub(rf'("{place}": ?)"user"', r'\1"narrator"', text)
+    assert changed != text
+    assert named in imported(tmp_path, changed.encode()).runs[0].unknown
+
+
+def test_calls_that_were_not_run_are_there(tmp_path):
+    """mini-swe-agent has no command for a call that it could not read."""
+    document = json.loads(text_of("mini-swe-agent-tools.traj.json"))
+    answer = next(each for each in document["messages"] if each.get("tool_calls"))
+    odd = {"id": "odd", "type": "function", "function": {"name": "fly", "arguments": "{"}}
+    answer["tool_calls"].append(odd)
+    report = imported(tmp_path, json.dumps(document).encode())
+    before = imported(tmp_path, text_of("mini-swe-agent-tools.traj.json"), "before")
+    [(models, calls, results, _)] = calls_in(before)
+    assert (calls_in(report), report.verdict) == ([(models, calls + 1, results, 0)], "whole")

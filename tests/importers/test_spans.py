@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import struct
 from pathlib import Path
 from typing import Any
@@ -39,13 +40,76 @@ def test_what_instrumentations_export_can_be_judged(tmp_path, name, form):
 
 def test_lines_and_frames_are_read_too(tmp_path):
     """As the collector's exporter to files writes them: a request a line, or behind its length."""
-    told = json.loads((FIXTURES / "otlp-genai.json").read_text())
-    (tmp_path / "it.jsonl").write_text(f"{json.dumps(told)}\n" * 2)
+    told = json.dumps(json.loads((FIXTURES / "otlp-genai.json").read_text()))
     data = (FIXTURES / "otlp-genai.pb").read_bytes()
-    (tmp_path / "it.pb").write_bytes((struct.pack(">I", len(data)) + data) * 2)
+    more, more_data = told, data
+    for number, own in enumerate(sorted(set(re.findall(r'"spanId": "(\w+)"', told)))):
+        other = f"{number:016x}"
+        more, more_data = (
+            more.replace(own, other),
+            more_data.replace(bytes.fromhex(own), bytes.fromhex(other)),
+        )
+    (tmp_path / "it.jsonl").write_text(f"{told}\n{more}\n")
+    (tmp_path / "it.pb").write_bytes(b"".join(struct.pack(">I", len(it)) + it for it in (data, more_data)))
     for name in ("it.jsonl", "it.pb"):
-        (run,) = reenact.import_runs(tmp_path / name, tmp_path / name.replace(".", "-")).runs
-        assert run.counts.model_calls == 4
+        report = reenact.import_runs(tmp_path / name, tmp_path / name.replace(".", "-"))
+        assert (report.verdict, report.runs[0].counts.model_calls) == ("whole", 4)
+
+
+def test_a_span_that_is_told_twice_is_read_once(tmp_path):
+    """Pages of exports may overlap; the second one is a loss with its line."""
+    told = json.dumps(json.loads((FIXTURES / "otlp-genai.json").read_text()))
+    (tmp_path / "it.jsonl").write_text(f"{told}\n" * 2)
+    (run,) = reenact.import_runs(tmp_path / "it.jsonl", tmp_path / "run").runs
+    assert (run.counts.model_calls, {loss.line for loss in run.losses}) == (2, {2})
+    assert all("is there twice" in loss.reason for loss in run.losses)
+
+
+def test_a_frame_that_was_cut_off_is_a_loss(tmp_path):
+    """Also where what is there of it can be read."""
+    data = (FIXTURES / "otlp-genai.pb").read_bytes()
+    (tmp_path / "it.pb").write_bytes(struct.pack(">I", len(data)) + data + struct.pack(">I", 900) + data[:0])
+    report = reenact.import_runs(tmp_path / "it.pb", tmp_path / "run")
+    assert (report.verdict, report.runs[0].counts.model_calls) == ("partly", 2)
+
+
+def test_spans_without_ids_are_not_taken_for_each_other(tmp_path):
+    told = json.loads((FIXTURES / "otlp-genai.json").read_text())
+    for resource in told["resourceSpans"]:
+        for scope in resource["scopeSpans"]:
+            for span in scope["spans"]:
+                del span["spanId"]
+    (tmp_path / "it.json").write_text(json.dumps(told))
+    (run,) = reenact.import_runs(tmp_path / "it.json", tmp_path / "run").runs
+    assert (counted(run), run.losses) == ((2, 1, 1), [])
+
+
+SECOND = {"text": "Or not.", "message": {"role": "assistant", "content": "Or not."}}
+
+
+@pytest.mark.parametrize("name", ["generations", "choices"])
+def test_a_choice_that_the_run_did_not_go_on_with_is_named(tmp_path, name):
+    """Where a model was asked for several answers."""
+    told = json.loads(json.dumps(LANGSMITH))
+    for record in told:
+        listed = record["outputs"] and record["outputs"].get(name)
+        if listed:
+            (listed[0] if name == "generations" else listed).append(SECOND)
+    (tmp_path / "it.json").write_text(json.dumps(told))
+    (run,) = reenact.import_runs(tmp_path / "it.json", tmp_path / "run").runs
+    assert f"outputs.{name}, all but the first: left out" in run.missing
+    assert counted(run) == (2, 2, 2)
+
+
+def test_messages_in_several_lists_are_all_there(tmp_path):
+    """And prompts of models that take only text."""
+    told = json.loads(json.dumps(LANGSMITH))
+    told[1]["inputs"] = {"messages": [[HUMAN], [{"role": "user", "content": "In another list."}]]}
+    told[4]["inputs"] = {"prompts": ["As a prompt."]}
+    (tmp_path / "it.json").write_text(json.dumps(told))
+    (run,) = reenact.import_runs(tmp_path / "it.json", tmp_path / "run").runs
+    text = Path(run.path, "events.jsonl").read_text()
+    assert ("In another list." in text, "As a prompt." in text) == (True, True)
 
 
 def langsmith(own: str, kind: str, inputs: Any, outputs: Any, second: int, **more: Any) -> dict[str, Any]:

@@ -14,7 +14,6 @@ from reenact.importers.building import (
     Line,
     RunBuilder,
     ToolRequest,
-    iso_ms,
     text_of,
     usage_counts,
 )
@@ -23,6 +22,7 @@ from reenact.importers.source import LARGE_BYTES, ForeignSource, JsonObject, Los
 from reenact.importers.turns import TranscriptTurns
 
 _STEPS: Final = ("steps",)
+_ROLES: Final = {"user": "user", "agent": "assistant", "system": "system"}
 _INNER: Final = ("subagent_trajectories",)
 _TRAJECTORY: Final = frozenset({
     "schema_version", "session_id", "trajectory_id", "agent", "steps", "notes", "final_metrics",
@@ -155,9 +155,10 @@ def _import_step(
     run: RunBuilder, turns: TranscriptTurns, step: JsonObject, model: JsonValue, lane: str, line: Line
 ) -> None:
     run.check_fields("step", step, _STEP)
-    time_ms, source, message = iso_ms(step.get("timestamp")), step.get("source"), step.get("message")
+    time_ms, source, message = run.time_ms(step.get("timestamp")), step.get("source"), step.get("message")
     if source != "agent" or step.get("is_copied_context") is True:
-        role = {"agent": "assistant", "system": "system"}.get(str(source), "user")
+        role = _ROLES.get(str(source), "user")
+        run.unknown("step", [] if str(source) in _ROLES else [f"source={source}"])
         turns.say(role, message, time_ms, lane)
         _import_results(run, turns, step, time_ms, lane, line)
         return

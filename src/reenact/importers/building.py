@@ -21,7 +21,7 @@ import msgspec
 
 from reenact._version import __version__
 from reenact.boundary import Lane, enter_context, running_in
-from reenact.canonical import JsonValue, as_unicode
+from reenact.canonical import JsonValue, as_unicode, is_unicode
 from reenact.errors import StoreError
 from reenact.formats.capture import (
     BLOB_THRESHOLD_BYTES,
@@ -38,7 +38,7 @@ from reenact.formats.capture import (
 )
 from reenact.formats.record import ABSENT
 from reenact.gateway.lane import LANE
-from reenact.importers.source import UNFIT, JsonObject, expect_object, reason_of, unfit
+from reenact.importers.source import UNFIT, JsonObject, Unfit, expect_object, reason_of, unfit
 from reenact.recorder.importing import ImportingContext
 from reenact.recorder.sink import FileCaptureSink
 from reenact.redaction import Redactor, default_profile
@@ -67,6 +67,8 @@ _WRITE_BYTES: Final = 64 * 1024
 """Events are written each time this much of a source was read, and then freed."""
 _MOST_WAITING: Final = 1_000
 """The number of events that may come before the first one with a time, or after a turn in progress."""
+NO_TIME: Final = (None, "", 0)
+"""What sources write if they know no time."""
 _LATEST_MS: Final = 10**14
 """After the year 5000; later times are not plausible."""
 
@@ -317,8 +319,7 @@ class RunBuilder:
     def lose(self, reason: str, line: Line = None) -> None:
         """Note a part of the source that could not be read; without a *line*, it is the part being read."""
         self._loss_count += 1
-        line = self._line if line is None else line
-        line = line() if callable(line) else line
+        line = line_of(self._line if line is None else line)
         if len(self._losses) < _MAX_LOSSES:
             redacted = as_unicode(self._redactor.redact_text(reason))
             self._losses.append(ImportLoss(reason=redacted, line=ABSENT if line is None else line))
@@ -339,6 +340,13 @@ class RunBuilder:
         if FIDELITIES.index(fidelity) > FIDELITIES.index(self._fidelity):
             self._fidelity = fidelity
 
+    def time_ms(self, time: JsonValue, line: Line = None) -> float | None:
+        """A time that the source tells; one that cannot be read is a loss."""
+        found = iso_ms(time)
+        if found is None and time not in NO_TIME:
+            self.lose(str(unfit("the time", "a date or a count of seconds", time)), line)
+        return found
+
     # What is in the capture
 
     def exchange(
@@ -356,6 +364,8 @@ class RunBuilder:
         become pieces, one per event. A body whose coding cannot be decoded here is left out, because it
         cannot be searched for secrets.
         """
+        if not is_unicode(sent.method + sent.url):
+            raise Unfit("its method or address has half a character")
         if answered_ms is None:
             self.at(_date_ms(head))
         self._begin()
@@ -591,6 +601,11 @@ class RunBuilder:
     def is_empty(self) -> bool:
         """Whether nothing was imported so far."""
         return self.counts == ImportCounts()
+
+
+def line_of(line: Line) -> int | None:
+    """The number of a line, found now if it was not known."""
+    return line() if callable(line) else line
 
 
 def _name_of(name: JsonValue) -> str:

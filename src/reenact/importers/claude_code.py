@@ -16,7 +16,6 @@ from reenact.importers.building import (
     KnownFields,
     RunBuilder,
     ToolRequest,
-    iso_ms,
     kind_of,
     text_of,
     usage_counts,
@@ -112,7 +111,8 @@ class _Reading:
         return f"{parent}.{number}"
 
     def entry(self, line: int, entry: JsonObject, lane: str | None = None) -> None:
-        run, kind, time_ms = self._run, kind_of(entry), iso_ms(entry.get("timestamp"))
+        run, kind = self._run, kind_of(entry)
+        time_ms = run.time_ms(entry.get("timestamp"))
         message = entry.get("message")
         blocks = self._blocks(line, message.get("content")) if isinstance(message, dict) else []
         if lane is None:

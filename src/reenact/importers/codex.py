@@ -35,6 +35,7 @@ _CALLS: Final = frozenset({
     "function_call", "custom_tool_call", "local_shell_call", "web_search_call", "tool_search_call",
     "image_generation_call",
 })  # fmt: skip
+_ROLES: Final = ("assistant", "user", "system", "developer")
 _OUTPUTS: Final = frozenset({"function_call_output", "custom_tool_call_output", "tool_search_output"})
 _ITEM: Final = KnownFields(
     "type", "id", "role", "content", "status", "name", "namespace", "arguments", "input", "call_id",
@@ -93,7 +94,7 @@ class _Reading:
         self.repeated = 0
 
     def entry(self, line: int, entry: JsonObject) -> None:
-        run, time_ms = self._run, iso_ms(entry.get("timestamp"))
+        run, time_ms = self._run, self._run.time_ms(entry.get("timestamp"))
         if "payload" not in entry:
             if self._session is not None:
                 run.lose("the line has no payload, so it is not one of Codex; it is kept as it is", line)
@@ -182,6 +183,8 @@ class _Reading:
 
     def _message(self, item: JsonObject, time_ms: float | None) -> None:
         role, content = item.get("role"), item.get("content")
+        if role not in _ROLES:
+            self._run.unknown("item", [f"role={role}"])
         other_parts = self._check_parts(content)
         if role == "assistant":
             for other in other_parts:

@@ -82,8 +82,7 @@ def _read(source: ForeignSource, runs: Runs) -> None:
         if not isinstance(payload, dict):
             run.lose("the event has no payload", line)
             continue
-        time_ms = event.get("wall_time_unix_ms")
-        run.at(time_ms if isinstance(time_ms, int) else None)
+        run.at(run.time_ms(event.get("wall_time_unix_ms"), line))
         named = f"the event {payload.get('type')}"
         run.attempt(line, _import_event, source, run, payload, waiting, what=named)
     for _ in waiting:

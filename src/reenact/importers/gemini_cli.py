@@ -110,7 +110,7 @@ class _Reading:
             self._message(message, line)
         if "sessionId" in session:
             named = {key: value for key, value in session.items() if key != "messages"}
-            self._run.note("session", named, time_ms=iso_ms(session.get("startTime")))
+            self._run.note("session", named, time_ms=self._run.time_ms(session.get("startTime"), line))
 
     def _message(self, message: JsonObject, line: int | None) -> None:
         own = message.get("id")
@@ -132,7 +132,7 @@ class _Reading:
             return
         run, line = self._run, self._line
         run.check_fields("message", message, _MESSAGE)
-        kind, time_ms = kind_of(message), iso_ms(message.get("timestamp"))
+        kind, time_ms = kind_of(message), run.time_ms(message.get("timestamp"), line)
         if isinstance(own := message.get("id"), str):
             self._done[own] = _digest(message)
         if kind == "gemini":
@@ -213,7 +213,7 @@ class _Reading:
                     own,
                     result,
                     is_error=call.get("status") in ("error", "cancelled"),
-                    time_ms=iso_ms(call.get("timestamp")),
+                    time_ms=self._run.time_ms(call.get("timestamp"), line),
                     line=line,
                 )
 

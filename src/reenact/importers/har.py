@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import base64
 import binascii
-from datetime import UTC, datetime
 from typing import Final
 from urllib.parse import urlencode
 
 from reenact.canonical import JsonValue
 from reenact.errors import FormatError
-from reenact.importers.building import KnownFields, RunBuilder
+from reenact.importers.building import KnownFields, RunBuilder, iso_ms
 from reenact.importers.importing import Importer, Runs
 from reenact.importers.source import (
     LARGE_BYTES,
@@ -121,7 +120,7 @@ def _import_entry(run: RunBuilder, entry: JsonObject, number: int, line: int) ->
     response = expect_object("response", entry.get("response"))
     run.check_fields("request", request, _REQUEST)
     run.check_fields("response", response, _RESPONSE)
-    run.at(_started_ms(entry) or None)
+    run.at(run.time_ms(entry.get("startedDateTime"), line))
     status, url, method = response.get("status"), request.get("url"), request.get("method")
     if not isinstance(url, str) or not isinstance(status, int):
         raise Unfit("it has no address or no status")
@@ -207,11 +206,7 @@ def _without_wire(headers: Pairs, size_bytes: int) -> Pairs:
 
 
 def _started_ms(entry: JsonValue) -> float:
-    try:
-        began = datetime.fromisoformat(str(expect_object("entry", entry).get("startedDateTime")))
-        return (began if began.tzinfo else began.replace(tzinfo=UTC)).timestamp() * 1000
-    except (ValueError, OverflowError):
-        return 0.0
+    return iso_ms(entry.get("startedDateTime") if isinstance(entry, dict) else None) or 0.0
 
 
 def _answered_ms(entry: JsonObject) -> float | None:

@@ -138,7 +138,7 @@ class _Reading:
         else:
             self.turns.flush(self._lane_of(event))
             details = {key: value for key, value in event.items() if key not in ("event", "uuid")}
-            time_ms = iso_ms(event.get("timestamp"))
+            time_ms = self._run.time_ms(event.get("timestamp"))
             self._run.note(str(kind), details, time_ms=time_ms, lane=self._lane_of(event))
 
     def _begin_span(self, event: dict[str, JsonValue]) -> None:
@@ -164,7 +164,7 @@ class _Reading:
     def _model(self, event: dict[str, JsonValue], number: int) -> None:
         run, lane = self._run, self._lane_of(event)
         run.check_fields("model", event, _MODEL)
-        time_ms = iso_ms(event.get("timestamp"))
+        time_ms = run.time_ms(event.get("timestamp"))
         given = run.objects("input", event.get("input"))
         for message in given:
             run.check_fields("message", message, _MESSAGE)
@@ -187,7 +187,7 @@ class _Reading:
             usage=usage_counts(output.get("usage"), _USAGE),
             stop_reason=choice.get("stop_reason"),
             error=None if not failed else str(failed),
-            time_ms=iso_ms(event.get("completed")) or time_ms,
+            time_ms=run.time_ms(event.get("completed")) or time_ms,
             lane=lane,
         )
         self._messages[lane] = [_identity(each) for each in [*given, message]]
@@ -211,7 +211,7 @@ class _Reading:
     def _tool(self, event: dict[str, JsonValue]) -> None:
         run, lane, own_id = self._run, self._lane_of(event), str(event.get("id"))
         run.check_fields("tool", event, _TOOL)
-        started_ms, ended_ms = iso_ms(event.get("timestamp")), iso_ms(event.get("completed"))
+        started_ms, ended_ms = run.time_ms(event.get("timestamp")), run.time_ms(event.get("completed"))
         if own_id not in self._asked:  # a solver called it, not a model
             self.turns.flush(lane)
             self._asked[own_id] = event.get("arguments")

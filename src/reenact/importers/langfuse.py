@@ -6,7 +6,7 @@ from typing import Final
 
 from reenact.canonical import JsonValue
 from reenact.errors import FormatError
-from reenact.importers.building import iso_ms, usage_counts
+from reenact.importers.building import usage_counts
 from reenact.importers.importing import Importer, Runs
 from reenact.importers.source import ForeignSource, JsonObject, Losses, Unfit
 from reenact.importers.spans import (
@@ -95,13 +95,14 @@ _TRACE_ITSELF: Final = ("id", "timestamp", "observations")
 
 def _trace_span(trace_record: JsonObject) -> Span:
     trace = str(trace_record.get("id") or "trace")
-    return Span(
+    span = Span(
         trace_id=trace,
         span_id=trace,
         name=str(trace_record.get("name") or "trace"),
-        started_ms=iso_ms(trace_record.get("timestamp")),
         details={name: value for name, value in trace_record.items() if name not in _TRACE_ITSELF},
     )
+    span.set_times(trace_record.get("timestamp"), None)
+    return span
 
 
 def _api_name(column: str) -> str:
@@ -123,11 +124,10 @@ def _span_of(observation: JsonObject) -> Span:
         span_id=str(fields["id"]),
         name=str(fields.get("name")),
         kind="model" if kind == "GENERATION" else "tool" if kind == "TOOL" else "other",
-        started_ms=iso_ms(fields.get("startTime")),
-        ended_ms=iso_ms(fields.get("endTime")),
         error=str(fields.get("statusMessage") or "error") if is_error else None,
         unknown=[f"attribute.{name}" for name in sorted(observation) if _api_name(name) not in _KNOWN],
     )
+    span.set_times(fields.get("startTime"), fields.get("endTime"))
     if span.kind == "model":
         span.model = str(first_of(fields, "model", "providedModelName") or "unknown")
         given = value_of(fields.get("input"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from reenact.canonical import JsonValue
-from reenact.importers.building import KnownFields, iso_ms
+from reenact.importers.building import KnownFields
 from reenact.importers.importing import Importer, Runs
 from reenact.importers.source import ForeignSource, JsonObject, Losses, Unfit
 from reenact.importers.spans import (
@@ -71,11 +71,10 @@ def _span_of(record: JsonObject) -> Span:
         span_id=str(record["id"]),
         name=str(record.get("name")),
         kind="model" if kind == "llm" else "tool" if kind == "tool" else "other",
-        started_ms=iso_ms(record.get("start_time")),
-        ended_ms=iso_ms(record.get("end_time")),
         error=str(record["error"]) if record.get("error") else None,
         unknown=[f"attribute.{name}" for name in sorted(record.keys() - _KNOWN)],
     )
+    span.set_times(record.get("start_time"), record.get("end_time"))
     inputs, outputs = record.get("inputs") or {}, record.get("outputs") or {}
     if span.kind == "model":
         _fill_model(span, record, inputs, outputs)
@@ -102,7 +101,7 @@ def _fill_model(span: Span, record: JsonObject, inputs: JsonValue, outputs: Json
     span.model = str(metadata.get("ls_model_name") or first_of(params, "model", "model_name") or "unknown")
     span.provider = str(metadata.get("ls_provider") or "unknown")
     span.messages = messages_of(inputs)
-    take_answer(span, _answer_of(outputs))
+    take_answer(span, _answer_of(span, outputs))
     counts = {"inputTokens": record.get("prompt_tokens"), "outputTokens": record.get("completion_tokens")}
     span.usage = {name: count for name, count in counts.items() if isinstance(count, int)} or None
 
@@ -112,13 +111,14 @@ def _object(record: JsonObject, name: str) -> JsonObject:
     return found if isinstance(found, dict) else {}
 
 
-def _answer_of(outputs: JsonValue) -> JsonValue:
+def _answer_of(span: Span, outputs: JsonValue) -> JsonValue:
     """The first answer, in any of the forms that wrapped clients and LangChain write."""
     found = outputs
     for name in ("generations", "choices", "messages"):
         if isinstance(found, dict) and isinstance(listed := found.get(name), list) and listed:
-            found = listed[-1] if name == "messages" else listed[0]
-            found = found[0] if isinstance(found, list) and found else found
+            found = listed[-1] if name == "messages" else span.first_choice(f"outputs.{name}", listed)
+            if isinstance(found, list) and found:
+                found = span.first_choice(f"outputs.{name}", found)
             break
     if isinstance(found, dict) and isinstance(found.get("message"), dict):
         return found["message"]

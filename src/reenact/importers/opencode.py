@@ -12,7 +12,6 @@ from reenact.importers.building import (
     Line,
     RunBuilder,
     ToolRequest,
-    iso_ms,
     kind_of,
     usage_counts,
 )
@@ -20,6 +19,7 @@ from reenact.importers.importing import Importer, Runs
 from reenact.importers.source import ForeignSource, JsonObject, Losses, expect_object
 from reenact.importers.turns import TranscriptTurns
 
+_ROLES: Final = ("user", "assistant")
 _TOP: Final = frozenset({"info", "messages"})
 _MESSAGE: Final = frozenset({"info", "parts"})
 _TOKENS: Final = KnownFields("input", "output", "reasoning", "total", cache=KnownFields("read", "write"))
@@ -62,7 +62,7 @@ def _read(source: ForeignSource, runs: Runs) -> None:
     run.missing("requests as they were sent", "instructions and tools of the model")
     run.check_fields("", document, _TOP)
     info = document.get("info")
-    run.note("session", info, time_ms=_time(info, "created"))
+    run.note("session", info, time_ms=_time(run, info, "created"))
     turns = TranscriptTurns(run)
     for number, message in enumerate(messages, 1):
         line_of = partial(source.line_of, ("messages",), number)
@@ -70,9 +70,9 @@ def _read(source: ForeignSource, runs: Runs) -> None:
     turns.finish()
 
 
-def _time(info: JsonValue, name: str) -> float | None:
+def _time(run: RunBuilder, info: JsonValue, name: str) -> float | None:
     time = info.get("time") if isinstance(info, dict) else None
-    return iso_ms(time.get(name)) if isinstance(time, dict) else None
+    return run.time_ms(time.get(name)) if isinstance(time, dict) else None
 
 
 def _import_message(run: RunBuilder, turns: TranscriptTurns, message: JsonObject, line: Line) -> None:
@@ -87,19 +87,27 @@ def _import_message(run: RunBuilder, turns: TranscriptTurns, message: JsonObject
         for name, known in (("state", _STATE), ("tokens", _TOKENS)):
             if isinstance(inner := part.get(name), dict):
                 run.check_fields(name, inner, known)
+    if info.get("role") not in _ROLES:
+        run.unknown("info", [f"role={info.get('role')}"])
+    created_ms = _time(run, info, "created")
     if info.get("role") == "user":
         texts = [part for part in parts if part.get("type") == "text"]
         others = [part for part in parts if part.get("type") != "text"]
         text = "\n".join(str(part.get("text") or "") for part in texts)
-        turns.say(
-            "user", [{"type": "text", "text": text}, *others] if others else text, _time(info, "created")
-        )
+        turns.say("user", [{"type": "text", "text": text}, *others] if others else text, created_ms)
     else:
-        _import_answer(turns, info, parts, line)
+        _import_answer(run, turns, info, parts, created_ms, line)
 
 
-def _import_answer(turns: TranscriptTurns, info: JsonObject, parts: list[JsonObject], line: Line) -> None:
-    steps = _steps(parts)
+def _import_answer(
+    run: RunBuilder,
+    turns: TranscriptTurns,
+    info: JsonObject,
+    parts: list[JsonObject],
+    created_ms: float | None,
+    line: Line,
+) -> None:
+    steps, completed_ms = _steps(parts), _time(run, info, "completed")
     failed = info.get("error")
     for number, step in enumerate(steps):
         is_last = number == len(steps) - 1
@@ -117,11 +125,11 @@ def _import_answer(turns: TranscriptTurns, info: JsonObject, parts: list[JsonObj
             usage=_usage_of(tokens),
             stop_reason=finished.get("reason") or (info.get("finish") if is_last else None),
             error=str(failed) if failed and is_last else None,
-            time_ms=_time(info, "completed" if is_last else "created") or _time(info, "created"),
+            time_ms=(completed_ms if is_last else None) or created_ms,
         )
         for part in step:
             if part.get("type") == "tool":
-                _import_result(turns, part, line)
+                _import_result(run, turns, part, line)
 
 
 def _steps(parts: list[JsonObject]) -> list[list[JsonObject]]:
@@ -142,13 +150,13 @@ def _state_of(part: JsonObject) -> JsonObject:
     return expect_object("part.state", part.get("state"))
 
 
-def _import_result(turns: TranscriptTurns, part: JsonObject, line: Line) -> None:
+def _import_result(run: RunBuilder, turns: TranscriptTurns, part: JsonObject, line: Line) -> None:
     state = _state_of(part)
     status = state.get("status")
     if status in ("completed", "error"):
         is_error = status == "error"
         result = state.get("error" if is_error else "output")
-        time_ms = _time(state, "end")
+        time_ms = _time(run, state, "end")
         turns.result(str(part.get("callID")), result, is_error=is_error, time_ms=time_ms, line=line)
 
 

@@ -138,8 +138,8 @@ def _read(source: ForeignSource, runs: Runs) -> None:
         try:
             for request in _protobuf_requests(source.read(), lost):
                 requests.append(request)  # noqa: PERF402 — keep the requests before a broken one
-        except (ValueError, IndexError, struct.error) as error:
-            lost.append((f"the rest is not OTLP: {error}", None))
+        except _UNREADABLE as error:
+            lost.append((f"the rest is not OTLP: {_why(error)}", None))
         if lost and not any(scope["spans"] for scope in _scopes_of(requests)):
             raise FormatError(lost[0][0].removeprefix("the rest is "), file=source.name)
     elif isinstance(source.first_line, dict):
@@ -261,12 +261,15 @@ def _span_of(raw: dict[str, JsonValue]) -> Span:
     is_error = status.get("code") in (2, "2", "STATUS_CODE_ERROR")
     span = Span(
         trace_id=str(first_of(raw, "traceId", "trace_id") or "trace"),
-        span_id=str(first_of(raw, "spanId", "span_id")),
+        span_id=str(first_of(raw, "spanId", "span_id") or ""),
         name=str(raw.get("name")),
         kind=kind,
-        started_ms=_ms(first_of(raw, "startTimeUnixNano", "start_time_unix_nano")),
-        ended_ms=_ms(first_of(raw, "endTimeUnixNano", "end_time_unix_nano")),
         error=str(status.get("message") or attributes.get("error.type") or "error") if is_error else None,
+    )
+    span.set_times(
+        first_of(raw, "startTimeUnixNano", "start_time_unix_nano"),
+        first_of(raw, "endTimeUnixNano", "end_time_unix_nano"),
+        _ms,
     )
     if kind == "model":
         _fill_model(span, attributes)
@@ -336,8 +339,8 @@ def _fill_model(span: Span, attributes: dict[str, Any]) -> None:
         span.messages = ([spoken] if spoken else []) + span.messages
     answers = value_of(attributes.get("gen_ai.output.messages"))
     answers = answers if isinstance(answers, list) else said
-    for answer in answers[:1]:
-        take_answer(span, answer)
+    if answers:
+        take_answer(span, span.first_choice("gen_ai.output.messages", answers))
     if not span.messages and attributes.get("input.value"):
         span.messages = messages_of(attributes["input.value"])
     if not answers and isinstance(attributes.get("output.value"), str):
@@ -435,11 +438,18 @@ def _any_value(raw: JsonValue) -> Any:
 def _ms(nanoseconds: Any) -> float | None:
     try:
         return int(nanoseconds) / 1_000_000
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return None
 
 
 # The protobuf wire format, for the messages that are needed here
+
+
+_UNREADABLE: Final = (*UNFIT, struct.error)
+
+
+def _why(error: Exception) -> str:
+    return str(error) if isinstance(error, _CutOff) else reason_of(error)
 
 
 class _CutOff(ValueError):
@@ -457,7 +467,10 @@ def _protobuf_requests(data: bytes, lost: Losses) -> Iterator[dict[str, JsonValu
         place = 0
         while place < len(data):
             [size] = struct.unpack_from(">I", data, place)
-            yield _request(data[place + 4 : place + 4 + size], lost)
+            found = data[place + 4 : place + 4 + size]
+            yield _request(found, lost)
+            if len(found) < size and not lost:
+                raise _CutOff(0, b"")
             place += 4 + size
         return
     yield _request(data, lost)
@@ -527,9 +540,8 @@ def _protobuf_spans(values: list[bytes], lost: Losses) -> list[dict[str, JsonVal
     for number, value in enumerate(values, 1):
         try:
             spans.append(_protobuf_span(value))
-        except (*UNFIT, struct.error) as error:
-            reason = str(error) if isinstance(error, _CutOff) else reason_of(error)
-            lost.append((f"span {number} of its scope is not OTLP: {reason}", None))
+        except _UNREADABLE as error:
+            lost.append((f"span {number} of its scope is not OTLP: {_why(error)}", None))
     return spans
 
 

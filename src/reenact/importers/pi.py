@@ -10,7 +10,6 @@ from reenact.importers.building import (
     KnownFields,
     RunBuilder,
     ToolRequest,
-    iso_ms,
     kind_of,
     text_of,
     usage_counts,
@@ -72,7 +71,8 @@ class _Reading:
         self._branches = 0
 
     def entry(self, line: int, entry: JsonObject) -> None:
-        run, kind, time_ms = self._run, kind_of(entry), iso_ms(entry.get("timestamp"))
+        run, kind = self._run, kind_of(entry)
+        time_ms = run.time_ms(entry.get("timestamp"))
         if kind == "session":
             if entry.get("version", 1) not in _VERSIONS:
                 run.lose(f"version {entry.get('version')!r} of sessions is not known", line)

@@ -84,7 +84,7 @@ class Unfit(ValueError):
     """A source does not match its format; the message says how, in plain words."""
 
 
-UNFIT: Final = (LookupError, TypeError, ValueError, AttributeError, RecursionError)
+UNFIT: Final = (LookupError, TypeError, ValueError, AttributeError, RecursionError, OverflowError)
 """The exceptions that reading raises if a source does not match its format."""
 
 _KINDS: Final = {

@@ -16,11 +16,14 @@ from reenact.canonical import JsonValue
 from reenact.errors import FormatError
 from reenact.importers.building import (
     LEFT_OUT,
+    NO_TIME,
     KnownFields,
     Line,
     ModelTurn,
     RunBuilder,
     ToolRequest,
+    iso_ms,
+    line_of,
     text_of,
 )
 from reenact.importers.importing import Runs
@@ -57,6 +60,8 @@ MESSAGE: Final = KnownFields(
     content_filter_results=None,
 )  # fmt: skip
 """The fields of messages in the forms of all tracing tools."""
+_MESSAGES: Final = ("messages", "contents", "input", "prompt", "prompts")
+"""The members that hold the messages of a request."""
 SpanKind = Literal["model", "tool", "other"]
 
 
@@ -65,6 +70,7 @@ class Span(msgspec.Struct, kw_only=True):
 
     trace_id: str
     span_id: str
+    """Empty if the source has none."""
     name: str
     kind: SpanKind = "other"
     started_ms: float | None = None
@@ -84,6 +90,25 @@ class Span(msgspec.Struct, kw_only=True):
     """For a span of kind "other": its attributes."""
     unknown: list[str] = []
     left_out: list[str] = []
+    faults: list[str] = []
+    """What could not be read of it."""
+    line: Line = None
+    """The line in the source."""
+
+    def set_times(
+        self, started: JsonValue, ended: JsonValue, read: Callable[[JsonValue], float | None] = iso_ms
+    ) -> None:
+        """Take both times; one that *read* cannot read is a fault."""
+        self.started_ms, self.ended_ms = read(started), read(ended)
+        for time, found in ((started, self.started_ms), (ended, self.ended_ms)):
+            if found is None and time not in NO_TIME:
+                self.faults = [*self.faults, str(unfit("a time", "a date or a count of seconds", time))]
+
+    def first_choice(self, place: str, choices: Sequence[JsonValue]) -> JsonValue:
+        """The answer that the run went on with; other choices are left out."""
+        if len(choices) > 1:
+            self.left_out = [*self.left_out, f"{place}, all but the first"]
+        return choices[0]
 
     def check_fields(self, place: str, value: object, known: AbstractSet[str]) -> None:
         """Note the fields of an object, or of each object in a list, that are not *known*."""
@@ -112,9 +137,16 @@ def import_spans(
     Each run gets notes of *about*, which describes all of them.
     """
     by_trace: dict[str, list[Span]] = {}
-    for span in spans:
-        by_trace.setdefault(span.trace_id, []).append(span)
+    seen: set[tuple[str, str]] = set()
     losses = list(lost)
+    for number, span in enumerate(spans, 1):
+        own = span.trace_id, span.span_id or f"span {number}"
+        span.span_id = own[1]
+        if own in seen:
+            losses.append((f"{span.name} is there twice: {span.span_id}", line_of(span.line)))
+            continue
+        seen.add(own)
+        by_trace.setdefault(span.trace_id, []).append(span)
     if not by_trace:
         for reason, line in losses[:1]:
             runs.lose(reason, line)
@@ -139,10 +171,13 @@ def read_spans(
     """Make spans from the *records* by *read*; a record that cannot be read goes to *lost*."""
     for number, (value, line) in enumerate(records, 1):
         try:
-            yield read(expect_object(what, value))
+            span = read(expect_object(what, value))
         except UNFIT as error:
-            reason = f"{what} {number} cannot be read: {reason_of(error)}"
-            lost.append((reason, line() if callable(line) else line))
+            lost.append((f"{what} {number} cannot be read: {reason_of(error)}", line_of(line)))
+            continue
+        span.line = line
+        lost += [(f"{what} {number}: {fault}", line_of(line)) for fault in span.faults]
+        yield span
 
 
 class Listing(msgspec.Struct):
@@ -352,13 +387,13 @@ def take_answer(span: Span, raw: JsonValue) -> None:
 
 
 def messages_of(raw: JsonValue) -> list[dict[str, JsonValue]]:
-    """The messages in a list, or in a list that contains one list."""
+    """The messages in a list, or in lists inside of it."""
     raw = value_of(raw)
     if isinstance(raw, dict):
-        raw = next((raw[key] for key in ("messages", "contents", "input", "prompt") if key in raw), raw)
-    if isinstance(raw, list) and len(raw) == 1 and isinstance(raw[0], list):
-        raw = raw[0]
-    found = map(plain_message, raw if isinstance(raw, list) else [raw])
+        raw = next((raw[name] for name in _MESSAGES if name in raw), raw)
+    listed = raw if isinstance(raw, list) else [raw]
+    flat = [message for each in listed for message in (each if isinstance(each, list) else [each])]
+    found = map(plain_message, flat)
     return [message for message in found if message is not None]
 
 

@@ -13,7 +13,6 @@ from reenact.importers.building import (
     Line,
     RunBuilder,
     ToolRequest,
-    iso_ms,
     text_of,
     usage_counts,
 )
@@ -30,6 +29,7 @@ _STEP: Final = KnownFields(
     "submission", state=None, extra_info=None, messages=None, query=None, thinking_blocks=None,
     tool_calls=None,
 )  # fmt: skip
+_ROLES: Final = ("system", "developer", "user", "tool")
 _MINI: Final = frozenset({"info", "messages", "trajectory_format", "instance_id"})
 _CALL: Final = KnownFields("id", "type", "index", function=KnownFields("name", "arguments"))
 _MESSAGE: Final = KnownFields(
@@ -131,7 +131,7 @@ class _Mini:
         run, turns = self._run, self._turns
         run.check_fields("message", message, _MESSAGE)
         extra = expect_object("extra", message.get("extra") or {})
-        time_ms = iso_ms(extra.get("timestamp") or message.get("timestamp"))
+        time_ms = run.time_ms(extra.get("timestamp") or message.get("timestamp"))
         role, content = message.get("role"), message.get("content")
         if role == "assistant" or message.get("object") == "response":
             self._answer(message, extra, time_ms, line)
@@ -149,6 +149,8 @@ class _Mini:
             run.note("exit", {"content": content, **extra}, time_ms=time_ms)
             self._waiting.clear()
         else:
+            if role not in _ROLES:
+                run.unknown("message", [f"role={role}"])
             turns.say(str(role), content, time_ms)
 
     def _answer(self, message: JsonObject, extra: JsonObject, time_ms: float | None, line: Line) -> None:
@@ -158,14 +160,13 @@ class _Mini:
         tools = []
         for number, action in enumerate(self._run.objects("extra.actions", extra.get("actions"), line)):
             own = str(action.get("tool_call_id") or f"action-{self._answers}-{number}")
-            called = named.pop(own, None)
-            arguments = called.get("arguments") if called else None
-            if isinstance(arguments, str):
-                with suppress(ValueError):
-                    arguments = read_value(arguments.encode("utf-8", "surrogatepass"))
-            name = str(called.get("name")) if called else "bash"
-            tools.append(ToolRequest(name, arguments or {"command": action.get("command")}, own, line))
+            called = named.pop(own, None) or {"name": "bash"}
+            arguments = _arguments(called) or {"command": action.get("command")}
+            tools.append(ToolRequest(str(called.get("name")), arguments, own, line))
         self._waiting = [str(tool.id) for tool in tools]
+        # Calls that could not be made into commands were not run.
+        for own, called in named.items():
+            tools.append(ToolRequest(str(called.get("name")), _arguments(called), own, line))
         response = extra.get("response")
         usage = response.get("usage") if isinstance(response, dict) else message.get("usage")
         self._turns.answer(
@@ -177,6 +178,14 @@ class _Mini:
             usage=usage_counts(usage, _USAGE),
             time_ms=time_ms,
         )
+
+
+def _arguments(function: JsonObject) -> JsonValue:
+    arguments = function.get("arguments")
+    if isinstance(arguments, str):
+        with suppress(ValueError):
+            return read_value(arguments.encode("utf-8", "surrogatepass"))
+    return arguments
 
 
 def _output_text(items: JsonValue) -> str:

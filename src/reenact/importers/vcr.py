@@ -12,7 +12,7 @@ import binascii
 import json
 import re
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import date
 from functools import lru_cache, partial
 from http import HTTPStatus
 from io import BytesIO
@@ -22,7 +22,7 @@ import yaml
 from yaml.composer import Composer
 
 from reenact.errors import FormatError
-from reenact.importers.building import KnownFields, Line, RunBuilder
+from reenact.importers.building import KnownFields, Line, RunBuilder, iso_ms
 from reenact.importers.importing import Importer, Runs
 from reenact.importers.source import (
     LARGE_BYTES,
@@ -419,8 +419,7 @@ def _read_stream(source: ForeignSource, runs: Runs) -> None:
 def _in_order(numbered: _Numbered) -> _Numbered:
     """Sort by recorded time: cassetter sorts interactions by address, but records their times."""
     times = {
-        number: _time_ms(each.get("recorded_at")) if isinstance(each, dict) else None
-        for number, _, each in numbered
+        number: iso_ms(_time_of(each)) if isinstance(each, dict) else None for number, _, each in numbered
     }
     if any(time is None for time in times.values()):
         return numbered
@@ -490,7 +489,7 @@ def _import_interaction(run: RunBuilder, interaction: Any) -> None:
     response = expect_object("response", interaction.get("response"))
     run.check_fields("request", request, _REQUEST)
     run.check_fields("response", response, _RESPONSE)
-    run.at(_time_ms(interaction.get("recorded_at")))
+    run.at(run.time_ms(_time_of(interaction)))
     headers = _headers(request.get("headers"))
     url = request.get("uri", request.get("url"))
     if not isinstance(url, str):
@@ -596,15 +595,10 @@ def _bytes(body: object) -> bytes:
     return _encode_json(body)
 
 
-def _time_ms(value: object) -> float | None:
-    if isinstance(value, str):
-        try:
-            value = datetime.fromisoformat(value)
-        except ValueError:
-            return None
-    if not isinstance(value, datetime):
-        return None
-    return (value if value.tzinfo else value.replace(tzinfo=UTC)).timestamp() * 1000
+def _time_of(interaction: dict[str, Any]) -> Any:
+    """When it was recorded; YAML may have values of dates."""
+    recorded = interaction.get("recorded_at")
+    return recorded.isoformat() if isinstance(recorded, date) else recorded
 
 
 IMPORTER: Final = Importer(
