@@ -398,6 +398,16 @@ def test_parts_are_cut_by_count_and_by_size(runs, monkeypatch):
     assert all_rows("corpus") == all_rows("runs")
 
 
+def test_parts_of_many_runs_are_longer(runs, monkeypatch):
+    """They need not be merged."""
+    monkeypatch.setattr(sources, "BATCH_SOURCES", 1)
+    monkeypatch.setattr(sources, "MANY_BATCHES", 2)
+    monkeypatch.setattr(sources, "LONGER_BATCH", 2)
+    reenact.index("runs", out="corpus")
+    assert len(list((runs.parent / "corpus" / "runs").iterdir())) == 2
+    assert all_rows("corpus") == all_rows("runs")
+
+
 @pytest.mark.parametrize(("many", "given", "expected"), [(2, None, 3), (4, None, 1), (2, 1, 1), (4, 2, 2)])
 def test_the_command_takes_all_cores_for_many_runs(runs, monkeypatch, many, given, expected):
     """Unless it is told how many; few runs are read before other processes have started."""
@@ -408,7 +418,8 @@ def test_the_command_takes_all_cores_for_many_runs(runs, monkeypatch, many, give
         return map(work, batches)
 
     monkeypatch.setattr(sources, "BATCH_SOURCES", 1)
-    monkeypatch.setattr(indexing, "MANY_BATCHES", many)
+    monkeypatch.setattr(sources, "LONGER_BATCH", 1)
+    monkeypatch.setattr(sources, "MANY_BATCHES", many)
     monkeypatch.setattr(indexing, "map_batches", map_batches)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: range(8))
     reenact.index("runs", out="corpus", jobs=given)

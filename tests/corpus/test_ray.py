@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 import reenact
+from reenact.corpus import sources
 from reenact.errors import StoreError, UsageError
 from reenact.exporters import exporting
 from reenact.importers import importing
@@ -80,11 +81,13 @@ def test_what_the_work_raises_is_raised(cluster):
         list(map_batches(refuse, [1, 2], on="ray"))
 
 
-def test_results_are_those_of_one_process(cluster, runs):
+def test_results_are_those_of_one_process(cluster, runs, monkeypatch):
     """Byte for byte: the index and its manifest, the reports of verify; relative paths hold."""
+    monkeypatch.setattr(sources, "BATCH_SOURCES", 2)
     one = reenact.index("runs", out="one")
     two = reenact.index("runs", out="two", on="ray")
     assert files_of(Path("one")) == files_of(Path("two"))
+    assert len(list(Path("one/runs").iterdir())) == 3
     assert one.problems == two.problems
     assert reenact.verify_runs("runs", on="ray") == reenact.verify_runs("runs")
 

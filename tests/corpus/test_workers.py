@@ -10,7 +10,7 @@ import pytest
 
 import reenact
 from reenact.cli import main
-from reenact.corpus import index as indexing
+from reenact.corpus import sources
 from reenact.errors import StoreError, UsageError
 from reenact.viewer.shelf import Shelf
 from reenact.workers import map_batches
@@ -82,10 +82,11 @@ def files_of(corpus):
 
 def test_an_index_by_several_processes_is_the_same(runs, monkeypatch):
     """Byte for byte, the manifest included."""
-    monkeypatch.setattr(indexing, "BATCH_SOURCES", 2)
+    monkeypatch.setattr(sources, "BATCH_SOURCES", 2)
     one = reenact.index("runs", out="one")
     two = reenact.index("runs", out="two", jobs=2)
     assert files_of(Path("one")) == files_of(Path("two"))
+    assert len(list(Path("one/runs").iterdir())) > 2
     assert one.problems == two.problems
     assert len(one.problems) == 2
 

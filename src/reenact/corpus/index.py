@@ -53,8 +53,6 @@ from reenact.workers import map_batches, worker_count
 PART_SOURCES: Final = 8 * BATCH_SOURCES
 PART_BYTES: Final = 512 * 1024 * 1024
 """Parts are merged up to this size: few large Parquet files are read fastest."""
-MANY_BATCHES: Final = 32
-"""From here on several processes pay: each takes half a second of CPU to start, and a batch a fifth."""
 SMALL_PARTS: Final = 16
 """At most this many parts may be smaller than half of that."""
 
@@ -211,7 +209,7 @@ class _IndexUpdate:
         fresh = changes.fresh
         parts = [*self._kept_parts([*changes.changed, *changes.removed])]
         batches = fresh.batches()
-        jobs = min(worker_count(work.jobs, is_much=len(batches) >= MANY_BATCHES), len(batches))
+        jobs = min(worker_count(work.jobs, is_much=fresh.is_much), len(batches))
         with work.progress_bar(len(fresh), "indexing") as progress:
             for made in map_batches(index_batch, map(fresh.read, batches), jobs=jobs, on=work.on):
                 self.problems += made.problems

@@ -24,6 +24,10 @@ from reenact.store.rundir import EVENTS, MANIFEST, RECOVERED
 BATCH_SOURCES: Final = 1024
 BATCH_BYTES: Final = 64 * 1024 * 1024
 """A batch of this size is read by one worker and becomes one part."""
+MANY_BATCHES: Final = 32
+"""From here on several processes pay: each takes half a second of CPU to start, and a batch a fifth."""
+LONGER_BATCH: Final = 4
+"""Then a batch may have this many times more sources, so that most parts need not be merged afterwards."""
 
 _LAST_NS: Final = 2**63 - 1
 _RUN_NAMES: Final = (*MANIFESTS, *RUN_FILES)
@@ -310,6 +314,11 @@ class SourceList:
         self._written_ns.append(_written_ns(source))
         self._size_bytes.append(source.size_bytes)
 
+    @property
+    def is_much(self) -> bool:
+        """Whether the sources are enough for several processes."""
+        return len(self) > MANY_BATCHES * BATCH_SOURCES or sum(self._size_bytes) > MANY_BATCHES * BATCH_BYTES
+
     def batches(self) -> list[list[int]]:
         """Group the positions of all sources into batches, ordered by the time of writing.
 
@@ -317,11 +326,10 @@ class SourceList:
         """
         batches: list[list[int]] = []
         batch_bytes = 0
+        most = BATCH_SOURCES * (LONGER_BATCH if self.is_much else 1)
         for place in sorted(range(len(self)), key=self._written_ns.__getitem__):
             size_bytes = self._size_bytes[place]
-            is_full = bool(batches) and (
-                len(batches[-1]) >= BATCH_SOURCES or batch_bytes + size_bytes > BATCH_BYTES
-            )
+            is_full = bool(batches) and (len(batches[-1]) >= most or batch_bytes + size_bytes > BATCH_BYTES)
             if is_full or not batches:
                 batches.append([])
                 batch_bytes = 0
