@@ -113,7 +113,7 @@ class Answers:
             is_usage=isinstance(problem, UsageError),
         )
 
-    def _error_of_miss(self) -> Diverged | None:
+    def _miss_as_error(self) -> Diverged | None:
         if self.missed is None:
             return None
         before = (
@@ -124,7 +124,7 @@ class Answers:
 
     def problem(self) -> Exception | None:
         """Why there is no valid fork; ``None`` if there is one."""
-        return self.unchanged or self._error_of_miss()
+        return self.unchanged or self._miss_as_error()
 
     def step(self, call: Call, lane: Lane, record: Callable[[Call, Lane], CaptureStep]) -> Step[Any]:
         """The step for *call*, which *record* records."""
@@ -142,7 +142,7 @@ class Answers:
             request = self._read(call)
             found = None if self._is_new_question(call) else self._find(call, request)
             if found is None:
-                return self._miss(call, lane, request, record)
+                return self._answer_miss(call, lane, request, record)
             return self._answer(call, lane, found, request, record)
 
     # Finding
@@ -201,7 +201,7 @@ class Answers:
         if is_point:
             self._reach()
             if not self._plan.change.changes_outcome and self._with_changed_request(call) is not call:
-                return self._miss(call, lane, request, record)
+                return self._answer_miss(call, lane, request, record)
         data = self._calls.data(found.outcome_seq)
         raised = None
         if is_point and self._plan.change.changes_outcome:
@@ -247,7 +247,7 @@ class Answers:
 
     # What the transcript does not tell
 
-    def _miss(
+    def _answer_miss(
         self, call: Call, lane: Lane, request: object, record: Callable[[Call, Lane], CaptureStep]
     ) -> Step[Any]:
         if self._plan.on_miss == "live":

@@ -140,7 +140,7 @@ class ForkEngine(ReplayEngine):
 
     # What happens
 
-    def happen(self, seq: int, rounds: int | None = None) -> None:
+    def mark_happened(self, seq: int, rounds: int | None = None) -> None:
         """Note that a recorded event has happened again; shared events need no note."""
         if seq > self.shared:
             self.happenings.append(Happening(time.time_ns(), seq, place=self._moved.get(seq), rounds=rounds))
@@ -233,7 +233,7 @@ class ForkEngine(ReplayEngine):
         if self.files is not None:
             self._look_before(call)
         if call.seq > self.shared:
-            self.happen(call.seq)
+            self.mark_happened(call.seq)
         if call.is_instant:
             self._found.seq = call.seq
         elif call.type == "llm_request":
@@ -242,7 +242,7 @@ class ForkEngine(ReplayEngine):
             return []
         inner = sorted(self._events_inside(call))
         for seq in inner:
-            self.happen(seq)
+            self.mark_happened(seq)
         return inner
 
     def _note_place(self, call: RecordedCall, lane: Lane) -> None:
@@ -376,7 +376,7 @@ class ForkEngine(ReplayEngine):
             before = self._latest_model_call(self.recorded_name(lane))
             if before is not None and before.call_id is not None:
                 written = self.source.data(before.seq)["request"]
-                self.recorder.know(before.call_id, self.source.reader.resolve(written))
+                self.recorder.register_request(before.call_id, self.source.reader.resolve(written))
         return self.recorder.step(call, lane)
 
     def _latest_model_call(self, lane: str) -> RecordedCall | None:

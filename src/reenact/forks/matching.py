@@ -181,7 +181,7 @@ class Dialogue:
             elif isinstance(part, Text) and (text := self.masks.mask_out(part.text)):
                 self.own.append(_UserText(self.turns, self.messages, text, message.role in _SYSTEM))
 
-    def instruct(self, system: str | None) -> None:
+    def read_instructions(self, system: str | None) -> None:
         """Read the instructions that stand before the messages."""
         if system and (text := self.masks.mask_out(system)):
             self.own.append(_UserText(self.turns, 0, text, is_system=True))
@@ -236,7 +236,7 @@ class Dialogue:
 def read_dialogue(request: ModelRequest, masks: TextMasks, before: Dialogue | None = None) -> Dialogue:
     """The conversation in *request*, which continues *before*."""
     dialogue = Dialogue(masks, before)
-    dialogue.instruct(request.system)
+    dialogue.read_instructions(request.system)
     for message in request.messages:
         dialogue.add(message)
     return dialogue

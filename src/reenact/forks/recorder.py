@@ -125,7 +125,7 @@ class ForkRecorder(CaptureContext):
         self._happened(Happening(time.time_ns(), began=call_id))
         return began
 
-    def know(self, call_id: str, request: object) -> None:
+    def register_request(self, call_id: str, request: object) -> None:
         """Register a recorded request, so that later requests can refer to it."""
         with self._events.lock:
             self._sharing.shrink(call_id, request)

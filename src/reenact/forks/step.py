@@ -48,7 +48,7 @@ class Forking(Replayer, Protocol):
     def make(self, call: Call, lane: Lane, asked: RecordedCall | None = None) -> Step:
         """Make the step of a new call; *asked* is the call as the agent made it."""
 
-    def happen(self, seq: int, rounds: int | None = None) -> None:
+    def mark_happened(self, seq: int, rounds: int | None = None) -> None:
         """Note that a recorded event has happened again."""
 
     def changed_outcome(self, recorded: RecordedCall) -> tuple[dict[str, object], bytes]:
@@ -116,7 +116,7 @@ class ForkStep(ReplayStep):
         if self._is_streamed:
             engine.happenings.append(Happening(time.time_ns(), began=self.call_id))
         else:
-            engine.happen(recorded.outcome_seq, self._rounds())
+            engine.mark_happened(recorded.outcome_seq, self._rounds())
             self._look_after()
         if engine.is_gateway and recorded.type == "llm_request":
             resolve = engine.resolve_new if self._is_changed else engine.source.reader.resolve
@@ -150,7 +150,7 @@ class ForkStep(ReplayStep):
         recorded = self._recorded
         self._look_after(is_left=True)
         if recorded.never_ends and recorded.outcome_seq:
-            self._engine.happen(recorded.outcome_seq)  # as in the recording
+            self._engine.mark_happened(recorded.outcome_seq)  # as in the recording
         elif recorded.outcome_seq > self._engine.plan.shared or not recorded.outcome_seq:
             data: dict[str, object] = {"callId": self.call_id, "cancelled": True}
             if recorded.type == "tool_call":
@@ -171,7 +171,7 @@ class ForkStep(ReplayStep):
             return
         super().close(error)
         if not self._is_unmatched and self._is_given and self._is_streamed:
-            self._engine.happen(self._recorded.outcome_seq)
+            self._engine.mark_happened(self._recorded.outcome_seq)
             self._look_after()
 
     def _look_after(self, *, is_left: bool = False) -> None:
