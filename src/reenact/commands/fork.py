@@ -13,14 +13,14 @@ import msgspec
 from reenact.canonical import JsonValue
 from reenact.commands.record import RecordedEnd, finish_recording
 from reenact.errors import CheckFailed, Diverged, UsageError
-from reenact.forks.answering import AnsweredHalf, Answers
-from reenact.forks.capture import ForkedCapture, ForkHalf, refuse_place
+from reenact.forks.answering import AnswersResult, Answers
+from reenact.forks.capture import ForkedCapture, ForkResult, refuse_place
 from reenact.forks.change import ForkChange, ForkPlan, OnMiss, read_change
 from reenact.forks.engine import ForkPart
 from reenact.forks.matching import TranscriptCalls
 from reenact.forks.run import check_answers, check_options, check_point, make_plan
 from reenact.forks.transcript import (
-    check_halves,
+    check_results,
     finish_fork,
     identity_of_fork,
     is_transcript,
@@ -183,16 +183,19 @@ def fork_command(
                     fence=fence,
                     keep_input=handover.input_copy,
                 )
-            halves = _collect_halves(directory, handover, served)
-        check_point(plan, source, halves)
-        check_answers(halves)
-        written = capture.write(halves, source, served.half().ending.workspace_end)
+            results = _collect_results(directory, handover, served)
+        check_point(plan, source, results)
+        check_answers(results)
+        written = capture.write(results, source, served.result().ending.workspace_end)
         manifest = note_exit_status(capture.folder, status, printed.end(), written.workspaceEnd)
         capture.accept()
     finally:
         capture.discard()  # does nothing after accept()
     assert manifest.fork is not ABSENT
-    notes = [*(files.notes if files is not None else ()), *(note for half in halves for note in half.notes)]
+    notes = [
+        *(files.notes if files is not None else ()),
+        *(note for result in results for note in result.notes),
+    ]
     if files is None and WorkspaceHistory.has_one(capture.reader):
         notes.append("the recorded files were not used; use them with --workspace")
     return ForkReport(str(place), str(directory), plan.at, status, manifest.fork.shares, manifest, notes)
@@ -264,19 +267,19 @@ def _fork_transcript(
                 )
             claim.remove()
             noted = handover.notes("forked").values()
-            halves = [msgspec.json.decode(text, type=AnsweredHalf) for text in noted]
-            halves.append(served.answers.result())
-            check_halves(reader, plan, halves)
+            results = [msgspec.json.decode(text, type=AnswersResult) for text in noted]
+            results.append(served.answers.result())
+            check_results(reader, plan, results)
             notes: list[str] = []
             ended = RecordedEnd(status, printed.end(), ABSENT)
             if finish_recording(folder, ended, handover, gateway, notes) is None:
                 raise CheckFailed(f"{place}: no fork was made: {'; '.join(notes)}")
-        manifest = finish_fork(folder, place, reader, plan, halves)
+        manifest = finish_fork(folder, place, reader, plan, results)
     finally:
         claim.remove()
         discard(folder)  # does nothing after finish_fork()
     assert manifest.fork is not ABSENT
-    notes += notes_of(halves)
+    notes += notes_of(results)
     return ForkReport(str(place), reader.given, plan.at, status, manifest.fork.shares, manifest, notes)
 
 
@@ -289,7 +292,7 @@ def new_place(path: str | Path) -> Path:
     return next(place for place in places if not place.exists())
 
 
-def _collect_halves(directory: Path, handover: Handover, served: ServedFork) -> list[ForkHalf]:
+def _collect_results(directory: Path, handover: Handover, served: ServedFork) -> list[ForkResult]:
     """The results of the processes and of the gateway; a process without a result has made no call."""
     for why in handover.notes("absent").values():
         raise UsageError(why)
@@ -302,13 +305,13 @@ def _collect_halves(directory: Path, handover: Handover, served: ServedFork) -> 
     for pid in handover.notes("plays"):
         if pid not in reports:
             raise CheckFailed(f"{directory}: no fork was made: {handover.process(pid)} did not end normally")
-    halves = [msgspec.json.decode(text, type=ForkHalf) for text in reports.values()]
-    halves.sort(key=lambda half: str(half.root))
-    through_gateway = served.half()
+    results = [msgspec.json.decode(text, type=ForkResult) for text in reports.values()]
+    results.sort(key=lambda result: str(result.root))
+    through_gateway = served.result()
     if (
         through_gateway.has_acted
-        or not halves
+        or not results
         or read_run_start(served.context.source.reader).upstreams is not ABSENT
     ):
-        halves.append(through_gateway)
-    return halves
+        results.append(through_gateway)
+    return results

@@ -18,7 +18,7 @@ from reenact.injected.handover import Handover, ToUpdate
 from reenact.injected.launch import handover_folder, run_again
 from reenact.injected.served import ServedUpdate
 from reenact.recorder.recovery import note_exit_status
-from reenact.run.merging import UpdatedCapture, UpdateHalf, read_halves
+from reenact.run.merging import UpdatedCapture, UpdateResult, read_results
 from reenact.run.rules import project_rules
 from reenact.store.reader import CaptureReader, read_run_start
 from reenact.store.remote import path_here
@@ -91,10 +91,10 @@ def update_command(
                 status, printed = run_again(
                     words, orders, handover, run_start, salt, files=files, stdout=stdout
                 )
-            halves = _collect_halves(directory, handover, served)
+            results = _collect_results(directory, handover, served)
         if status != (0 if recorded is ABSENT else recorded):
             return UpdateReport(str(directory), "failed", status)
-        merged = updated.merge(halves, served.half().ending.workspace_end)
+        merged = updated.merge(results, served.result().ending.workspace_end)
         if updated.is_changed:
             note_exit_status(updated.folder, status, printed.end(), merged.workspaceEnd)
             updated.accept()
@@ -104,7 +104,7 @@ def update_command(
     return UpdateReport(str(directory), outcome, status, updated.answered, updated.asked)
 
 
-def _collect_halves(directory: Path, handover: Handover, served: ServedUpdate) -> list[UpdateHalf]:
+def _collect_results(directory: Path, handover: Handover, served: ServedUpdate) -> list[UpdateResult]:
     """The results of the processes and of the gateway; a process without a result has made no call."""
     for why in handover.notes("absent").values():
         raise UsageError(why)
@@ -114,10 +114,10 @@ def _collect_halves(directory: Path, handover: Handover, served: ServedUpdate) -
     for pid in handover.notes("plays"):
         if pid not in reports:
             raise StoreError(f"{directory}: not updated: {handover.process(pid)} did not end normally")
-    halves = sorted(read_halves(reports.values()), key=lambda half: str(half.root))
-    through_gateway = served.half()
+    results = sorted(read_results(reports.values()), key=lambda result: str(result.root))
+    through_gateway = served.result()
     if through_gateway.has_acted or read_run_start(served.context.source.reader).upstreams is not ABSENT:
-        halves.append(through_gateway)
-    if not any(half.has_acted for half in halves):
+        results.append(through_gateway)
+    if not any(result.has_acted for result in results):
         raise CheckFailed(f"{directory}: not updated: the command made no call that reenact sees")
-    return halves
+    return results

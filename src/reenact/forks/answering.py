@@ -49,7 +49,7 @@ _FORM: Final = (
 )
 
 
-class AnsweredHalf(msgspec.Struct, kw_only=True):
+class AnswersResult(msgspec.Struct, kw_only=True):
     """How the calls of one process of the fork were answered."""
 
     prefix: int = 0
@@ -91,7 +91,7 @@ class Answers:
         self._is_reached_elsewhere = is_reached_elsewhere
         self._on_missed = on_missed
         self._lock = RLock()
-        self.half = AnsweredHalf(is_reached=plan.at == FROM_START)
+        self._counted = AnswersResult(is_reached=plan.at == FROM_START)
         self._not_compared: Counter[str] = Counter()
         self.missed: ReplayDivergence | None = None
         """The miss that ended the fork."""
@@ -101,13 +101,13 @@ class Answers:
     @property
     def is_reached(self) -> bool:
         """Whether the change has been made, here or in another process."""
-        return self.half.is_reached or self._is_reached_elsewhere()
+        return self._counted.is_reached or self._is_reached_elsewhere()
 
-    def result(self) -> AnsweredHalf:
+    def result(self) -> AnswersResult:
         """The counts, at the end of the process."""
         problem = self.problem()
         return msgspec.structs.replace(
-            self.half,
+            self._counted,
             not_compared=dict(self._not_compared),
             problem="" if problem is None else str(problem),
             is_usage=isinstance(problem, UsageError),
@@ -207,13 +207,13 @@ class Answers:
         if is_point and self._plan.change.changes_outcome:
             data, raised = self._change_outcome(found, data)
         elif self.is_reached and not is_point:
-            self.half.recording += 1
+            self._counted.recording += 1
         else:
-            self.half.prefix += 1
+            self._counted.prefix += 1
         return self._make_step(call, lane, found, data, raised, request, record, {})
 
     def _reach(self) -> None:
-        self.half.is_reached = True
+        self._counted.is_reached = True
         self._on_reached()
 
     def _change_outcome(
@@ -251,15 +251,15 @@ class Answers:
         self, call: Call, lane: Lane, request: object, record: Callable[[Call, Lane], CaptureStep]
     ) -> Step[Any]:
         if self._plan.on_miss == "live":
-            self.half.live += 1
+            self._counted.live += 1
             made = record(self._with_changed_request(call) if self.is_reached else call, lane)
             if call.kind == "llm":
-                self.half.live_models.append(made.call_id)
+                self._counted.live_models.append(made.call_id)
             return made
         nearest = self._nearest(call, request) if self._plan.on_miss == "nearest" else None
         if nearest is None:
             self._stop(call, lane, request)
-        self.half.nearest += 1
+        self._counted.nearest += 1
         data = self._calls.data(nearest.outcome_seq)
         known: dict[str, object] = {"answeredAs": nearest.call_id}
         return self._make_step(call, lane, nearest, data, None, request, record, known)

@@ -37,7 +37,7 @@ from reenact.recorder.sink import finished_manifest
 from reenact.replayer.source import ReplaySource
 from reenact.run.capturing import Identity
 from reenact.run.merging import (
-    Half,
+    ProcessResult,
     find_referred_calls,
     merge_endings,
     merge_ends,
@@ -58,7 +58,7 @@ _OWN: Final = ("run_start", "run_end")
 """Events that the fork has once, whichever process reports them."""
 
 
-class ForkHalf(Half, frozen=True, kw_only=True):
+class ForkResult(ProcessResult, frozen=True, kw_only=True):
     """The result of forking one process."""
 
     happenings: list[Happening]
@@ -120,7 +120,7 @@ class ForkedCapture:
 
     def write(
         self,
-        halves: Sequence[ForkHalf],
+        results: Sequence[ForkResult],
         source: ReplaySource | None = None,
         workspace_end: str | None = None,
     ) -> CaptureManifest:
@@ -133,13 +133,13 @@ class ForkedCapture:
         ids = RunIds(self.seed.captureId, self.seed.runId)
         was = RunIds(before.captureId, before.runId)
         source = source or ReplaySource(self._parent)
-        end = merge_ends(halves)
-        start = merge_start(self.reader.line(1), halves)
-        is_same = self._is_same(source, halves, start, end) and self._has_same_files(halves, workspace_end)
+        end = merge_ends(results)
+        start = merge_start(self.reader.line(1), results)
+        is_same = self._is_same(source, results, start, end) and self._has_same_files(results, workspace_end)
         shared = len(self.reader) if is_same else self._plan.shared
-        own_events = _Suffix(self.reader, self.blobs, halves, shared, end, self.seed.createdAt)
+        own_events = _Suffix(self.reader, self.blobs, results, shared, end, self.seed.createdAt)
         suffix = [] if is_same else own_events.lines()
-        moved = moved_acts(happening for half in halves for happening in half.happenings)
+        moved = moved_acts(happening for result in results for happening in result.happenings)
         if moved:
             again = range(min(moved), shared + 1)
             suffix = [*(without_acts(self.reader.line(seq), moved.get(seq, [])) for seq in again), *suffix]
@@ -161,11 +161,11 @@ class ForkedCapture:
             self._run.journal.write(line)
         self._run.journal.close()
         self._keep_blobs(own, workspace_end, is_whole=is_whole)
-        ending = msgspec.structs.replace(merge_endings(halves), workspace_end=workspace_end)
+        ending = msgspec.structs.replace(merge_endings(results), workspace_end=workspace_end)
         if ending.model == NO_MODEL:
             ending = msgspec.structs.replace(ending, model=before.model)
         manifest = finished_manifest(self.seed, ending, shared + len(suffix), digest.hexdigest())
-        fork = self._fork(source, halves, shared, own_events.pause, is_whole=is_whole, is_same=is_same)
+        fork = self._fork(source, results, shared, own_events.pause, is_whole=is_whole, is_same=is_same)
         self.manifest = with_own_digest(msgspec.structs.replace(manifest, fork=fork))
         self._run.finish(write_manifest(self.manifest), has_transcript=is_whole)
         return self.manifest
@@ -178,12 +178,12 @@ class ForkedCapture:
             yield self.reader.text(first, last), last - first + 1
 
     def _is_same(
-        self, source: ReplaySource, halves: Sequence[ForkHalf], start: bytes, end: dict[str, Any]
+        self, source: ReplaySource, results: Sequence[ForkResult], start: bytes, end: dict[str, Any]
     ) -> bool:
         """Whether the fork did exactly what its parent did."""
-        if any(half.is_other or half.changed_line for half in halves) or start != self.reader.line(1):
+        if any(result.is_other or result.changed_line for result in results) or start != self.reader.line(1):
             return False
-        taken = {seq for half in halves for seq in half.taken}
+        taken = {seq for result in results for seq in result.taken}
         if any(call.seq not in taken for call in source.calls):
             return False
         last = _decode(self.reader.line(len(self.reader)))
@@ -192,19 +192,21 @@ class ForkedCapture:
             now = now | {"entered": was["entered"]}  # the program may have written more files, by chance
         return bool(last["type"] == "run_end" and was == now)
 
-    def _has_same_files(self, halves: Sequence[ForkHalf], workspace_end: str | None) -> bool:
+    def _has_same_files(self, results: Sequence[ForkResult], workspace_end: str | None) -> bool:
         """Whether the files always equalled those of the parent."""
         if workspace_end is None:
             return True
         history = WorkspaceHistory(self.reader)
         known = {state.tree for state in history.states}
-        trees = {tree for half in halves for happening in half.happenings if (tree := _tree_in(happening))}
+        trees = {
+            tree for result in results for happening in result.happenings if (tree := _tree_in(happening))
+        }
         return workspace_end == history.end_tree and trees <= known | {workspace_end}
 
     def _fork(
         self,
         source: ReplaySource,
-        halves: Sequence[ForkHalf],
+        results: Sequence[ForkResult],
         shared: int,
         pause: ForkPause | None,
         *,
@@ -230,19 +232,21 @@ class ForkedCapture:
             ),
             at=self._plan.at,
             stored="whole" if is_whole else "suffix",
-            shares=count_shares(source, self._plan, halves),
+            shares=count_shares(source, self._plan, results),
             change=self._redact_change(change) if change.is_any and not is_same else ABSENT,
             ordered=ordered,
-            places=self._new_places(halves) or ABSENT,
+            places=self._new_places(results) or ABSENT,
             pauses=pauses or ABSENT,
         )
 
-    def _new_places(self, halves: Sequence[ForkHalf]) -> dict[str, str]:
+    def _new_places(self, results: Sequence[ForkResult]) -> dict[str, str]:
         """The folders of this run and of its parents that the first run did not have."""
         above = self.reader.manifest.fork
         before = dict(above.places or {}) if above is not ABSENT else {}
         first = _decode(self.reader.line(1))["data"].get("places") or {}
-        return before | unknown_places([half.places for half in halves], first | before, self.reader.manifest)
+        return before | unknown_places(
+            [result.places for result in results], first | before, self.reader.manifest
+        )
 
     def _redact_change(self, change: ForkChange) -> Any:
         redaction = self.reader.manifest.redaction
@@ -295,9 +299,9 @@ def _seed_of(parent: CaptureManifest, capture_id: str, run_id: str) -> CaptureSe
     )
 
 
-def count_shares(source: ReplaySource, plan: ForkPlan, halves: Sequence[ForkHalf]) -> ForkShares:
+def count_shares(source: ReplaySource, plan: ForkPlan, results: Sequence[ForkResult]) -> ForkShares:
     """Count how calls were answered, without the changed one."""
-    taken = {seq for half in halves for seq in half.taken}
+    taken = {seq for result in results for seq in result.taken}
     at = source.by_seq.get(plan.at)
     if plan.change.changes_outcome or (plan.changes_requests and at is not None and at.type == "llm_request"):
         taken -= {plan.at}
@@ -306,8 +310,8 @@ def count_shares(source: ReplaySource, plan: ForkPlan, halves: Sequence[ForkHalf
     return ForkShares(
         prefix=prefix,
         recording=len(ends) - prefix,
-        nearest=sum(half.nearest for half in halves),
-        live=sum(half.live for half in halves),
+        nearest=sum(result.nearest for result in results),
+        live=sum(result.live for result in results),
     )
 
 
@@ -318,7 +322,7 @@ class _Suffix:
         self,
         reader: CaptureReader,
         blobs: BlobStore,
-        halves: Sequence[ForkHalf],
+        results: Sequence[ForkResult],
         shared: int,
         end: dict[str, Any],
         created_at_ms: float,
@@ -330,7 +334,7 @@ class _Suffix:
         self._blobs = blobs
         self._shared = shared
         self._end = end
-        self._halves = halves
+        self._results = results
         self._threshold_bytes = int(reader.manifest.blobThresholdBytes or BLOB_THRESHOLD_BYTES)
         self._began: dict[str, tuple[int, int]] = {}
         """By call id of a stream: the latest event at its beginning, and the number of the stream."""
@@ -393,9 +397,9 @@ class _Suffix:
 
         The changed outcome has its recorded time.
         """
-        changed = {half.changed_line for half in self._halves} - {None}
+        changed = {result.changed_line for result in self._results} - {None}
         changed_by_seq = {_decode(line)["seq"]: line for line in changed if line is not None}
-        every = [happening for half in self._halves for happening in _sorted_by_time(half.happenings)]
+        every = [happening for result in self._results for happening in _sorted_by_time(result.happenings)]
         for happening in sorted(every, key=lambda each: each.at_ns):
             if happening.began:
                 opening = self._last_opening + next(self._openings)

@@ -13,7 +13,7 @@ from typing import Any, Final, Literal, Self, get_args
 import msgspec
 
 from reenact.errors import CheckFailed, Diverged, UsageError
-from reenact.forks.capture import ForkedCapture, ForkHalf
+from reenact.forks.capture import ForkedCapture, ForkResult
 from reenact.forks.change import (
     FROM_START,
     ChangeFunction,
@@ -230,7 +230,7 @@ class ForkRun(ReplayRun):
             return CheckFailed(f"{ending.error}; no fork was made")
         return None
 
-    def half(self) -> ForkHalf:
+    def result(self) -> ForkResult:
         """The result, after the end."""
         engine = self.context
         ending = engine.new_events.ending
@@ -240,7 +240,7 @@ class ForkRun(ReplayRun):
             msgspec.structs.replace(each, line=translate(each.line) or each.line) if each.line else each
             for each in engine.happenings
         ]
-        return ForkHalf(
+        return ForkResult(
             root=None if self._part.is_gateway else engine.source.root,
             end=engine.new_events.end,
             ending=ending,
@@ -310,17 +310,17 @@ class InProcessFork(ForkRun):
         problem = self.problem()
         if problem is not None:
             raise problem from (None if isinstance(error, Diverged) else error)
-        half = self.half()
-        check_point(self._part.plan, self.context.source, [half])
-        check_answers([half])
-        self.manifest = self._capture.write([half], self.context.source, half.ending.workspace_end)
+        result = self.result()
+        check_point(self._part.plan, self.context.source, [result])
+        check_answers([result])
+        self.manifest = self._capture.write([result], self.context.source, result.ending.workspace_end)
         self._capture.accept()
         self.shares = self.manifest.fork.shares if self.manifest.fork else None
 
 
-def check_point(plan: ForkPlan, source: ReplaySource, halves: Iterable[ForkHalf]) -> None:
+def check_point(plan: ForkPlan, source: ReplaySource, results: Iterable[ForkResult]) -> None:
     """Raise :class:`Diverged` if the run ended before the point of the fork."""
-    taken = {seq for half in halves for seq in half.taken}
+    taken = {seq for result in results for seq in result.taken}
     last = max(plan.shared, plan.at)
     for call in source.calls:
         if call.seq > last:
@@ -334,9 +334,9 @@ def check_point(plan: ForkPlan, source: ReplaySource, halves: Iterable[ForkHalf]
             )
 
 
-def check_answers(halves: Iterable[ForkHalf]) -> None:
+def check_answers(results: Iterable[ForkResult]) -> None:
     """Raise :class:`CheckFailed` if models were asked and none answered."""
-    check_live_answers(happening.line for half in halves if half.live for happening in half.happenings)
+    check_live_answers(happening.line for result in results if result.live for happening in result.happenings)
 
 
 def fork(

@@ -16,7 +16,7 @@ import msgspec
 from reenact.boundary import Lane, current_lane
 from reenact.canonical import JsonValue, digest_of_bytes, encode_clean
 from reenact.errors import CheckFailed, Diverged, UsageError
-from reenact.forks.answering import AnsweredHalf, AnsweringContext, Answers, change_transcript_outcome
+from reenact.forks.answering import AnswersResult, AnsweringContext, Answers, change_transcript_outcome
 from reenact.forks.change import FROM_START, ChangeFunction, ForkChange, ForkPlan, OnMiss
 from reenact.forks.live import check_live_answers
 from reenact.forks.matching import TranscriptCalls
@@ -130,10 +130,10 @@ class AnsweredRun(CaptureRun):
         """Why there is no valid fork; ``None`` if there is one."""
         return self.answers.problem() or (self.blocked[0].error() if self.blocked else None)
 
-    def half(self) -> AnsweredHalf:
+    def result(self) -> AnswersResult:
         """The result, after the end."""
-        half, problem = self.answers.result(), self.problem()
-        return half if problem is None else msgspec.structs.replace(half, problem=str(problem))
+        result, problem = self.answers.result(), self.problem()
+        return result if problem is None else msgspec.structs.replace(result, problem=str(problem))
 
 
 class TranscriptFork(AnsweredRun):
@@ -187,9 +187,9 @@ class TranscriptFork(AnsweredRun):
             problem = self.problem()
             if problem is not None:
                 raise problem from (None if isinstance(error, Diverged) else error)
-            halves = [self.answers.result()]
-            check_halves(self._reader, self._plan, halves)
-            self.manifest = finish_fork(self._folder, self.path, self._reader, self._plan, halves)
+            results = [self.answers.result()]
+            check_results(self._reader, self._plan, results)
+            self.manifest = finish_fork(self._folder, self.path, self._reader, self._plan, results)
             self.shares = self.manifest.fork.shares if self.manifest.fork else None
         finally:
             discard(self._folder)
@@ -201,12 +201,12 @@ def identity_of_fork(reader: CaptureReader) -> Identity:
     return msgspec.structs.replace(identity, salt=salt or identity.salt)
 
 
-def check_halves(reader: CaptureReader, plan: ForkPlan, halves: Iterable[AnsweredHalf]) -> None:
+def check_results(reader: CaptureReader, plan: ForkPlan, results: Iterable[AnswersResult]) -> None:
     """Raise if the processes made no valid fork."""
-    for half in halves:
-        if half.problem:
-            raise UsageError(half.problem) if half.is_usage else Diverged(half.problem)
-    if plan.at != FROM_START and not any(half.is_reached for half in halves):
+    for result in results:
+        if result.problem:
+            raise UsageError(result.problem) if result.is_usage else Diverged(result.problem)
+    if plan.at != FROM_START and not any(result.is_reached for result in results):
         call = TranscriptCalls(reader).by_seq[plan.at]
         raise Diverged(
             f"the call at event {plan.at} ({call.describe()}), at the point of the fork, was not made; "
@@ -214,32 +214,32 @@ def check_halves(reader: CaptureReader, plan: ForkPlan, halves: Iterable[Answere
         )
 
 
-def notes_of(halves: Iterable[AnsweredHalf]) -> list[str]:
+def notes_of(results: Iterable[AnswersResult]) -> list[str]:
     """What the report says about the matching."""
-    beside = _not_compared(halves)
+    beside = _not_compared(results)
     what = ", ".join(f"{name} ({count})" for name, count in beside.items())
     rest = f"; not compared: {what}" if what else ""
     return [f"calls were matched with what the transcript tells, not with requests as they were sent{rest}"]
 
 
-def _not_compared(halves: Iterable[AnsweredHalf]) -> dict[str, int]:
+def _not_compared(results: Iterable[AnswersResult]) -> dict[str, int]:
     counts: Counter[str] = Counter()
-    for half in halves:
-        counts.update(half.not_compared)
+    for result in results:
+        counts.update(result.not_compared)
     return dict(sorted(counts.items()))
 
 
 def finish_fork(
-    folder: Path, place: Path, parent: CaptureReader, plan: ForkPlan, halves: Sequence[AnsweredHalf]
+    folder: Path, place: Path, parent: CaptureReader, plan: ForkPlan, results: Sequence[AnswersResult]
 ) -> CaptureManifest:
     """Write into the finished capture in *folder* that it is a fork of *parent*, and move it to *place*."""
     shares = ForkShares(
-        prefix=sum(half.prefix for half in halves),
-        recording=sum(half.recording for half in halves),
-        nearest=sum(half.nearest for half in halves),
-        live=sum(half.live for half in halves),
+        prefix=sum(result.prefix for result in results),
+        recording=sum(result.recording for result in results),
+        nearest=sum(result.nearest for result in results),
+        live=sum(result.live for result in results),
     )
-    live_models = {call_id for half in halves for call_id in half.live_models}
+    live_models = {call_id for result in results for call_id in result.live_models}
     written = CaptureReader(folder)
     check_live_answers(line.decode() for line in written.lines() if call_id_in(line) in live_models)
     before = parent.manifest
@@ -263,7 +263,7 @@ def finish_fork(
             stored="whole",
             shares=shares,
             change=_redacted_change(plan.change, redact) if plan.change.is_any else ABSENT,
-            approximate=Approximation(notCompared=_not_compared(halves)),
+            approximate=Approximation(notCompared=_not_compared(results)),
         )
         manifest = msgspec.structs.replace(manifest, fork=fork)
         run.replace_manifest(write_manifest(manifest))

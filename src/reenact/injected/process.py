@@ -415,7 +415,7 @@ class _AnsweredProcess(_RecordedProcess):
         if is_hermetic(self._orders):
             Guard(self._allow).__enter__()  # for daemon threads, which run on
         super().end(error)
-        self._handover.note("forked", msgspec.json.encode(self._run.half()).decode())
+        self._handover.note("forked", msgspec.json.encode(self._run.result()).decode())
 
 
 class _Rerun(_Process):
@@ -540,7 +540,7 @@ class _UpdatedProcess(_Rerun):
             why = self._run.warnings[-1] if self._run.warnings else "the update was not finished"
             self._handover.note("failed", why)
         elif self._has_joined:
-            self._handover.note("updated", msgspec.json.encode(self._run.half()).decode())
+            self._handover.note("updated", msgspec.json.encode(self._run.result()).decode())
 
 
 class _ForkedProcess(_Rerun):
@@ -587,7 +587,7 @@ class _ForkedProcess(_Rerun):
         if problem is not None:
             self._handover.note("failed", str(problem))
         elif self._has_joined:
-            self._handover.note("forked", msgspec.json.encode(self._run.half()).decode())
+            self._handover.note("forked", msgspec.json.encode(self._run.result()).decode())
 
 
 def _read_allowed(orders: ToRecord | ToReplay | ToFork, began_s: float = 0.0) -> Allow:

@@ -232,7 +232,7 @@ class _Log:
         return data | {"opened": self.numbers[number]}
 
     @property
-    def tells_the_end(self) -> bool:
+    def has_end(self) -> bool:
         return self.root in (None, ROOT)
 
     def first_of(self, event_type: str) -> RunEvent | None:
@@ -258,7 +258,7 @@ def _renumber(logs: list[_Log]) -> Iterator[bytes]:
         seq += 1
         log.numbers[event.seq] = seq
         yield _line(event, seq, log.with_new_numbers(event.data))
-    ends = [log.first_of("run_end") for log in logs if log.tells_the_end]
+    ends = [log.first_of("run_end") for log in logs if log.has_end]
     known = [end for end in ends if end is not None]
     if len(known) == len(ends):
         last = max(known, key=lambda end: end.ts)
@@ -291,13 +291,13 @@ def _manifest(logs: list[_Log]) -> CaptureManifest:
     """The first manifest with the facts of all; :func:`_commit` adds those of the log."""
     manifests = [log.manifest for log in logs]
     first = manifests[0]
-    failed = [log.manifest for log in logs if log.tells_the_end and log.manifest.status == "error"]
+    failed = [log.manifest for log in logs if log.has_end and log.manifest.status == "error"]
     status: RunStatus = "error" if failed else "ok"
     warnings = [warning for manifest in manifests for warning in manifest.warnings or ()]
     warnings += [
         f"process {log.root} ended with an error: {log.manifest.error}"
         for log in logs
-        if not log.tells_the_end and log.manifest.status == "error"
+        if not log.has_end and log.manifest.status == "error"
     ]
     models = [manifest.model for manifest in manifests if manifest.model != NO_MODEL]
     stand_ins = [

@@ -61,7 +61,7 @@ class NewEvent(msgspec.Struct, frozen=True):
         return _has_tree(self.line.encode())
 
 
-class Half(msgspec.Struct, frozen=True, kw_only=True):
+class ProcessResult(msgspec.Struct, frozen=True, kw_only=True):
     """The result of one process of a repeated run, or of its gateway."""
 
     root: str | None
@@ -77,11 +77,11 @@ class Half(msgspec.Struct, frozen=True, kw_only=True):
         raise NotImplementedError
 
     @property
-    def tells_the_end(self) -> bool:
+    def has_end(self) -> bool:
         return self.root in (None, ROOT)
 
 
-class UpdateHalf(Half, frozen=True, kw_only=True):
+class UpdateResult(ProcessResult, frozen=True, kw_only=True):
     """The result of updating one process."""
 
     kept: dict[int, str]
@@ -153,21 +153,21 @@ class UpdatedCapture:
         """Create the folder of the new recording."""
         self._run = RunDir.create(self.folder, seed_codec.to_bytes(self.seed) + b"\n")
 
-    def merge(self, halves: Sequence[UpdateHalf], workspace_end: str | None = None) -> CaptureManifest:
+    def merge(self, results: Sequence[UpdateResult], workspace_end: str | None = None) -> CaptureManifest:
         """Write the new recording from the results of all processes; *workspace_end* is the final tree."""
-        lines = _renumber(list(_Merge(self._reader, self._run, self.seed, halves).events()))
-        before, ending = self._reader.manifest, merge_endings(halves)
+        lines = _renumber(list(_Merge(self._reader, self._run, self.seed, results).events()))
+        before, ending = self._reader.manifest, merge_endings(results)
         is_by_exit_status = before.error is not ABSENT and before.error.startswith("exit status ")
         is_ended_alike = ending.status == before.status or (ending.status == "ok" and is_by_exit_status)
-        is_other = lines != list(self._reader.lines()) or any(half.has_other_results for half in halves)
+        is_other = lines != list(self._reader.lines()) or any(result.has_other_results for result in results)
         has_other_files = workspace_end is not None and workspace_end != before.workspaceEnd
         self.is_changed = is_other or not is_ended_alike or has_other_files
         if is_other and self.seed.standIns is not ABSENT:
             # Recorded deadlines and task results belong to the old run.
             stand_ins = msgspec.structs.replace(self.seed.standIns, deadlines=ABSENT)
             self.seed = msgspec.structs.replace(self.seed, standIns=stand_ins)
-        self.answered = sum(len(half.kept) for half in halves)
-        self.asked = sum(not new.has_tree for half in halves for new in half.new)
+        self.answered = sum(len(result.kept) for result in results)
+        self.asked = sum(not new.has_tree for result in results for new in result.new)
         trees = [workspace_end]
         for line in lines:
             self._run.journal.write(line)
@@ -237,11 +237,11 @@ def seed_again(before: CaptureManifest) -> CaptureSeed:
     )
 
 
-def merge_start(recorded: bytes, halves: Sequence[Half]) -> bytes:
+def merge_start(recorded: bytes, results: Sequence[ProcessResult]) -> bytes:
     """The start of the run: the *recorded* one, unless the processes differ."""
     event = _decode(recorded)
     before: dict[str, Any] = event["data"].get("processes", {})
-    acted = {half.root: half.argv for half in halves if half.root is not None and half.has_acted}
+    acted = {result.root: result.argv for result in results if result.root is not None and result.has_acted}
     now = {root: marked for root, marked in before.items() if root in acted}
     for root, argv in acted.items():
         if root != ROOT and root not in now:
@@ -271,12 +271,12 @@ def unknown_places(
     }
 
 
-def merge_ends(halves: Sequence[Half]) -> dict[str, JsonValue]:
+def merge_ends(results: Sequence[ProcessResult]) -> dict[str, JsonValue]:
     """The event that ends the run of all processes."""
-    ends = [_decode(half.end.encode()) for half in halves if half.tells_the_end]
-    ends = ends or [_decode(half.end.encode()) for half in halves]
+    ends = [_decode(result.end.encode()) for result in results if result.has_end]
+    ends = ends or [_decode(result.end.encode()) for result in results]
     data = {name: value for end in ends for name, value in end["data"].items()}
-    every = [_decode(half.end.encode())["data"] for half in halves]
+    every = [_decode(result.end.encode())["data"] for result in results]
     wrote = dict.fromkeys(place for end in every for place in end.get("wrote", ()))
     data |= {"wrote": list(wrote)} if wrote else {}
     is_failed = any(end["data"]["status"] == "error" for end in ends)
@@ -285,17 +285,17 @@ def merge_ends(halves: Sequence[Half]) -> dict[str, JsonValue]:
     return end | {"data": data}
 
 
-def merge_endings(halves: Sequence[Half]) -> Ending:
+def merge_endings(results: Sequence[ProcessResult]) -> Ending:
     """The end of the whole run: a failure of the first process or of the gateway is its failure."""
-    telling = [half.ending for half in halves if half.tells_the_end] or [half.ending for half in halves]
+    telling = [result.ending for result in results if result.has_end] or [result.ending for result in results]
     failed = [ending for ending in telling if ending.status == "error"]
-    models = [half.ending.model for half in halves if half.ending.model != NO_MODEL]
+    models = [result.ending.model for result in results if result.ending.model != NO_MODEL]
     return Ending(
         "error" if failed else "ok",
-        max(half.ending.completed_at_ms for half in halves),
+        max(result.ending.completed_at_ms for result in results),
         models[0] if models else NO_MODEL,
         failed[0].error if failed else None,
-        tuple(dict.fromkeys(warning for half in halves for warning in half.ending.warnings)),
+        tuple(dict.fromkeys(warning for result in results for warning in result.ending.warnings)),
     )
 
 
@@ -303,15 +303,15 @@ class _Merge:
     """Puts recorded and new events in the order of the new run."""
 
     def __init__(
-        self, reader: CaptureReader, run: RunDir, seed: CaptureSeed, halves: Sequence[UpdateHalf]
+        self, reader: CaptureReader, run: RunDir, seed: CaptureSeed, results: Sequence[UpdateResult]
     ) -> None:
         self._reader = reader
         self._run = run
         self._seed = seed
-        self._halves = halves
+        self._results = results
         self._source = ReplaySource(reader.path)
         self._has_new = False
-        self._kept = {seq: lane for half in halves for seq, lane in half.kept.items()}
+        self._kept = {seq: lane for result in results for seq, lane in result.kept.items()}
         self._keep_unasked()
         self._derived = dict(self._derived_events())
         self._trees = {
@@ -347,9 +347,9 @@ class _Merge:
                 for seq in {call.seq, call.outcome_seq} - {0}:
                     line = _move(self._reader.line(seq), call, lane if seq == call.seq else None)
                     events.append(((seq, 0, 0), _NewEvent(self._whole(line, dropped), old_seq=seq)))
-        for index, half in enumerate(self._halves, 1):
-            places = _Places(half, len(self._reader))
-            for number, new in enumerate(half.new, 1):
+        for index, result in enumerate(self._results, 1):
+            places = _Places(result, len(self._reader))
+            for number, new in enumerate(result.new, 1):
                 line = new.line.encode()
                 if new.has_tree:
                     continue
@@ -360,7 +360,7 @@ class _Merge:
                     place = places.of(new), index, number
                     events.append((place, _NewEvent(line, new=(index, number))))
                     self._has_new = True
-            events += self._tree_events(half, index, places)
+            events += self._tree_events(result, index, places)
         events.sort(key=lambda each: each[0])
         end = ((len(self._reader), 0, 0), self._end())
         return [self._start(), *self._with_acts_of_gone_events([*events, end])]
@@ -382,10 +382,10 @@ class _Merge:
             yield event
 
     def _tree_events(
-        self, half: UpdateHalf, index: int, places: _Places
+        self, result: UpdateResult, index: int, places: _Places
     ) -> Iterator[tuple[tuple[int, int, int], _NewEvent]]:
         """The trees of a process, at the positions of the calls around them."""
-        for number, new in enumerate(half.new, 1):
+        for number, new in enumerate(result.new, 1):
             if not new.has_tree:
                 continue
             line = new.line.encode()
@@ -407,8 +407,8 @@ class _Merge:
         return seq
 
     def _start(self) -> _NewEvent:
-        line = merge_start(self._reader.line(1), self._halves)
-        new = [half.places for half in self._halves]
+        line = merge_start(self._reader.line(1), self._results)
+        new = [result.places for result in self._results]
         if self._has_new and any(new):
             event = _decode(line)
             known = event["data"].get("places", {})
@@ -419,7 +419,7 @@ class _Merge:
     def _end(self) -> _NewEvent:
         """The recorded end, if this run ended the same."""
         old = self._reader.line(len(self._reader))
-        end = merge_ends(self._halves)
+        end = merge_ends(self._results)
         was = _decode(old)
         if was["type"] == "run_end" and was["data"] == end["data"]:
             return _NewEvent(old, old_seq=len(self._reader))
@@ -444,8 +444,8 @@ class _Places:
     The events of a new process come at the end.
     """
 
-    def __init__(self, half: UpdateHalf, count: int) -> None:
-        self._first = 1 if half.root == ROOT else min(half.kept, default=count) - 1
+    def __init__(self, result: UpdateResult, count: int) -> None:
+        self._first = 1 if result.root == ROOT else min(result.kept, default=count) - 1
         self.reached = 1
         """Events derived from traffic follow this recorded event."""
         self._lanes: dict[str, int] = {}
@@ -575,6 +575,6 @@ def find_referred_calls(value: object) -> set[str]:
     return own.union(*map(find_referred_calls, value.values()))
 
 
-def read_halves(texts: Iterable[str]) -> list[UpdateHalf]:
+def read_results(texts: Iterable[str]) -> list[UpdateResult]:
     """Read the results that processes have written."""
-    return [msgspec.json.decode(text, type=UpdateHalf) for text in texts]
+    return [msgspec.json.decode(text, type=UpdateResult) for text in texts]

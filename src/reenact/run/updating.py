@@ -34,7 +34,7 @@ from reenact.replayer.lanes import Key
 from reenact.replayer.source import LaneTest, RecordedCall, ReplaySource
 from reenact.run.capturing import without_places
 from reenact.run.evidence import RunEvidence
-from reenact.run.merging import NewEvent, UpdatedCapture, UpdateHalf, seed_again
+from reenact.run.merging import NewEvent, UpdatedCapture, UpdateResult, seed_again
 from reenact.run.redact import Redact, make_redactor, profile_and_secrets
 from reenact.run.rules import project_beside, project_rules
 from reenact.run.run import Run
@@ -344,9 +344,9 @@ class _UnmatchedEvents:
             return text
         return self._engine.likeness.in_recorded_words(text) or text
 
-    def half(
+    def result(
         self, root: str | None, kept: dict[int, str], argv: list[str], places: Mapping[str, str]
-    ) -> UpdateHalf:
+    ) -> UpdateResult:
         """The result after the end, without the first event, which is the recorded start."""
         assert self.ending is not None
         calls = {call.seq: call for call in self._engine.source.calls}
@@ -367,7 +367,7 @@ class _UnmatchedEvents:
             new.append(NewEvent(line, behind, instead))
         has_other_results = bool(self._engine.differing_tasks())
         end = self._lines[-1][0].decode()
-        return UpdateHalf(
+        return UpdateResult(
             root=root,
             kept=kept,
             new=new,
@@ -481,12 +481,12 @@ class UpdateRun(Run):
         """The command line of this process, as a recording has it."""
         return without_places(self._redactor.redact_arguments(sys.orig_argv))
 
-    def half(self) -> UpdateHalf:
+    def result(self) -> UpdateResult:
         """The result, after the end."""
         is_gateway = self._part is not None and self._part.is_gateway
         root = None if is_gateway else self._engine.source.root
         places = self._evidence.places() if self._engine.files is not None else {}
-        return self._engine.new_events.half(root, self._engine.kept_calls(), self.arguments(), places)
+        return self._engine.new_events.result(root, self._engine.kept_calls(), self.arguments(), places)
 
     def __enter__(self) -> Self:
         if self.updated is not None:
@@ -525,8 +525,8 @@ class UpdateRun(Run):
         if ended is None or self.updated is None:
             self.manifest = ended
             return
-        half = self.half()
-        self.manifest = self.updated.merge([half], half.ending.workspace_end)
+        result = self.result()
+        self.manifest = self.updated.merge([result], result.ending.workspace_end)
         if self._accepts_at_end:
             (self.accept if error is None and self.manifest.status == "ok" else self.discard)()
 
