@@ -30,7 +30,7 @@ def test_the_lanes_of_a_run_are_named_so():
     root = Lane(None, "0")
     task = root.child().child()
     inside = task.inside("c1", 4)
-    for lane in (task, inside, inside.loose(), root.loose().child()):
+    for lane in (task, inside, inside.loose_child(), root.loose_child().child()):
         assert LaneName(lane.name).parent == lane.parent.name
         assert (LaneName(lane.name).kind == "loose") is lane.is_loose
     assert LaneName(task.name).in_call(4) == inside.name

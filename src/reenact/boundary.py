@@ -339,7 +339,7 @@ class Lane(msgspec.Struct, eq=False):
         """The lane inside the call with this *ordinal*."""
         return Lane(self.context, f"{self.name}{INSIDE}{ordinal}", self, self.owner, call_id)
 
-    def loose(self) -> Lane:
+    def loose_child(self) -> Lane:
         """The lane of code that runs in the context of this one, in no defined order."""
         if self._loose is None:
             self._loose = Lane(self.context, self.name + LOOSE, parent=self, within=self.within)
@@ -440,7 +440,7 @@ def current_lane() -> Lane | None:
 def _claim(lane: Lane, me: int) -> Lane:
     """*lane* for a task that starts before it is registered (an eager task), else its loose child."""
     if lane.owner != UNCLAIMED:
-        return lane.loose()
+        return lane.loose_child()
     lane.owner = me
     return lane
 
@@ -452,7 +452,7 @@ def _stray_lane() -> Lane | None:
         return owned
     with _lock:
         roots = list(open_runs.values())
-    return roots[0].loose() if len(roots) == 1 else None
+    return roots[0].loose_child() if len(roots) == 1 else None
 
 
 def _lane_after_run(lane: Lane) -> Lane | None:
@@ -463,18 +463,18 @@ def _lane_after_run(lane: Lane) -> Lane | None:
     return _stray_lane() or (lane if lane.context.mode == "replay" else None)
 
 
-def own(owner: int, lane: Lane) -> None:
+def register_lane(owner: int, lane: Lane) -> None:
     """Make *lane* the lane of *owner*, in whatever context its code runs."""
     lane.owner = owner
-    share(owner, lane)
+    lend_lane(owner, lane)
 
 
-def share(owner: int, lane: Lane) -> None:
+def lend_lane(owner: int, lane: Lane) -> None:
     """Let *owner* run in *lane* while the owner of the lane waits."""
     _owned[owner] = lane
 
 
-def disown(owner: int) -> None:
+def forget_lane(owner: int) -> None:
     """Forget *owner*, which has ended."""
     _owned.pop(owner, None)
 

@@ -98,7 +98,7 @@ def test_a_lane_is_never_bound_twice() -> None:
 
 def test_in_a_loose_lane_order_means_nothing() -> None:
     """Any recorded call with an equal request will do, the earliest first."""
-    found, lane = lanes(("0~", "a"), ("0~", "b"), ("0~", "a")), root().loose()
+    found, lane = lanes(("0~", "a"), ("0~", "b"), ("0~", "a")), root().loose_child()
     assert [take(found, lane, what) for what in "baa"] == [2, 1, 3]
     assert take(found, lane, "a") is None
 

@@ -13,7 +13,7 @@ import msgspec
 from reenact.canonical import JsonValue
 from reenact.commands.record import RecordedEnd, finish_recording
 from reenact.errors import CheckFailed, Diverged, UsageError
-from reenact.forks.answering import AnswersResult, Answers
+from reenact.forks.answering import Answers, AnswersResult
 from reenact.forks.capture import ForkedCapture, ForkResult, refuse_place
 from reenact.forks.change import ForkChange, ForkPlan, OnMiss, read_change
 from reenact.forks.engine import ForkPart

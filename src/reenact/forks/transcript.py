@@ -16,7 +16,7 @@ import msgspec
 from reenact.boundary import Lane, current_lane
 from reenact.canonical import JsonValue, digest_of_bytes, encode_clean
 from reenact.errors import CheckFailed, Diverged, UsageError
-from reenact.forks.answering import AnswersResult, AnsweringContext, Answers, change_transcript_outcome
+from reenact.forks.answering import AnsweringContext, Answers, AnswersResult, change_transcript_outcome
 from reenact.forks.change import FROM_START, ChangeFunction, ForkChange, ForkPlan, OnMiss
 from reenact.forks.live import check_live_answers
 from reenact.forks.matching import TranscriptCalls

@@ -45,7 +45,7 @@ def _submit(original: Callable[..., Future[object]]) -> Callable[..., Future[obj
         if job.step.live:
             job.follow(original(self, fn, *args, **kwargs))
         else:
-            job.recall()
+            job.deliver_recorded()
         return job.promised
 
     return submit
@@ -87,7 +87,7 @@ class Job:
         """Record that the job raised *error*."""
         self.step.close(error)
 
-    def recall(self) -> None:
+    def deliver_recorded(self) -> None:
         """In replay: deliver the recorded outcome when its turn in the recorded order has come."""
         self._lane.context.note(
             f"{self._name} was answered, not run: what it does in a worker process was not recorded and is "

@@ -30,12 +30,12 @@ from reenact.boundary import (
     UNCLAIMED,
     Lane,
     current_lane,
-    disown,
+    forget_lane,
     is_cancellation,
     lane_var,
-    own,
+    lend_lane,
+    register_lane,
     set_lane,
-    share,
 )
 from reenact.formats.capture import CANCELLED, HIDDEN, PUT
 from reenact.library import is_library
@@ -91,8 +91,8 @@ def bind_to_lanes(original: Callable[..., Any]) -> Callable[..., object]:
         is_left = lane.is_loose and type(coro).__name__ == _ENDS_GENERATOR
         if is_left or _is_waited_for(sys._getframe(1)):  # noqa: SLF001 — the caller decides whose lane it gets
             task = original(self, coro, context=context, **options)
-            share(id(task), lane)
-            weakref.finalize(task, disown, id(task))
+            lend_lane(id(task), lane)
+            weakref.finalize(task, forget_lane, id(task))
             return task
         function = name_function(coro)
         child = lane.child(function)
@@ -100,8 +100,8 @@ def bind_to_lanes(original: Callable[..., Any]) -> Callable[..., object]:
         if context is not None:
             # The caller may share this context between tasks, so its variables do not say which one runs.
             task = create_task(original, self, coro, child, {"context": context, **options})
-            own(id(task), child)
-            weakref.finalize(task, disown, id(task))
+            register_lane(id(task), child)
+            weakref.finalize(task, forget_lane, id(task))
             task.add_done_callback(partial(_task_ended, child, function))
             return task
         child.owner = UNCLAIMED
@@ -471,7 +471,7 @@ def run_in_lane(lane: Lane, work: Callable[[], object]) -> object:
     """Do *work* in *lane*, even if it enters another context (``asyncio.to_thread`` does)."""
     me = threading.get_ident()
     before = lane_var.get()
-    own(me, lane)
+    register_lane(me, lane)
     set_lane(lane)
     lane.context.lane_began(lane)
     entered.listen()
@@ -479,4 +479,4 @@ def run_in_lane(lane: Lane, work: Callable[[], object]) -> object:
         return work()
     finally:
         set_lane(before)
-        disown(me)
+        forget_lane(me)

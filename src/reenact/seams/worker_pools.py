@@ -135,7 +135,7 @@ class _Seam:
             result._set(0, (True, promised.result()) if error is None else (False, error))  # noqa: SLF001
 
         job.promised.add_done_callback(deliver)
-        job.recall()
+        job.deliver_recorded()
         return result
 
     def imap(self, original: Callable[..., object]) -> Callable[..., object]:
