@@ -143,7 +143,7 @@ class Fence:
             targets = []
         beyond = next(filter(self._leads_out, targets), None)
         if beyond is None:
-            listener.let_go(call)
+            listener.continue_call(call)
         else:
             self._refused[_program_name(call.pid), str(beyond)] += 1
             listener.refuse(call, ENETUNREACH)

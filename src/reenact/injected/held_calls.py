@@ -137,7 +137,7 @@ class Listener:
         call_id, pid, _, number, _, _, *arguments = _NOTIFICATION.unpack(notification)
         return HeldCall(call_id, pid, number, tuple(arguments))
 
-    def let_go(self, call: HeldCall) -> None:
+    def continue_call(self, call: HeldCall) -> None:
         """Let the kernel execute *call*."""
         self._respond(_RESPONSE.pack(call.id, 0, 0, _CONTINUE))
 
