@@ -39,7 +39,7 @@ class _Watch:
     def names(self) -> set[str]:
         return self._libraries.keys() - self._attached.keys()
 
-    def loaded(self, module: ModuleType, name: str) -> None:
+    def patch_module(self, module: ModuleType, name: str) -> None:
         """Patch *module*; of an unknown version, only the parts that it has, with a warning."""
         with _lock:
             if name not in self.names:
@@ -77,7 +77,7 @@ def watch_imports(libraries: Libraries) -> Iterator[None]:
         for name in libraries:
             module = sys.modules.get(name)
             if module is not None and not _is_half_loaded(name):
-                watch.loaded(module, name)
+                watch.patch_module(module, name)
     try:
         yield
     finally:
@@ -144,4 +144,4 @@ class _NotifyingLoader(Loader):
         self._loader.exec_module(module)
         with _lock:
             for watch in _watches:
-                watch.loaded(module, self._spec.name)
+                watch.patch_module(module, self._spec.name)

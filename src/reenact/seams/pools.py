@@ -72,7 +72,7 @@ class Job:
         try:
             answer = future.result()
         except BaseException as error:
-            self.failed(error)
+            self.note_error(error)
             self._keep(None, error)
         else:
             self.note_answer(answer)
@@ -83,7 +83,7 @@ class Job:
         self.step.answer = answer
         self.step.close(None)
 
-    def failed(self, error: BaseException) -> None:
+    def note_error(self, error: BaseException) -> None:
         """Record that the job raised *error*."""
         self.step.close(error)
 

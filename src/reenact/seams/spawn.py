@@ -257,10 +257,10 @@ def _order_tasks(original: Callable[..., Any]) -> Callable[..., object]:
 
 
 def _order_jobs(original: Callable[..., object]) -> Callable[..., object]:
-    def done_and_not_done(done: set[object], not_done: set[object]) -> object:
+    def make_done_and_not_done(done: set[object], not_done: set[object]) -> object:
         return original(_AsTheyEnded(done) if current_lane() is not None else done, not_done)
 
-    return done_and_not_done
+    return make_done_and_not_done
 
 
 def _yield_as_they_ended(original: Callable[..., Iterator[object]]) -> Callable[..., Iterator[object]]:

@@ -247,12 +247,12 @@ def _function_run_again(fn: Callable[..., object], call: _Caller) -> Callable[..
     def wrapper(*args: object, **kwargs: object) -> object:
         rerun = _Rerun()
 
-        def again() -> None:
+        def run_again() -> None:
             with rerun:
                 rerun.result = fn(*args, **kwargs)
 
-        boundary = crossing(call(args, kwargs), again=again)
-        with rerun.compared_by(boundary), boundary as step:
+        boundary = crossing(call(args, kwargs), again=run_again)
+        with rerun.compare_after(boundary), boundary as step:
             if step.live:
                 step.answer = fn(*args, **kwargs)
             rerun.answer = step.answer
@@ -265,12 +265,12 @@ def _coroutine_run_again(fn: Callable[..., Any], call: _Caller) -> Callable[...,
     async def wrapper(*args: object, **kwargs: object) -> object:
         rerun = _Rerun()
 
-        async def again() -> None:
+        async def run_again() -> None:
             with rerun:
                 rerun.result = await fn(*args, **kwargs)
 
-        boundary = crossing(call(args, kwargs), again=again)
-        with rerun.compared_by(boundary):
+        boundary = crossing(call(args, kwargs), again=run_again)
+        with rerun.compare_after(boundary):
             async with boundary as step:
                 if step.live:
                     step.answer = await fn(*args, **kwargs)
@@ -299,7 +299,7 @@ class _Rerun:
         return isinstance(error, Exception) and not isinstance(error, ReenactError)
 
     @contextmanager
-    def compared_by(self, boundary: crossing) -> Iterator[None]:
+    def compare_after(self, boundary: crossing) -> Iterator[None]:
         """After the block, note if the tool's result differs from the recorded one, which the agent gets."""
         try:
             yield

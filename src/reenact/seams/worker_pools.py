@@ -126,7 +126,7 @@ class _Seam:
         """The result object for *job*, whose outcome is recorded before any callback, or replayed."""
         if job.step.live:
             return start(
-                _record_before(job.note_answer, callback), _record_before(job.failed, error_callback)
+                _record_before(job.note_answer, callback), _record_before(job.note_error, error_callback)
             )
         result = self._module.ApplyResult(pool, callback, error_callback)
 
@@ -277,12 +277,12 @@ class _AsTheyCome(Iterator[object]):
 
 
 def _record_before(record: Callable[[Any], None], callback: _Callback) -> Callable[[object], None]:
-    def both(outcome: object) -> None:
+    def record_and_call(outcome: object) -> None:
         record(outcome)
         if callback is not None:
             callback(outcome)
 
-    return both
+    return record_and_call
 
 
 def _announce_child(launch: Callable[[Any, Any], None]) -> Callable[[Any, Any], None]:

@@ -16,21 +16,21 @@ from reenact.formats.capture import StandIns
 from reenact.formats.record import ABSENT
 from reenact.seams.patches import attach, detach
 from reenact.seams.stdlib import clock, cwd, environ, files, locks, process, rng, system
-from reenact.seams.stdlib.exchange import Exchanged, close_exchange, exchanged, open_exchange
+from reenact.seams.stdlib.exchange import Exchanged, close_exchange, exchanges_of, open_exchange
 from reenact.seams.stdlib.sources import Source, forget_sources, record_sources
 
 _NAMES: Final[dict[str, tuple[Exchanged, ...]]] = {
-    "time": exchanged(clock.STAND_INS),
-    "random": exchanged(rng.STAND_INS),
-    "uuid": exchanged(rng.UUID_STAND_INS),
-    "secrets": exchanged(rng.SECRETS_STAND_INS),
-    "subprocess": exchanged(process.STAND_INS, gives_way=True),
-    "files": exchanged(files.STAND_INS),
-    "cwd": exchanged(cwd.STAND_INS, gives_way=True),
-    "system": exchanged(system.STAND_INS),
-    "environ": exchanged(environ.STAND_INS, gives_way=True),
+    "time": exchanges_of(clock.STAND_INS),
+    "random": exchanges_of(rng.STAND_INS),
+    "uuid": exchanges_of(rng.UUID_STAND_INS),
+    "secrets": exchanges_of(rng.SECRETS_STAND_INS),
+    "subprocess": exchanges_of(process.STAND_INS, gives_way=True),
+    "files": exchanges_of(files.STAND_INS),
+    "cwd": exchanges_of(cwd.STAND_INS, gives_way=True),
+    "system": exchanges_of(system.STAND_INS),
+    "environ": exchanges_of(environ.STAND_INS, gives_way=True),
 }
-_LOCKS: Final = exchanged(locks.STAND_INS, gives_way=True)
+_LOCKS: Final = exchanges_of(locks.STAND_INS, gives_way=True)
 """Not a source that can be chosen: exchanged whenever any source is."""
 DEFAULT_SOURCES: Final[tuple[Source, ...]] = tuple(
     source for source in get_args(Source) if source != "environ"

@@ -62,7 +62,7 @@ def _clock(name: str) -> Callable[[int], object]:
     return update_wrapper(read, original)
 
 
-def _broken_down(name: str) -> Callable[..., time.struct_time]:
+def _break_down(name: str) -> Callable[..., time.struct_time]:
     """``localtime`` or ``gmtime``: reads the clock only if it gets no time as argument."""
     instant, original = _read(f"time.{name}"), getattr(time, name)
 
@@ -88,7 +88,7 @@ def _from_json(answer: list[Any]) -> time.struct_time:
 
 
 _MOMENT: Final = Form(time.struct_time, _to_json, _from_json)
-_localtime: Final = _broken_down("localtime")
+_localtime: Final = _break_down("localtime")
 
 
 def _render(name: str, given: int) -> Callable[..., str]:
@@ -192,7 +192,7 @@ STAND_INS: Final[dict[ModuleType, dict[str, object]]] = {
         **{name: _counter(name) for name in (f"{counter}_ns" for counter in _COUNTERS)},
         **{name: _clock(name) for name in ("clock_gettime", "clock_gettime_ns") if hasattr(time, name)},
         "localtime": _localtime,
-        "gmtime": _broken_down("gmtime"),
+        "gmtime": _break_down("gmtime"),
         "ctime": _render("ctime", 0),
         "asctime": _render("asctime", 0),
         "strftime": _render("strftime", 1),

@@ -18,7 +18,7 @@ from typing import Any, Final, NoReturn, cast
 from uuid import UUID
 
 from reenact.seams.patches import Patch, attach, detach
-from reenact.seams.stdlib.draws import in_bases
+from reenact.seams.stdlib.draws import spell_in_bases
 
 _KEPT: Final = 2**12
 """How many of the latest digests to remember."""
@@ -65,7 +65,7 @@ def _forms(digest: bytes) -> Iterator[str]:
     yield base64.b32encode(digest).decode().rstrip("=")
     number = int.from_bytes(digest)
     yield str(number)
-    yield from in_bases(number)
+    yield from spell_in_bases(number)
     if len(digest) >= 16:
         yield from (UUID(bytes=digest[:16], version=version).hex for version in _UUID_VERSIONS)
 
@@ -100,7 +100,7 @@ class _Hash:
     def update(self, data: bytes | bytearray | memoryview, /) -> None:
         self._real.update(data)
         if self._content is not None:
-            self._content = _joined(self._content, data)
+            self._content = _join(self._content, data)
 
     def copy(self) -> _Hash:
         return _Hash(self._real.copy(), self._content)
@@ -109,19 +109,19 @@ class _Hash:
         raise TypeError(f"cannot pickle {type(self._real).__name__!r} object")  # as the real one says
 
     def digest(self, *length: int) -> bytes:
-        return self._seen(self._real.digest(*length))
+        return self._note_digest(self._real.digest(*length))
 
     def hexdigest(self, *length: int) -> str:
-        return self._seen(self._real.digest(*length)).hex()
+        return self._note_digest(self._real.digest(*length)).hex()
 
-    def _seen(self, digest: bytes) -> bytes:
+    def _note_digest(self, digest: bytes) -> bytes:
         if self._content is not None:
             for digests in _open:
                 digests.note(self._content, digest)
         return digest
 
 
-def _joined(content: bytes, data: bytes | bytearray | memoryview) -> bytes | None:
+def _join(content: bytes, data: bytes | bytearray | memoryview) -> bytes | None:
     """Both, unless that is too long to keep."""
     more = memoryview(data)
     return content + more.tobytes() if len(content) + more.nbytes <= _MAX_INPUT else None
@@ -145,7 +145,7 @@ class _Constructor:
         if not _open:
             return made
         data = args[self._given] if len(args) > self._given else kwargs.get("string", kwargs.get("data", b""))
-        return _Hash(made, _joined(b"", cast("bytes", data)))  # else the real one has refused it
+        return _Hash(made, _join(b"", cast("bytes", data)))  # else the real one has refused it
 
 
 def _watch(given: int) -> Callable[[Callable[..., object]], object]:

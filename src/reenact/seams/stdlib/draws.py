@@ -146,10 +146,10 @@ def _names_of_bits(count: int, drawn: int) -> Iterator[str]:
         drawn = drawn & ~(0xF000 << 64) & ~(0xC000 << 48) | 4 << 76 | 0x8000 << 48
         yield f"{drawn:032x}"
     if count >= 64:
-        yield from in_bases(drawn)
+        yield from spell_in_bases(drawn)
 
 
-def in_bases(number: int) -> Iterator[str]:
+def spell_in_bases(number: int) -> Iterator[str]:
     """*number* in the letters and digits that ids are written with."""
     return (_to_base(number, letters) for letters in _BASES)
 

@@ -63,7 +63,7 @@ class Exchanged(NamedTuple):
     """Whether a test's fake in the module replaces the stand-in; other stand-ins record the fake's values."""
 
 
-def exchanged(
+def exchanges_of(
     stand_ins: Mapping[ModuleType, Mapping[str, object]], *, gives_way: bool = False
 ) -> tuple[Exchanged, ...]:
     """The names that *stand_ins* exchange, with their originals; call it before anything is patched."""

@@ -46,7 +46,7 @@ _DRAWS: Final = [
 
 
 @cache
-def drawn(key: str) -> Instant:
+def draw_of(key: str) -> Instant:
     """The draw of a number that cannot be a secret."""
     return Instant("nondeterministic", {"source": "rng", "key": key}, is_plain=True)
 
@@ -55,7 +55,7 @@ def record_fakes(
     module: ModuleType, name: str, draw: Callable[..., object], source: Source
 ) -> Callable[..., object]:
     """*draw*, unless a test has replaced the module's *name* by a fake: then record the fake's values."""
-    original, instant = getattr(module, name), drawn(f"{module.__name__}.{name}")
+    original, instant = getattr(module, name), draw_of(f"{module.__name__}.{name}")
 
     def draw_or_fake(*args: object, **kwargs: object) -> object:
         real = getattr(module, name)
@@ -66,13 +66,13 @@ def record_fakes(
     return update_wrapper(draw_or_fake, original)
 
 
-_RANDOM: Final = drawn("random")
-_GAUSS: Final = drawn("gauss")
+_RANDOM: Final = draw_of("random")
+_GAUSS: Final = draw_of("gauss")
 
 
 def bits(key: str, count: int, produce: Callable[[], int], source: Source = "random") -> int:
     """*count* random bits."""
-    value: int = value_of(source, drawn(f"{key}({count})"), produce)
+    value: int = value_of(source, draw_of(f"{key}({count})"), produce)
     return value
 
 
@@ -155,7 +155,7 @@ _original_getnode: Final = uuid.getnode
 
 
 def _uuid_maker(name: str) -> Callable[..., uuid.UUID]:
-    instant, original = drawn(f"uuid.{name}"), getattr(uuid, name)
+    instant, original = draw_of(f"uuid.{name}"), getattr(uuid, name)
 
     def make(*args: object, **kwargs: object) -> uuid.UUID:
         real = getattr(uuid, name)  # looked up at each call: a test may have replaced it
@@ -170,7 +170,7 @@ def _uuid_maker(name: str) -> Callable[..., uuid.UUID]:
 def _getnode() -> int:
     if is_genuine(uuid.getnode, _original_getnode):
         return bits("uuid.getnode", _NODE_BITS, uuid.getnode, "uuid")
-    faked: int = formed_value_of("uuid", drawn("uuid.getnode"), uuid.getnode, AS_IT_IS, is_fake=True)
+    faked: int = formed_value_of("uuid", draw_of("uuid.getnode"), uuid.getnode, AS_IT_IS, is_fake=True)
     return faked
 
 

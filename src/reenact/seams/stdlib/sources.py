@@ -129,7 +129,7 @@ def formed_value_of(
         nonlocal live, is_recorded
         is_recorded = True
         live = produce() if live is _UNKNOWN else live
-        return form.encode(live) if type(live) is form.kind else _as_it_is(live)
+        return form.encode(live) if type(live) is form.kind else _encode_fake(live)
 
     answer = lane.context.instant(instant, lane, write)
     if is_fake and is_recorded:
@@ -144,7 +144,7 @@ def from_fake(answer: dict[str, object], produce: Callable[[], object]) -> objec
     return answer[_VALUE] if _VALUE in answer else produce()
 
 
-def _as_it_is(value: object) -> dict[str, object]:
+def _encode_fake(value: object) -> dict[str, object]:
     try:
         is_stored = type(from_text(to_ordered_text(value))) is type(value)
     except Exception:  # encoding an object may run its own code

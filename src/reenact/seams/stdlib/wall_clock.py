@@ -89,21 +89,21 @@ def _of_clock_ns(original: Callable[[int], int]) -> Callable[[int], int]:
     return lambda clock, /: original(clock) + (_shift_ns() if clock == time.CLOCK_REALTIME else 0)
 
 
-def _broken_down(original: Callable[..., time.struct_time]) -> Callable[..., time.struct_time]:
+def _break_down(original: Callable[..., time.struct_time]) -> Callable[..., time.struct_time]:
     def read(secs: float | None = None, /) -> time.struct_time:
         return original(_now_s() if secs is None else secs)
 
     return read
 
 
-def _told(original: Callable[..., str]) -> Callable[..., str]:
+def _tell(original: Callable[..., str]) -> Callable[..., str]:
     def tell(secs: float | None = None, /) -> str:
         return original(_now_s() if secs is None else secs)
 
     return tell
 
 
-def _written(original: Callable[..., str], given: int) -> Callable[..., str]:
+def _format(original: Callable[..., str], given: int) -> Callable[..., str]:
     """``asctime`` or ``strftime``, which writes the current time after *given* other arguments."""
     localtime = dict(_is_real)["localtime"]
 
@@ -116,11 +116,11 @@ def _written(original: Callable[..., str], given: int) -> Callable[..., str]:
 _PATCHES: Final = [
     Patch(time, "time", _count_s),
     Patch(time, "time_ns", _count_ns),
-    Patch(time, "localtime", _broken_down),
-    Patch(time, "gmtime", _broken_down),
-    Patch(time, "ctime", _told),
-    Patch(time, "asctime", lambda original: _written(original, 0)),
-    Patch(time, "strftime", lambda original: _written(original, 1)),
+    Patch(time, "localtime", _break_down),
+    Patch(time, "gmtime", _break_down),
+    Patch(time, "ctime", _tell),
+    Patch(time, "asctime", lambda original: _format(original, 0)),
+    Patch(time, "strftime", lambda original: _format(original, 1)),
     *(
         Patch(time, name, wrap)
         for name, wrap in (("clock_gettime", _of_clock_s), ("clock_gettime_ns", _of_clock_ns))

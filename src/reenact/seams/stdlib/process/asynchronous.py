@@ -14,8 +14,8 @@ from reenact.seams.stdlib.process.command import (
     is_call,
     outcome,
     outputs,
-    plain,
     running,
+    text_if_utf8,
 )
 
 
@@ -126,7 +126,7 @@ class Reader(_Pipe):
         details = {"limit": args[0]} if args else {}
         async with crossing(self._command.call_of_action(method, stream=self._name, **details)) as step:
             if step.live:
-                step.answer = plain(await getattr(self._real, method)(*args))
+                step.answer = text_if_utf8(await getattr(self._real, method)(*args))
         data: bytes = as_bytes(step.answer)
         return data
 

@@ -123,7 +123,7 @@ class ProcessStart(TypedDict):
 
 
 class ProcessOutcome(TypedDict):
-    """The answer of a process that has ended; its outputs as :func:`plain` makes them."""
+    """The answer of a process that has ended; its outputs as :func:`text_if_utf8` makes them."""
 
     returncode: int
     stderr: object
@@ -158,7 +158,7 @@ class Command:
 
     def call_of_run(self, sent: object) -> Call[ProcessOutcome]:
         """The call that runs the command to its end, with *sent* as its input."""
-        request = self._request if sent is None else self._request | {"input": plain(sent)}
+        request = self._request if sent is None else self._request | {"input": text_if_utf8(sent)}
         return Call("process", self.program, request, empty=_empty_outcome)
 
     def on_terminal(self) -> Call[TerminalOutcome]:
@@ -171,7 +171,7 @@ class Command:
 
     def call_of_action(self, what: str, **details: object) -> Call[Any]:
         """A call on the started process, such as a read or a signal."""
-        known = {name: plain(value) for name, value in details.items() if value is not None}
+        known = {name: text_if_utf8(value) for name, value in details.items() if value is not None}
         request = {"do": what, **known}
         return Call("process", self.program, request, lambda: self._facts(what), empty=_EMPTY.get(what))
 
@@ -221,7 +221,7 @@ def _is_splittable(text: str) -> bool:
     return True
 
 
-def plain(output: object) -> object:
+def text_if_utf8(output: object) -> object:
     """Bytes as text if they are UTF-8, so that people can read them and redaction finds secrets."""
     if not isinstance(output, bytes | bytearray | memoryview):
         return output
@@ -232,7 +232,7 @@ def plain(output: object) -> object:
 
 
 def as_bytes(output: object) -> Any:
-    """The inverse of :func:`plain`."""
+    """The inverse of :func:`text_if_utf8`."""
     return output.encode() if isinstance(output, str) else output
 
 
@@ -244,7 +244,7 @@ def is_text(options: dict[str, object]) -> bool:
 def outcome(returncode: int, outputs: Sequence[object]) -> ProcessOutcome:
     """The recorded form of a process that has ended."""
     stdout, stderr = outputs
-    return {"returncode": returncode, "stderr": plain(stderr), "stdout": plain(stdout)}
+    return {"returncode": returncode, "stderr": text_if_utf8(stderr), "stdout": text_if_utf8(stdout)}
 
 
 def _empty_outcome() -> ProcessOutcome:

@@ -23,8 +23,8 @@ from reenact.seams.stdlib.process.command import (
     is_text,
     outcome,
     outputs,
-    plain,
     running,
+    text_if_utf8,
 )
 from reenact.seams.stdlib.stand_ins import StandInMeta
 
@@ -189,7 +189,7 @@ class _Pipe(io.RawIOBase):
     def readinto(self, buffer: Any, /) -> int:
         with crossing(self._command.call_of_action("read", stream=self._name)) as step:
             if step.live:
-                step.answer = plain(self._raw.read(len(buffer)))
+                step.answer = text_if_utf8(self._raw.read(len(buffer)))
         data = as_bytes(step.answer)
         buffer[: len(data)] = data
         return len(data)

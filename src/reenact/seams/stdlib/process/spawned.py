@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from reenact.boundary import crossing, outside
 from reenact.seams.patches import Patch
-from reenact.seams.stdlib.process.command import Command, as_bytes, is_seen, plain, running
+from reenact.seams.stdlib.process.command import Command, as_bytes, is_seen, running, text_if_utf8
 from reenact.seams.stdlib.sources import lane_for
 
 _started: Final[dict[int, Command]] = {}
@@ -74,7 +74,7 @@ def _pty_spawn(original: Callable[..., int]) -> Callable[..., int]:
                 heard: list[bytes] = []
                 with running(), outside():  # the fork that becomes the program is no process of the run
                     status = original(argv, _record_reads(master_read, heard), *rest, **options)
-                step.answer = {"status": status, "terminal": [plain(piece) for piece in heard]}
+                step.answer = {"status": status, "terminal": [text_if_utf8(piece) for piece in heard]}
                 return status
         for piece in step.answer["terminal"]:
             if shown := _hand_over(as_bytes(piece), master_read):

@@ -16,7 +16,14 @@ import msgspec
 
 from reenact.boundary import crossing, current_lane, outside
 from reenact.seams.patches import Patch
-from reenact.seams.stdlib.process.command import Command, ProcessStart, as_bytes, is_seen, plain, running
+from reenact.seams.stdlib.process.command import (
+    Command,
+    ProcessStart,
+    as_bytes,
+    is_seen,
+    running,
+    text_if_utf8,
+)
 from reenact.seams.stdlib.sources import lane_for
 
 _STDIN: Final = 0
@@ -119,7 +126,7 @@ class _RecordingProtocol(asyncio.SubprocessProtocol):
         self._protocol.connection_made(_Recorded(transport, self))
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
-        self._record({"fd": fd, "data": plain(data)})
+        self._record({"fd": fd, "data": text_if_utf8(data)})
         self._protocol.pipe_data_received(fd, data)
 
     def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
@@ -298,7 +305,7 @@ class _Replayed(asyncio.SubprocessTransport):
             return self._writes >= int(piece["writes"])
         return self._given >= int(piece.get("after", 0))  # in captures of earlier versions
 
-    def given(self, count: int) -> None:
+    def count_input(self, count: int) -> None:
         self._given += count
         self._writes += 1
         self._more.set()
@@ -349,7 +356,7 @@ class _ReplayedPipe(asyncio.Transport):
         data = bytes(data)
         if data:
             self._process.do("write", stream="stdin", data=data)
-            self._process.given(len(data))
+            self._process.count_input(len(data))
 
     def writelines(self, lines: Any) -> None:
         self.write(b"".join(lines))
@@ -364,7 +371,7 @@ class _ReplayedPipe(asyncio.Transport):
         if not self.is_closed:
             self.is_closed = True
             if self._fd == _STDIN:
-                self._process.given(1)
+                self._process.count_input(1)
 
     abort = close
 
