@@ -20,7 +20,7 @@ from reenact.formats.record import ABSENT
 from reenact.providers import read_conversation
 from reenact.trace.model_calls import model_reply
 from reenact.trace.sources.source import RunSource
-from reenact.values.tags import plain
+from reenact.values.tags import strip_tags
 
 _ASKED: Final = {"tool_call": ("args", "argsHash"), "llm_request": ("request",)}
 _CAME: Final = {"tool_result": ("result", "resultHash"), "llm_response": ("response", "text")}
@@ -63,10 +63,10 @@ class _Reading:
             if conversation.answer:
                 response = pieces = None
         return StepPayloads(
-            request=self._change(first) if first.type == "state_mutation" else plain(request),
-            response=plain(response),
-            error=plain(self._resolve(failure)),
-            pieces=plain(pieces) if isinstance(pieces, list) else None,
+            request=self._change(first) if first.type == "state_mutation" else strip_tags(request),
+            response=strip_tags(response),
+            error=strip_tags(self._resolve(failure)),
+            pieces=strip_tags(pieces) if isinstance(pieces, list) else None,
             conversation=conversation,
         )
 
@@ -76,7 +76,7 @@ class _Reading:
             yield raw | {"data": self._resolve(raw["data"])} if "data" in raw else raw
 
     def _change(self, event: RunEvent) -> dict[str, JsonValue]:
-        return {name: plain(self._resolve(event.data[name])) for name in _CHANGE if name in event.data}
+        return {name: strip_tags(self._resolve(event.data[name])) for name in _CHANGE if name in event.data}
 
     def _first(self, event: RunEvent, names: tuple[str, ...]) -> object:
         for name in names:

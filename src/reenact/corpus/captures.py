@@ -69,7 +69,7 @@ from reenact.store.reader import References
 from reenact.store.rundir import EVENTS, MANIFEST, RECOVERED, RunDir, RunState
 from reenact.trace.sources.capture import capture_header
 from reenact.trace.sources.source import Header
-from reenact.values.tags import plain
+from reenact.values.tags import strip_tags
 
 if TYPE_CHECKING:
     import pyarrow
@@ -438,7 +438,7 @@ class CaptureBatch:
             output = None
             if has_output and data and self.types[events.stop - 1] == "run_end":
                 with suppress(FormatError, StoreError):
-                    output = plain(capture.resolve(_decode_payload(data[-1].finalOutput)))
+                    output = strip_tags(capture.resolve(_decode_payload(data[-1].finalOutput)))
             tokens = None
             if any([each.usage for each in data]):  # noqa: C419 — a list is faster
                 tokens = Tokens(*(sum(filter(None, self.tokens[count][calls])) for count in _TOKENS))
@@ -745,7 +745,7 @@ def _errors(batch: CaptureBatch) -> list[str | None]:
 
 def _resolved_payload(batch: CaptureBatch, call: int, value: object) -> str | None:
     try:
-        return short_json(plain(batch.resolve(call, value)))
+        return short_json(strip_tags(batch.resolve(call, value)))
     except (FormatError, StoreError):
         return None
 

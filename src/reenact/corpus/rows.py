@@ -34,7 +34,7 @@ from reenact.formats.rfc3339 import moment
 from reenact.store.objects import address_in
 from reenact.trace.sources.capture import CaptureSource
 from reenact.trace.sources.source import RunSource
-from reenact.values.tags import plain
+from reenact.values.tags import strip_tags
 
 _UNREADABLE: Final = (ReenactError, OSError, RecursionError, msgspec.ValidationError)
 
@@ -202,7 +202,7 @@ def _payload(source: RunSource, value: object) -> str | None:
     if value is None:
         return None
     try:
-        return short_json(plain(source.resolve(value)))
+        return short_json(strip_tags(source.resolve(value)))
     except (FormatError, StoreError):
         return None
 

@@ -19,7 +19,7 @@ from reenact.formats.record import ABSENT
 from reenact.providers import Text
 from reenact.store.reader import CaptureReader
 from reenact.trace.model_calls import as_text, read_with_derived, request_of, response_of, usage_of
-from reenact.values.tags import plain
+from reenact.values.tags import strip_tags
 
 SCHEMA: Final = "ATIF-v1.8"
 _USAGE: Final = {
@@ -132,7 +132,7 @@ class _TrajectoryBuilder:
         failed = event.data.modelError
         failed = self._reader.resolve(event.data.error) if event.data.error is not ABSENT else failed
         if failed is not None and failed is not ABSENT:
-            step["extra"]["error"] = plain(failed)
+            step["extra"]["error"] = strip_tags(failed)
         self._answers[lane] = step
 
     def _add_tool_call(self, event: capture.ToolCall) -> None:
@@ -141,7 +141,7 @@ class _TrajectoryBuilder:
         if data.derived is not True or answer is None:
             answer = self._step(event, "agent", "", lane)
             answer["llm_call_count"] = 0
-        arguments = plain(self._reader.resolve(data.args))
+        arguments = strip_tags(self._reader.resolve(data.args))
         call = {
             "tool_call_id": data.callId,
             "function_name": data.tool,
@@ -157,7 +157,7 @@ class _TrajectoryBuilder:
             self._lose(Loss(event.seq, "tool_result", None, "its call is not in the run"))
             return
         stored = data.result if data.ok else data.error
-        content = None if stored is ABSENT else plain(self._reader.resolve(stored))
+        content = None if stored is ABSENT else strip_tags(self._reader.resolve(stored))
         result = {"source_call_id": data.callId, "content": "" if content is None else as_text(content)}
         step.setdefault("observation", {"results": []})["results"].append(result)
         if not data.ok:

@@ -35,7 +35,7 @@ from reenact.providers import (
 from reenact.store.reader import CaptureReader
 from reenact.trace.model_calls import as_text, read_with_derived, request_of, response_of, usage_of
 from reenact.trace.to_rows import find_seal
-from reenact.values.tags import plain
+from reenact.values.tags import strip_tags
 
 _INTERNAL: Final = 1
 _CLIENT: Final = 3
@@ -195,16 +195,20 @@ class _SpanBuilder:
         if begun is None:
             return
         call, span = begun
-        failure = None if event.data.error is ABSENT else plain(self._reader.resolve(event.data.error))
+        failure = None if event.data.error is ABSENT else strip_tags(self._reader.resolve(event.data.error))
         attributes: dict[str, object] = {"reenact.outcome_event": event.seq}
         if isinstance(event, capture.LlmResponse):
             if failure is None and event.data.modelError is not ABSENT:
                 failure = event.data.modelError
             attributes |= self._response_span(event)
         elif isinstance(event, capture.ToolResult) and event.data.ok and event.data.result is not ABSENT:
-            attributes["gen_ai.tool.call.result"] = as_text(plain(self._reader.resolve(event.data.result)))
+            attributes["gen_ai.tool.call.result"] = as_text(
+                strip_tags(self._reader.resolve(event.data.result))
+            )
         elif isinstance(event, capture.Nondeterministic):
-            answer = None if event.data.value is ABSENT else plain(self._reader.resolve(event.data.value))
+            answer = (
+                None if event.data.value is ABSENT else strip_tags(self._reader.resolve(event.data.value))
+            )
             attributes["http.response.status_code"] = (
                 answer.get("status") if isinstance(answer, dict) else None
             )
@@ -218,7 +222,7 @@ class _SpanBuilder:
 
     def _network(self, event: capture.Nondeterministic) -> None:
         if event.data.request is not ABSENT and str(event.data.callId) not in self._open:
-            request = plain(self._reader.resolve(event.data.request))
+            request = strip_tags(self._reader.resolve(event.data.request))
             request = request if isinstance(request, dict) else {}
             method = str(request.get("method") or "HTTP")
             known = {"http.request.method": method, "url.full": request.get("url")}
@@ -259,7 +263,7 @@ class _SpanBuilder:
             "gen_ai.tool.name": event.data.tool,
             "gen_ai.tool.type": "function",
             "gen_ai.tool.call.id": event.data.callId,
-            "gen_ai.tool.call.arguments": _json(plain(self._reader.resolve(event.data.args))),
+            "gen_ai.tool.call.arguments": _json(strip_tags(self._reader.resolve(event.data.args))),
         }
 
     def finish(self) -> list[dict[str, JsonValue]]:

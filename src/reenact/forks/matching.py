@@ -34,7 +34,7 @@ from reenact.providers import (
 )
 from reenact.store.reader import CaptureReader
 from reenact.values.codec import from_json
-from reenact.values.tags import plain
+from reenact.values.tags import strip_tags
 from reenact.volatile.masking import DEFAULTS
 
 EventData: TypeAlias = dict[str, Any]
@@ -244,7 +244,7 @@ def read_dialogue(request: ModelRequest, masks: TextMasks, before: Dialogue | No
 
 def comparable_result(content: object, masks: TextMasks) -> str:
     """The result of a tool as text; JSON in it, also JSON written as JSON, is the same in any spelling."""
-    value = _joined_texts(plain(content))
+    value = _joined_texts(strip_tags(content))
     for _ in range(_MOST_UNWRAPPED):
         if not isinstance(value, str):
             break

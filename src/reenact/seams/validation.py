@@ -15,7 +15,7 @@ from reenact.errors import CheckFailed
 from reenact.formats.json_schema import compile_schema, find_violations
 from reenact.providers import read_request
 from reenact.values.codec import to_text
-from reenact.values.tags import plain
+from reenact.values.tags import strip_tags
 
 JsonSchema: TypeAlias = dict[str, Any]
 ToolSchema: TypeAlias = JsonSchema | Literal["signature", "offered"] | None
@@ -134,7 +134,7 @@ def _json_of(arguments: object) -> object:
     try:
         return msgspec.json.decode(msgspec.json.encode(arguments, enc_hook=_plain_form))
     except (TypeError, ValueError, OverflowError, RecursionError):
-        return plain(msgspec.json.decode(to_text(arguments)))
+        return strip_tags(msgspec.json.decode(to_text(arguments)))
 
 
 def _plain_form(value: object) -> object:
@@ -148,7 +148,7 @@ def _plain_form(value: object) -> object:
     for base in bases:
         if isinstance(value, base):
             return base(value)
-    return plain(msgspec.json.decode(to_text(value)))
+    return strip_tags(msgspec.json.decode(to_text(value)))
 
 
 @cache

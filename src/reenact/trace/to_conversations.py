@@ -22,7 +22,7 @@ from reenact.providers.meaning import ModelMessage, Part, ToolResultPart
 from reenact.store.reader import CaptureReader
 from reenact.trace.model_calls import as_text, request_of, response_of
 from reenact.trace.to_rows import RowOptions, redact_payload
-from reenact.values.tags import plain
+from reenact.values.tags import strip_tags
 
 ChatMessage: TypeAlias = dict[str, Any]
 _GUESSED: Final = ("judgeable", "viewable")
@@ -252,7 +252,7 @@ class _Reading:
         data = event.data
         model_call, call = self._waiting.pop(data.callId)
         stored = data.result if data.ok else data.error
-        content = None if stored is ABSENT else plain(self._reader.resolve(stored))
+        content = None if stored is ABSENT else strip_tags(self._reader.resolve(stored))
         if not data.ok and isinstance(content, dict) and isinstance(content.get("message"), str):
             content = content["message"]
         try:

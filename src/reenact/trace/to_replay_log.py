@@ -24,7 +24,7 @@ from reenact.formats.rfc3339 import rfc3339_of_ms
 from reenact.lane_name import LaneName
 from reenact.store.reader import CaptureReader
 from reenact.trace.model_calls import DerivedEvents, as_text, error_of
-from reenact.values.tags import plain
+from reenact.values.tags import strip_tags
 
 
 def output_preview(text: str) -> str:
@@ -113,13 +113,13 @@ class _Projection:
 
     def _project_statement(self, event: capture.StateMutation) -> list[current.Event | UnknownEvent]:
         """What the agent reports about itself: its plan and steps, verifications and side effects."""
-        facts = plain(self._reader.resolve(event.data.details))
+        facts = strip_tags(self._reader.resolve(event.data.details))
         lane = event.data.lane if isinstance(event.data.lane, str) else ""
         time = rfc3339_of_ms(event.ts)
         match event.data.type:
             case "verification":
                 value = event.data.value
-                timing = {} if value in (ABSENT, None) else plain(self._reader.resolve(value))
+                timing = {} if value in (ABSENT, None) else strip_tags(self._reader.resolve(value))
                 return [current.Verification(session_id=event.runId, ts=time, **facts, **timing)]
             case "plan_start":
                 return [UnknownEvent({"type": "PlanStart", "ts": time, **facts})]
@@ -268,7 +268,7 @@ class _Projection:
     def _plain(self, field: str, stored: object) -> object:
         """A payload as plain JSON; losing its Python types is a loss."""
         resolved = self._reader.resolve(stored)
-        value = plain(resolved)
+        value = strip_tags(resolved)
         if value != resolved:
             self._lose(field, "Python's own types are written as plain JSON")
         return value

@@ -17,7 +17,7 @@ from reenact.redaction import Redactor
 from reenact.store.reader import CaptureReader
 from reenact.store.remote import is_remote
 from reenact.trace.model_calls import usage_of
-from reenact.values.tags import plain
+from reenact.values.tags import strip_tags
 
 SEAL_SUFFIX: Final = ".seal.json"
 Reasoning: TypeAlias = Literal["keep", "drop"]
@@ -198,7 +198,7 @@ def _call_row(
 ) -> CallRow:
     given, result, error = _stored_payloads(call, answer)
     given, result, error = redact_payload(
-        reader, options, [plain(reader.resolve(each)) for each in (given, result, error)]
+        reader, options, [strip_tags(reader.resolve(each)) for each in (given, result, error)]
     )
     usage = usage_of(answer.data.usage) if isinstance(answer, LlmResponse) else None
     latency = getattr(answer.data, "latencyMs", ABSENT) if answer is not None else ABSENT

@@ -13,7 +13,7 @@ from reenact.formats.record import ABSENT
 from reenact.formats.session import Session, ToolUse
 from reenact.store.reader import CaptureReader
 from reenact.trace.model_calls import input_messages, request_of
-from reenact.values.tags import plain
+from reenact.values.tags import strip_tags
 
 _LONGEST_TEXT: Final = 2_000
 _LONGEST_PARAMS: Final = 120
@@ -125,7 +125,7 @@ def _changes(reader: CaptureReader, file: str) -> Iterator[str]:
             kind = "wrote" if event.data.type == "file_write" else "remembered"
             yield f"- {kind} `{_code(path)}` ({_link(file, event.seq)})"
         elif isinstance(event, capture.StateMutation) and event.data.type == "side_effect":
-            facts = plain(reader.resolve(event.data.details))
+            facts = strip_tags(reader.resolve(event.data.details))
             yield f"- {_text(str(facts.get('tag')))} ({_link(file, event.seq)})"
 
 

@@ -276,25 +276,25 @@ _READERS: Final[dict[str, Callable[[dict[str, Any]], object]]] = {
 }
 
 
-def plain(value: object) -> Any:
+def strip_tags(value: object) -> Any:
     """*value* without type tags: a tuple is a list, a date its text, an unrecordable object null."""
     if isinstance(value, list):
-        return [plain(child) for child in value]
+        return [strip_tags(child) for child in value]
     if not isinstance(value, dict):
         return value
     kind = value.get(TAG)
     if kind is None:
-        return {_unescape(key): plain(child) for key, child in value.items()}
+        return {_unescape(key): strip_tags(child) for key, child in value.items()}
     if kind == "dict":
         return {name: child for entry in value["value"] for name, child in _entry(entry).items()}
     if kind == "error":
         return {"type": value["type"], "message": value["message"]}
-    return plain(value.get("value"))
+    return strip_tags(value.get("value"))
 
 
 def _entry(entry: Any) -> dict[str, JsonValue]:
     if isinstance(entry, dict):
-        found: dict[str, JsonValue] = plain(entry)
+        found: dict[str, JsonValue] = strip_tags(entry)
         return found
     key, child = entry
-    return {str(plain(key)): plain(child)}
+    return {str(strip_tags(key)): strip_tags(child)}

@@ -63,7 +63,7 @@ from reenact.store.reader import CaptureReader
 from reenact.store.remote import is_remote, local_path, local_run, remote_name
 from reenact.store.rundir import RunDir
 from reenact.trace.to_replay_log import replay_log_of_capture
-from reenact.values.tags import plain
+from reenact.values.tags import strip_tags
 from reenact.workspace.history import WorkspaceHistory
 
 _SEAL: Final = ".seal.json"
@@ -273,7 +273,9 @@ class RunLog:
         for event in self.capture.events():
             if isinstance(event, ToolResult):
                 stored = (event.data.result, event.data.pieces)
-                yield from (plain(self.capture.resolve(value)) for value in stored if value is not ABSENT)
+                yield from (
+                    strip_tags(self.capture.resolve(value)) for value in stored if value is not ABSENT
+                )
 
     def _log_events(self, progress: Progress) -> Iterator[Event]:
         done_bytes = 0

@@ -27,7 +27,7 @@ from reenact.store.rundir import (
 )
 from reenact.trace.model_calls import DerivedEvents
 from reenact.trace.sources.source import Header, RecordedRun, RunKind, RunSource
-from reenact.values.tags import plain
+from reenact.values.tags import strip_tags
 from reenact.workspace.compare import compare_trees, describe_change
 from reenact.workspace.history import GitObjects, tree_in_event
 
@@ -133,7 +133,7 @@ class _EventSource(LineFile, ABC):
         output = None
         if end.get("finalOutput") is not None:
             with suppress(FormatError, StoreError):  # reported when the event is read
-                output = plain(self.resolve(end["finalOutput"]))
+                output = strip_tags(self.resolve(end["finalOutput"]))
         return _Ends(first, last, command, end, output)
 
 
@@ -321,7 +321,7 @@ def read_capture(reader: CaptureReader) -> RecordedRun:
         duration_ms=max(0, completed_at - manifest.createdAt),
         is_whole=True,
         resolve=reader.resolve,
-        plain=lambda value: plain(reader.resolve(value)),
+        plain=lambda value: strip_tags(reader.resolve(value)),
     )
 
 
