@@ -20,7 +20,7 @@ from reenact import canonical
 from reenact.canonical import encode, encode_clean
 from reenact.errors import FormatError
 from reenact.values.objects import RecordedError, message_of, type_name
-from reenact.values.tags import opaque, tag, tag_error, untag, untag_error, without_order
+from reenact.values.tags import placeholder_for, tag, tag_error, untag, untag_error, without_order
 
 JSON_TEXT: Final = "$json"
 """The only member of an object that holds a JSON value as exact text."""
@@ -161,8 +161,8 @@ def _tag_whole(value: object) -> object:
         tagged = tag(value)
         is_too_deep = is_deep(canonical.encode(tagged))
     except (FormatError, RecursionError):  # it contains itself, or is nested very deeply
-        return opaque(value)
-    return opaque(value) if is_too_deep else tagged
+        return placeholder_for(value)
+    return placeholder_for(value) if is_too_deep else tagged
 
 
 def is_deep(text: bytes) -> bool:

@@ -38,7 +38,7 @@ def tag(value: object) -> Any:
     except RecursionError:
         raise
     except Exception:  # reading an object may run its own code
-        return opaque(value)
+        return placeholder_for(value)
 
 
 def untag(value: object) -> Any:
@@ -49,7 +49,7 @@ def untag(value: object) -> Any:
         raise FormatError(f"a recorded value is malformed: {error}") from error
 
 
-def opaque(value: object) -> dict[str, object]:
+def placeholder_for(value: object) -> dict[str, object]:
     """The placeholder for a *value* that cannot be recorded."""
     return _tag_as("opaque", type=objects.type_name(type(value)))
 
@@ -213,7 +213,7 @@ def _tag_object(value: object) -> object:
     for base in _BASES:
         if isinstance(value, base):  # type: ignore[arg-type]  # they are classes, used as constructors too
             return tag(base(value))
-    return opaque(value)
+    return placeholder_for(value)
 
 
 def _untag(value: object) -> Any:
