@@ -21,7 +21,7 @@ def rule_of(text):
 
 
 def masked(request: Any, *rules: str, event_type: str = "tool_call", name: str = "search") -> Any:
-    return Masking(map(rule_of, rules)).masked(event_type, name, request)
+    return Masking(map(rule_of, rules)).mask(event_type, name, request)
 
 
 CASES = {
@@ -84,7 +84,7 @@ def test_masked_values_are_equal_iff_they_are_equal_elsewhere(one, other, path) 
     pattern = PathPattern.parse(path)
     expected = without(one, pattern) == without(other, pattern)
     masking = Masking([VolatileRule(path=path)])
-    either = [masking.masked("tool_call", "search", value) for value in (one, other)]
+    either = [masking.mask("tool_call", "search", value) for value in (one, other)]
     assert (either[0] == either[1]) == expected
 
 
@@ -149,7 +149,7 @@ def changed(body: Any, before: str, behind: str) -> Any:
 
 
 def by_default(body: Any) -> Any:
-    return Masking(DEFAULTS).masked("llm_request", "", {"url": "http://a", "body": body})
+    return Masking(DEFAULTS).mask("llm_request", "", {"url": "http://a", "body": body})
 
 
 @pytest.mark.parametrize("before", NOISE)

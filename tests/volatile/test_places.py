@@ -19,7 +19,7 @@ def places(there=THERE, here=HERE):
 
 
 def is_same(recorded, live, **both):
-    neutral = places(**both).neutral(recorded, live)
+    neutral = places(**both).neutralize(recorded, live)
     return recorded == live or (neutral is not None and neutral.recorded == neutral.live)
 
 
@@ -77,9 +77,9 @@ def test_an_answer_names_the_folder_here():
     ]
     answers = Substitution(pairs)
     for recorded, live in NAMED.values():
-        assert answers.in_value(recorded) == live
+        assert answers.rename_in_value(recorded) == live
     for recorded, _ in list(OTHERS.values())[:6]:
-        assert answers.in_value(recorded) == recorded
+        assert answers.rename_in_value(recorded) == recorded
 
 
 def test_a_folder_that_has_not_moved_is_no_folder_of_ours():

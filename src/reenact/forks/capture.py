@@ -42,7 +42,7 @@ from reenact.run.merging import (
     merge_endings,
     merge_ends,
     merge_start,
-    seed_again,
+    seed_for_repetition,
     unknown_places,
 )
 from reenact.run.redact import make_redactor
@@ -295,7 +295,7 @@ def seed_of_fork(parent: Path, capture_id: str, run_id: str) -> CaptureSeed:
 def _seed_of(parent: CaptureManifest, capture_id: str, run_id: str) -> CaptureSeed:
     now_ms = time.time_ns() // 1_000_000
     return msgspec.structs.replace(
-        seed_again(parent), captureId=capture_id, runId=run_id, createdAt=now_ms, extra={}
+        seed_for_repetition(parent), captureId=capture_id, runId=run_id, createdAt=now_ms, extra={}
     )
 
 

@@ -235,7 +235,7 @@ class ForkRun(ReplayRun):
         engine = self.context
         ending = engine.new_events.ending
         assert ending is not None
-        translate = engine.likeness.in_recorded_words
+        translate = engine.likeness.with_recorded_names
         happenings = [
             msgspec.structs.replace(each, line=translate(each.line) or each.line) if each.line else each
             for each in engine.happenings

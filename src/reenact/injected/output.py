@@ -54,14 +54,14 @@ class Printed:
             self._add_line(line.removesuffix(b"\r") + b"\n")
 
     def _add_line(self, line: bytes) -> None:
-        counted = self._neutral(line)
+        counted = self._neutralize(line)
         self._whole.update(counted)
         self.size_bytes += len(counted)
         if len(self.lines) < MAX_LINES:
             self.lines.append(line)
             self.digests.append(self._digest(counted))
 
-    def _neutral(self, line: bytes) -> bytes:
+    def _neutralize(self, line: bytes) -> bytes:
         return line if self._folders is None else self._folders.sub(_WORKSPACE, line)
 
     def _digest(self, line: bytes) -> str:
@@ -71,7 +71,7 @@ class Printed:
         """The digests of the lines with other *names* in the place of those that were printed."""
         longest_first = sorted(names, key=len, reverse=True)
         found = re.compile(_WHOLE_WORD % b"|".join(map(re.escape, longest_first)))
-        lines = (found.sub(lambda match: names[match[0]], self._neutral(line)) for line in self.lines)
+        lines = (found.sub(lambda match: names[match[0]], self._neutralize(line)) for line in self.lines)
         return [self._digest(line) for line in lines]
 
     def end(self) -> PrintedLines:

@@ -42,7 +42,7 @@ class Substitution:
         forms = sorted(self._names, key=len, reverse=True)
         self._pattern = re.compile("|".join(map(_name_pattern, forms))) if forms else None
 
-    def in_value(self, value: object) -> Any:
+    def rename_in_value(self, value: object) -> Any:
         """A payload with every name replaced; unchanged if there are no names."""
         if self._pattern is None:
             return value
@@ -51,23 +51,23 @@ class Substitution:
         if isinstance(value, bytes):
             return self._pattern.sub(self._replace, value.decode("latin-1")).encode("latin-1")
         if isinstance(value, dict):
-            return {self.in_value(key): self.in_value(child) for key, child in value.items()}
+            return {self.rename_in_value(key): self.rename_in_value(child) for key, child in value.items()}
         if isinstance(value, list):
-            return [self.in_value(child) for child in value]
+            return [self.rename_in_value(child) for child in value]
         return value
 
-    def in_pieces(self, pieces: list[Any]) -> list[Any]:
+    def rename_in_pieces(self, pieces: list[Any]) -> list[Any]:
         """The same for the pieces of a stream if all are text, or all bytes; others stay unchanged."""
         if self._pattern is None or not pieces:
             return pieces
         if all(isinstance(piece, str) for piece in pieces):
-            return self._recut(pieces)
+            return self._cut_again(pieces)
         if all(isinstance(piece, bytes) for piece in pieces):
-            plain = self._recut([piece.decode("latin-1") for piece in pieces])
+            plain = self._cut_again([piece.decode("latin-1") for piece in pieces])
             return [piece.encode("latin-1") for piece in plain]
         return pieces
 
-    def _recut(self, pieces: list[str]) -> list[str]:
+    def _cut_again(self, pieces: list[str]) -> list[str]:
         text = "".join(pieces)
         whole = list(self._edits([(0, text)]))
         apart = [

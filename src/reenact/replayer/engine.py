@@ -311,8 +311,8 @@ class ReplayEngine:
         data = self.source.data(found.seq)
         answers = self.likeness.answers
         if "error" in data:
-            raise rebuild(answers.in_value(self.source.reader.resolve(data["error"])))
-        return from_json(answers.in_value(self.source.reader.resolve(data.get("value"))))
+            raise rebuild(answers.rename_in_value(self.source.reader.resolve(data["error"])))
+        return from_json(answers.rename_in_value(self.source.reader.resolve(data.get("value"))))
 
     def _find_same_write(self, lane: Lane, key: Key, request: dict[str, object]) -> dict[str, object] | None:
         """The recorded write that equals *request*, up to the folders of the two runs."""
@@ -638,10 +638,10 @@ class ReplayEngine:
 
     def _take_alike(self, lane: Lane, key: Key, request_text: bytes) -> RecordedCall | None:
         """The recorded call that equals this one up to generated names and times, see :mod:`renaming`."""
-        translated = self.likeness.in_recorded_words(request_text.decode("utf-8", "surrogatepass"))
+        translated = self.likeness.with_recorded_names(request_text.decode("utf-8", "surrogatepass"))
         if translated is not None:
             text = translated.encode("utf-8", "surrogatepass")
-            name = self.likeness.in_recorded_words(key.name) or key.name
+            name = self.likeness.with_recorded_names(key.name) or key.name
             known = Key(key.type, name, sha256(text).digest())
             recorded = self.find_equal(lane, self.keys(known, text))
             if recorded is not None:

@@ -85,7 +85,7 @@ class RunLikeness:
             return False
         return True
 
-    def in_recorded_words(self, text: str) -> str | None:
+    def with_recorded_names(self, text: str) -> str | None:
         """A live request with the names of the recording; ``None`` if that changes nothing.
 
         ``None``, too, if it has a recorded name that this run has renamed.
@@ -94,7 +94,7 @@ class RunLikeness:
             name.recorded in text for name in self._names if name.recorded != name.live
         ):
             return None
-        renamed: str = self._requests.in_value(text)
+        renamed: str = self._requests.rename_in_value(text)
         return renamed if renamed != text else None
 
     def explain(self, call: RecordedCall, request: object, places: tuple[Difference, ...]) -> str:
@@ -168,7 +168,7 @@ class RunLikeness:
     def renamed_now(self, answer: object) -> object:
         """*answer* with the names that are known now."""
         self.look_through(answer)
-        return self.answers.in_value(answer)
+        return self.answers.rename_in_value(answer)
 
     def look_through(self, answer: object) -> None:
         """Learn the folders of the recorded run from an *answer*, to replace them by those of this run."""

@@ -83,11 +83,11 @@ class Nearest:
         # A call made before the first outcome that is still to come cannot depend on a missing outcome.
         until = calls[0].outcome_seq
 
-        def apart(call: RecordedCall) -> float:
+        def distance_to(call: RecordedCall) -> float:
             return distance(self._compare(call, request)) + (_NOT_YET if call.seq > until else 0)
 
         likes = [call for call in calls if (call.type, family(call.name)) == kind]
-        return min(likes, key=apart, default=None)
+        return min(likes, key=distance_to, default=None)
 
     @cached_property
     def _by_kind(self) -> dict[tuple[str, str], list[RecordedCall]]:
@@ -103,10 +103,10 @@ def _is_open(call: RecordedCall) -> bool:
 
 def distance(places: Iterable[Difference]) -> float:
     """How much two requests differ: the number of *places*, where similar texts count less than one."""
-    return sum(map(_apart, places))
+    return sum(map(_distance, places))
 
 
-def _apart(place: Difference) -> float:
+def _distance(place: Difference) -> float:
     one, other = place.expected, place.observed
     if not isinstance(one, str) or not isinstance(other, str):
         return 1.0

@@ -336,7 +336,7 @@ class _Comparison:
         if one == other:
             self._refuse_bound(one, path)
             return
-        neutral = self._facts.places.neutral(one, other) if self._facts.places.are_moved else None
+        neutral = self._facts.places.neutralize(one, other) if self._facts.places.are_moved else None
         if neutral is None:
             self._compare_plain_texts(one, other, path)
             return

@@ -292,9 +292,9 @@ class ReplayStep:
         answer, pieces = self.answer, self._payload("pieces")
         likeness.look_through([answer, pieces])
         answers = likeness.answers
-        self.answer = answers.in_value(answer)
+        self.answer = answers.rename_in_value(answer)
         if pieces is not None:
-            self._pieces = answers.in_pieces(pieces)
+            self._pieces = answers.rename_in_pieces(pieces)
         if self.answer != answer or self._pieces != pieces:
             self.exact = None
             if isinstance(self.answer, dict) and _size(self._pieces) != _size(pieces):
@@ -303,7 +303,7 @@ class ReplayStep:
     def _raise_recorded_error(self) -> None:
         if "error" in self._data:
             stored = self._engine.source.reader.resolve(self._data["error"])
-            raise rebuild(self._engine.likeness.answers.in_value(stored))
+            raise rebuild(self._engine.likeness.answers.rename_in_value(stored))
 
 
 class BesideStep(ReplayStep):

@@ -64,7 +64,7 @@ class VolatileKeys:
         """*request* without its volatile parts."""
         if not self._masking.may_apply(event_type, name):
             return request
-        return self._masking.masked(event_type, name, request)
+        return self._masking.mask(event_type, name, request)
 
     def differences(self, call: RecordedCall, request: object) -> tuple[Difference, ...]:
         """The differences between *request* and that of the recorded *call*, without volatile parts."""
@@ -77,7 +77,7 @@ class VolatileKeys:
         return tuple(rule for rule in rules if str(rule) not in known)
 
     def _key(self, event_type: str, name: str, request: object) -> Key:
-        masked = self._masking.masked(event_type, name, request)
+        masked = self._masking.mask(event_type, name, request)
         digest = sha256(encode_clean(masked)).digest()
         return Key(event_type, _mask_name(name, request, masked), digest, is_masked=True)
 

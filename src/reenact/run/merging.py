@@ -138,7 +138,7 @@ class UpdatedCapture:
         self._reader = CaptureReader(self._place)
         if self._reader.manifest.fork is not ABSENT:
             raise UsageError(f"{place}: is a fork, and is what it is; fork its parent again instead")
-        self.seed = seed_again(self._reader.manifest)
+        self.seed = seed_for_repetition(self._reader.manifest)
         self.folder = staging_folder(self._place)
         self.blobs = BlobStore(self.folder / BLOBS)
         """For payloads of new events of all processes."""
@@ -218,7 +218,7 @@ class UpdatedCapture:
         discard(self.folder)
 
 
-def seed_again(before: CaptureManifest) -> CaptureSeed:
+def seed_for_repetition(before: CaptureManifest) -> CaptureSeed:
     """The seed of a run that continues the run of *before*."""
     return CaptureSeed(
         version=1,

@@ -34,7 +34,7 @@ from reenact.replayer.lanes import Key
 from reenact.replayer.source import LaneTest, RecordedCall, ReplaySource
 from reenact.run.capturing import without_places
 from reenact.run.evidence import RunEvidence
-from reenact.run.merging import NewEvent, UpdatedCapture, UpdateResult, seed_again
+from reenact.run.merging import NewEvent, UpdatedCapture, UpdateResult, seed_for_repetition
 from reenact.run.redact import Redact, make_redactor, profile_and_secrets
 from reenact.run.rules import project_beside, project_rules
 from reenact.run.run import Run
@@ -132,7 +132,7 @@ class MatchingFirst(ReplayEngine):
                     self.placed.pop(call.seq, None)
                     self._awaited.remove(call)
                 raise Missed(call)
-            with self.new_events.placed_after(call.seq - 1):
+            with self.new_events.place_after(call.seq - 1):
                 self.recorder.look_before(call.call_id, call.parent)
         return super().set_aside(call, lane)
 
@@ -145,7 +145,7 @@ class MatchingFirst(ReplayEngine):
         except StoreError as error:
             self.recorder.warn(f"event {recorded.outcome_seq}: not all it did to files was done: {error}")
         if not recorded.beside:
-            with self.new_events.placed_after(recorded.outcome_seq):
+            with self.new_events.place_after(recorded.outcome_seq):
                 self.recorder.look_after(recorded.call_id, may_write=recorded.may_write)
 
     def _own_names(self) -> ProcessNames:
@@ -313,7 +313,7 @@ class _UnmatchedEvents:
         """Nothing is written before the end."""
 
     @contextmanager
-    def placed_after(self, seq: int) -> Iterator[None]:
+    def place_after(self, seq: int) -> Iterator[None]:
         """Events of this thread in the block follow the recorded event *seq*."""
         self.due.place = seq
         try:
@@ -342,7 +342,7 @@ class _UnmatchedEvents:
         text = line.decode()
         if self._engine.files is None:
             return text
-        return self._engine.likeness.in_recorded_words(text) or text
+        return self._engine.likeness.with_recorded_names(text) or text
 
     def result(
         self, root: str | None, kept: dict[int, str], argv: list[str], places: Mapping[str, str]
@@ -449,7 +449,7 @@ class UpdateRun(Run):
             source,
             redactor,
             [*project_rules(Path(working_folder())), *volatile],
-            seed_again(before),
+            seed_for_repetition(before),
             self._evidence,
             blobs,
             find_root=None if part is None else part.find_root,

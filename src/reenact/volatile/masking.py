@@ -76,7 +76,7 @@ class Masking:
         """Whether a rule is about calls of that type and name."""
         return not self._root(event_type, name).is_indifferent
 
-    def masked(self, event_type: str, name: str, request: object) -> object:
+    def mask(self, event_type: str, name: str, request: object) -> object:
         """Return *request*, of a call of that type and name, without its volatile parts."""
         root = self._root(event_type, name)
         return LEFT_OUT if root.is_left_out else _mask_value(request, root, ())
@@ -86,7 +86,7 @@ class Masking:
         places = differences(one, other)
         if not places or not self.may_apply(event_type, name):
             return places
-        masked = (self.masked(event_type, name, request) for request in (one, other))
+        masked = (self.mask(event_type, name, request) for request in (one, other))
         remaining = {place.path for place in differences(*masked)}
         return tuple(place for place in places if place.path in remaining)
 

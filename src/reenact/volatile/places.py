@@ -183,7 +183,7 @@ class Places:
                         self._unfound.discard(mark)
                         self.recorded[path] = self._names_by_mark[mark]
 
-    def neutral(self, recorded: str, live: str) -> Neutral | None:
+    def neutralize(self, recorded: str, live: str) -> Neutral | None:
         """Replace corresponding folders in both texts; ``None`` if the texts do not name the same folders."""
         self.look_through(recorded)
         if not self.recorded:

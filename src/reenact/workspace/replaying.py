@@ -292,7 +292,7 @@ class WorkspaceReplay:
 
     def _is_neutral(self, recorded: bytes, live: bytes) -> bool:
         try:
-            neutral = self._places.neutral(recorded.decode(), live.decode())
+            neutral = self._places.neutralize(recorded.decode(), live.decode())
         except UnicodeDecodeError:
             return False
         return neutral is not None and neutral.recorded == neutral.live
