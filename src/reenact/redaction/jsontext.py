@@ -116,7 +116,7 @@ def _unescape(body: str) -> str:
     return value
 
 
-def escaped(value: str) -> str:
+def escape(value: str) -> str:
     """The text between the quotes of a JSON string."""
     return json.dumps(value, ensure_ascii=False)[1:-1]
 
@@ -124,8 +124,8 @@ def escaped(value: str) -> str:
 def scalar_edit(text: str, scalar: Scalar, new: str) -> Edit:
     """The edit that gives *scalar* another value; a number becomes a string."""
     if not scalar.is_string:
-        return Edit(scalar.start, scalar.end, f'"{escaped(new)}"')
-    return narrow_edit(scalar.start, text[scalar.start : scalar.end], escaped(new))
+        return Edit(scalar.start, scalar.end, f'"{escape(new)}"')
+    return narrow_edit(scalar.start, text[scalar.start : scalar.end], escape(new))
 
 
 DELTAS: Final = (

@@ -40,7 +40,7 @@ from reenact.redaction.families import (
     SecretRule,
     Shapes,
 )
-from reenact.redaction.jsontext import escaped
+from reenact.redaction.jsontext import escape
 from reenact.redaction.literals import GROUP_SIZE, Search, literal_search
 from reenact.redaction.names import AUTH_WORDS, KEY_WORDS, PLAIN_CORES
 from reenact.redaction.nearby import AFTER_CORE, BEFORE_CORE
@@ -98,7 +98,7 @@ class Prefilter:
         anchors = (anchor.lower() for trigger in triggers for anchor in trigger.anchors)
         self._find_any = literal_search(_without_longer(anchors))
 
-    def knowing(self, registered: Registered) -> Prefilter:
+    def with_registered(self, registered: Registered) -> Prefilter:
         """A copy that also finds *registered* secrets; making it is cheap, since the rules are shared."""
         other = copy(self)
         other.add_registered([form.encode("utf-8", "surrogateescape") for form in registered.forms])
@@ -346,7 +346,7 @@ def _place(pattern: bytes, *anchors: bytes, lowered: bool = False) -> Trigger:
     return Trigger(anchors, LazyRegex(pattern).match, lowered)
 
 
-def _always(text: bytes, start: int) -> bool:  # noqa: ARG001 — the anchor alone is enough
+def _confirm_always(text: bytes, start: int) -> bool:  # noqa: ARG001 — the anchor alone is enough
     return True
 
 
@@ -356,7 +356,7 @@ def _is_behind_login(text: bytes, start: int) -> bool:
 
 
 # A text that JSON cannot represent, as hexadecimal digits; this is rare.
-_HALF_CHARACTERS: Final = Trigger((b'"$py":"str"',), _always)
+_HALF_CHARACTERS: Final = Trigger((b'"$py":"str"',), _confirm_always)
 # Some writers escape & < > = ' in JSON; their text must be decoded first.
 # So must text with zeros between its characters, which is UTF-16 that was read as something else.
 _ESCAPED_ASCII: Final = _place(rb"\\u00(?:[2-7]|00)", b"\\u00")
@@ -569,8 +569,8 @@ def _shape_trigger(rule: SecretRule) -> Trigger:
         pattern = rule.from_anchor or rule.pattern
         return _place(pattern.encode(), *(anchor.encode() for anchor in rule.anchors))
     # A user's pattern may match characters that JSON escapes, so the anchor alone is the trigger.
-    forms = {form.encode() for anchor in rule.anchors for form in (anchor, escaped(anchor))}
-    return Trigger(tuple(forms), _always)
+    forms = {form.encode() for anchor in rule.anchors for form in (anchor, escape(anchor))}
+    return Trigger(tuple(forms), _confirm_always)
 
 
 Profile: TypeAlias = Literal["none", "default", "strict"]
@@ -594,7 +594,10 @@ class CompiledRules:
         """A function that decides whether a run of base64 may contain a secret, also a *registered* one."""
         encoded = [form.encode() for form in registered.encoded]
         find_encoded = literal_search(encoded) if encoded else None
-        may_hide, may_hold_secret = self.runs.may_hide, self.prefilter.knowing(registered).may_hold_secret
+        may_hide, may_hold_secret = (
+            self.runs.may_hide,
+            self.prefilter.with_registered(registered).may_hold_secret,
+        )
 
         def may_hold(run: bytes) -> bool:
             if find_encoded is not None and find_encoded(run):

@@ -88,7 +88,7 @@ class Redactor:
             strict=self._strict,
         )
         self._encode_cached_header = lru_cache(1024)(self._encode_header)
-        self.is_suspect = self._rules.prefilter.knowing(registered).may_hold_secret
+        self.is_suspect = self._rules.prefilter.with_registered(registered).may_hold_secret
         """The prefilter: false only if nothing in a text needs redaction."""
 
     def learn(self, headers: Mapping[str, str]) -> None:
