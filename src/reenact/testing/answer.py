@@ -14,7 +14,7 @@ import msgspec
 from reenact.testing.request import Request
 from reenact.testing.turns import Disconnect, Fail, Raw, Reply, Timeout, Turn
 from reenact.testing.wire import Service, Wire, WireExchange
-from reenact.testing.wire.wire import mint
+from reenact.testing.wire.wire import make_id
 
 _FRAMING: Final = ("content-length", "transfer-encoding")
 
@@ -75,7 +75,7 @@ class Voice:
     def _headers(self, content_type: str) -> dict[str, str]:
         headers = {"date": formatdate(self.created_at, usegmt=True), "content-type": content_type}
         if self.service.request_id_header:
-            headers[self.service.request_id_header] = mint(self.seed, "req_")
+            headers[self.service.request_id_header] = make_id(self.seed, "req_")
         if self.gzip and "gzip" in self.request.headers.get("accept-encoding", ""):
             headers.update({"content-encoding": "gzip", "vary": "accept-encoding"})
         return headers
@@ -99,12 +99,12 @@ def answer_with(turn: Turn, wire: Wire, voice: Voice) -> Answer:
 
 def answer_id(wire: Wire, seed: str) -> str:
     """The id of a reply: the same in its body and in the request that continues it."""
-    return mint(seed, wire.id_prefix)
+    return make_id(seed, wire.id_prefix)
 
 
 def _reply(reply: Reply, wire: Wire, voice: Voice) -> Answer:
     calls = (
-        replace(call, id=call.id or mint(voice.seed, wire.call_prefix, ordinal))
+        replace(call, id=call.id or make_id(voice.seed, wire.call_prefix, ordinal))
         for ordinal, call in enumerate(reply.tool_calls)
     )
     exchange = WireExchange(

@@ -102,7 +102,7 @@ class _Block(NamedTuple):
 
 def _blocks(exchange: WireExchange) -> Iterator[_Block]:
     if exchange.reply.thinking:
-        yield _thinking(exchange.reply, signature=exchange.mint("EqQB", length=64))
+        yield _thinking(exchange.reply, signature=exchange.make_id("EqQB", length=64))
     if exchange.reply.text:
         deltas: list[Json] = [{"type": "text_delta", "text": piece} for piece in exchange.reply.text_pieces]
         yield _Block({"type": "text", "text": exchange.reply.text}, {"type": "text", "text": ""}, deltas)

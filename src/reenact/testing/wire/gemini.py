@@ -85,7 +85,7 @@ def _calls(exchange: WireExchange) -> Iterator[Json]:
     for ordinal, call in enumerate(exchange.calls):
         part: Json = {"functionCall": {"id": call.id, "name": call.name, "args": dict(call.arguments)}}
         if exchange.reply.thinking and ordinal == 0:
-            part["thoughtSignature"] = exchange.mint("CqQB", length=64)
+            part["thoughtSignature"] = exchange.make_id("CqQB", length=64)
         yield part
 
 

@@ -83,10 +83,10 @@ def _announce_item(item: Json) -> Json:
 
 def _reasoning(exchange: WireExchange) -> Json:
     return {
-        "id": exchange.mint("rs_", length=50),
+        "id": exchange.make_id("rs_", length=50),
         "type": "reasoning",
         "summary": [{"type": "summary_text", "text": exchange.reply.thinking}],
-        "encrypted_content": exchange.mint("gAAAA", length=64),
+        "encrypted_content": exchange.make_id("gAAAA", length=64),
         "status": "completed",
     }
 
@@ -102,7 +102,7 @@ def _reasoning_events(text: str, pieces: tuple[str, ...]) -> _Events:
 
 def _words(exchange: WireExchange) -> Json:
     return {
-        "id": exchange.mint("msg_", length=50),
+        "id": exchange.make_id("msg_", length=50),
         "type": "message",
         "role": "assistant",
         "status": "completed",
@@ -125,7 +125,7 @@ def _part(text: str) -> Json:
 
 def _function_call(exchange: WireExchange, ordinal: int, call: ToolCall, arguments: str) -> Json:
     return {
-        "id": exchange.mint("fc_", ordinal, length=50),
+        "id": exchange.make_id("fc_", ordinal, length=50),
         "type": "function_call",
         "call_id": call.id,
         "name": call.name,

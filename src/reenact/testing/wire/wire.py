@@ -60,9 +60,9 @@ class WireExchange:
     created_at: int
     """Seconds since the epoch."""
 
-    def mint(self, prefix: str, ordinal: int = 0, length: int = 24) -> str:
+    def make_id(self, prefix: str, ordinal: int = 0, length: int = 24) -> str:
         """A unique id of this exchange."""
-        return mint(self.seed, prefix, ordinal, length)
+        return make_id(self.seed, prefix, ordinal, length)
 
     @property
     def input_tokens(self) -> int:
@@ -134,7 +134,7 @@ def text_of(content: object) -> str:
 _ALPHABET: Final = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 
-def mint(seed: str, prefix: str, ordinal: int = 0, length: int = 24) -> str:
+def make_id(seed: str, prefix: str, ordinal: int = 0, length: int = 24) -> str:
     """*prefix* and *length* letters and digits; equal arguments give equal ids."""
     number = int.from_bytes(sha512(f"{seed}\0{prefix}\0{ordinal}".encode()).digest(), "big")
     letters = []
