@@ -15,7 +15,7 @@ from reenact.errors import FormatError, UnknownVersion, UsageError
 from reenact.formats.dialects import DIALECTS, UnknownEvent, current, legacy
 from reenact.formats.lines import Line
 from reenact.formats.record import ABSENT
-from reenact.formats.replay_log import ReplayReader, ReplayWriter, read_replay_log, same_f32
+from reenact.formats.replay_log import ReplayReader, ReplayWriter, is_same_f32, read_replay_log
 
 from .replay_log_strategies import of_kind, patient
 
@@ -399,7 +399,7 @@ def test_reader_summarises_both_dialects_alike(data, dialect, producer, tools, l
     assert reader.header.producer == producer
     assert [call.tool for call in reader.tool_calls()] == tools
     assert reader.total_latency_ms() == latency_ms
-    assert same_f32(reader.average_step_utility(), utility)
+    assert is_same_f32(reader.average_step_utility(), utility)
 
 
 def test_results_without_utility_do_not_count_in_the_average():
@@ -491,11 +491,11 @@ F32 = json.loads(
 @pytest.mark.parametrize(("short", "widened"), F32.items())
 def test_a_widened_32_bit_float_equals_its_short_form(short, widened):
     """0.8 of a receipt and 0.800000011920929 of a log are one value; its neighbour is another."""
-    assert same_f32(float(short), widened)
-    assert not same_f32(float(short), widened + 1e-6)
+    assert is_same_f32(float(short), widened)
+    assert not is_same_f32(float(short), widened + 1e-6)
 
 
 def test_numbers_beyond_32_bits_are_compared_as_they_are():
     """A value no 32-bit float holds equals itself only."""
-    assert same_f32(1e300, 1e300)
-    assert not same_f32(1e300, 1e301)
+    assert is_same_f32(1e300, 1e300)
+    assert not is_same_f32(1e300, 1e301)

@@ -19,7 +19,7 @@ from reenact.formats.dialects.current import ToolError
 from reenact.formats.lines import Line
 from reenact.formats.receipt import LegacyReceipt, LegacyVerification, Receipt
 from reenact.formats.record import ABSENT
-from reenact.formats.replay_log import same_f32
+from reenact.formats.replay_log import is_same_f32
 from reenact.formats.rfc3339 import moment
 from reenact.formats.session import Session, ToolUse, call_key, side_effects_of, time_of
 
@@ -151,7 +151,7 @@ def _differs(name: str, ours: Any, theirs: Any) -> bool:
     if name == "side_effects":
         return len(ours) != len(theirs) or not all(map(_is_effect, ours, theirs))
     # Some emitters write numbers as 32-bit floats in one place and as decimals in the other.
-    return not (isinstance(ours, float) and isinstance(theirs, int | float) and same_f32(ours, theirs))
+    return not (isinstance(ours, float) and isinstance(theirs, int | float) and is_same_f32(ours, theirs))
 
 
 def _is_effect(ours: object, theirs: object) -> bool:
@@ -240,7 +240,7 @@ def _session_claims(receipt: AnyReceipt, session: Session) -> Iterator[_Claim]:
         return
     yield from _time_claim("started_at", receipt.started_at, start, session.start_line, SAME_TIME)
     yield from _time_claim("completed_at", receipt.completed_at, end, session.end_line, SAME_TIME)
-    if end is not None and not same_f32(receipt.final_confidence, end.confidence):
+    if end is not None and not is_same_f32(receipt.final_confidence, end.confidence):
         yield "final_confidence", str(receipt.final_confidence), str(end.confidence), session.end_line
     issue = None if session.issue_number is ABSENT else session.issue_number
     is_known = session.has_plans or session.issue_number is not ABSENT

@@ -637,7 +637,7 @@ def read_manifest(text: bytes, *, file: str) -> CaptureManifest:
     if found is not None:
         own = found[1].decode()
         if sha256(line[: found.start()] + line[found.end() :]).hexdigest() == own:
-            as_written = manifest_codec.as_written(line)
+            as_written = manifest_codec.read_canonical(line)
             if as_written is not None and as_written.integrity.manifestHash == f"sha256:{own}":
                 return as_written
     manifest = _read_versioned(text, file, manifest_codec)

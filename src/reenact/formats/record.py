@@ -66,11 +66,11 @@ class Codec(Generic[R]):
 
     def from_bytes(self, text: bytes) -> R:
         """One record from its JSON text; :class:`FormatError` with the JSON path."""
-        record = self.as_written(text)
+        record = self.read_canonical(text)
         # The slow path finds the reason, or the unknown field.
         return self.from_json(read_json(text)) if record is None else record
 
-    def as_written(self, text: bytes) -> R | None:
+    def read_canonical(self, text: bytes) -> R | None:
         """One record, if *text* is its canonical text; else ``None``."""
         try:
             record: R = self._decode(text)

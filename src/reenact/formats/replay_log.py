@@ -173,7 +173,7 @@ class ReplayReader:
         return sum(event.latency_ms for event in self if isinstance(event, ToolResult))
 
     def average_step_utility(self) -> float:
-        """The mean of the utilities of results, 0.0 without any; compare it with :func:`same_f32`."""
+        """The mean of the utilities of results, 0.0 without any; compare it with :func:`is_same_f32`."""
         total, count = 0.0, 0
         for event in self:
             if isinstance(event, ToolResult) and event.step_utility is not ABSENT:
@@ -206,7 +206,7 @@ class ReplayWriter:
         self._is_empty = False
 
 
-def same_f32(a: float, b: float) -> bool:
+def is_same_f32(a: float, b: float) -> bool:
     """Whether two numbers are the same 32-bit float, as 0.8 and 0.800000011920929 are.
 
     The original emitter stores utilities and confidences as 32-bit floats and writes them with all digits in
