@@ -99,7 +99,7 @@ class _Pool(Generic[B, R]):
                 if not waiting:
                     return
                 if self._works_here and len(waiting) < most_kept and not waiting[0].future.done():
-                    here = [self._done_here(batch) for batch in islice(rest, 1)]
+                    here = [self._run_here(batch) for batch in islice(rest, 1)]
                     waiting += here
                     if here:
                         continue
@@ -113,7 +113,7 @@ class _Pool(Generic[B, R]):
         finally:
             self._executor.shutdown(wait=True, cancel_futures=True)
 
-    def _done_here(self, batch: B) -> _BatchTry[B, R]:
+    def _run_here(self, batch: B) -> _BatchTry[B, R]:
         piece: _BatchTry[B, R] = _BatchTry(batch)
         piece.future = Future()
         try:

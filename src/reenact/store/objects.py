@@ -224,7 +224,7 @@ class ObjectStore:
             except OSError as error:
                 raise StoreError(f"{file}: cannot be written: {error.strerror}; check the disk") from error
 
-        _at_once(fetch_one, objects)
+        _run_in_threads(fetch_one, objects)
 
     def push(self, name: str, path: Path) -> int | None:
         """Upload the capture in *path* as *name*; returns the bytes sent, ``None`` if it is there already."""
@@ -246,7 +246,7 @@ class ObjectStore:
             self.put(f"{name}/{file}".lstrip("/"), content)
             return len(content)
 
-        sent_bytes = sum(_at_once(put_one, files)) + len(manifest)
+        sent_bytes = sum(_run_in_threads(put_one, files)) + len(manifest)
         if RunDir(path).read_manifest() != manifest:
             raise StoreError(f"{path}: was recorded again meanwhile; push it again")
         if not self.put_new(last, manifest) and self.find(last) != manifest:
@@ -305,7 +305,7 @@ def safe_name(name: str, where: str) -> str:
     return name
 
 
-def _at_once(work: Callable[[T], R], items: Iterable[T]) -> list[R]:
+def _run_in_threads(work: Callable[[T], R], items: Iterable[T]) -> list[R]:
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         return list(pool.map(work, items))
 

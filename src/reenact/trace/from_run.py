@@ -89,7 +89,7 @@ class _Retries:
         self._open: dict[str, tuple[str, ...]] = {}
         self._failed: set[tuple[str, ...]] = set()
 
-    def see(self, event: RunEvent) -> None:
+    def add(self, event: RunEvent) -> None:
         """Count one more event; called in order."""
         data = event.data
         match event.type:
@@ -131,7 +131,7 @@ class _Projection:
         seq = 0
         for event_id, event in self._run.events:
             if self._run.is_whole:
-                self.retries.see(event)
+                self.retries.add(event)
             for entry in self._project(event):
                 seq += 1
                 yield self._number_event(entry, event_id, event, seq)

@@ -67,14 +67,14 @@ class _Reading:
             return
         detail = self._artifact.detail(rows.seq[place])
         if detail.payloads.conversation is not None:
-            yield from _model_turns(detail, self._before(place))
+            yield from _model_turns(detail, self._find_earlier(place))
             self._said[rows.lane[place]] = detail.payloads.conversation
         elif kind == "tool":
             yield from _tool_turns(detail)
         else:
             yield _message_turn(detail)
 
-    def _before(self, place: int) -> ConversationView | None:
+    def _find_earlier(self, place: int) -> ConversationView | None:
         """The conversation that the model call at *place* may continue: the last one of its lane."""
         rows = self._artifact.rows
         own = rows.kind[place], rows.lane[place]

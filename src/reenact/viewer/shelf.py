@@ -36,20 +36,20 @@ class Receipts:
 
     def count(self, capture_id: str | None) -> int:
         """The number of divergences and refused calls in all receipts of one capture."""
-        own = self._own(capture_id)
+        own = self._receipts_of(capture_id)
         return sum(len(receipt.divergences) + len(receipt.liveCallsRefused) for _, receipt in own)
 
     def diverged_events(self, capture_id: str | None) -> list[int]:
         """The recorded events at which replays diverged."""
-        found = (each.get("eventSeq") for _, one in self._own(capture_id) for each in one.divergences)
+        found = (each.get("eventSeq") for _, one in self._receipts_of(capture_id) for each in one.divergences)
         return sorted({seq for seq in found if isinstance(seq, int)})
 
     def of(self, capture_id: str | None) -> list[dict[str, JsonValue]]:
         """The receipts of one capture, each with the name of its file, the latest first."""
-        own = sorted(self._own(capture_id), key=lambda pair: _time(pair[1]), reverse=True)
+        own = sorted(self._receipts_of(capture_id), key=lambda pair: _time(pair[1]), reverse=True)
         return [{"file": file.name, "receipt": receipt_codec.to_json(receipt)} for file, receipt in own]
 
-    def _own(self, capture_id: str | None) -> list[tuple[Path, ReplayReceipt]]:
+    def _receipts_of(self, capture_id: str | None) -> list[tuple[Path, ReplayReceipt]]:
         return [(file, one) for file, one in self._found if one.capture.captureId == capture_id]
 
 

@@ -137,8 +137,8 @@ def read_log(lines: Iterable[tuple[Line, Event]]) -> RecordedRun:
         status="failed" if end is None else _TRACE_STATUSES[end.status.lower()],
         duration_ms=None if stated_ms is ABSENT else stated_ms,
         is_whole=False,
-        resolve=_as_it_is,
-        plain=_as_it_is,
+        resolve=_return_unchanged,
+        plain=_return_unchanged,
     )
 
 
@@ -151,7 +151,7 @@ def _named_events(read: Iterable[tuple[int, Event]]) -> Iterator[tuple[str, RunE
         yield f"evt-{number}", event
 
 
-def _as_it_is(value: JsonValue) -> JsonValue:
+def _return_unchanged(value: JsonValue) -> JsonValue:
     return value
 
 
