@@ -228,10 +228,6 @@ class Dialogue:
             here = here.before
         return [text for own in reversed(found) for text in own]
 
-    @property
-    def has_instructions(self) -> bool:
-        return any(text.is_system for text in self.texts)
-
 
 def read_dialogue(request: ModelRequest, masks: TextMasks, before: Dialogue | None = None) -> Dialogue:
     """The conversation in *request*, which continues *before*."""

@@ -136,10 +136,6 @@ def _now(cls: type[datetime.datetime], tz: datetime.tzinfo | None = None) -> dat
     return cls.fromtimestamp(_now_s(), tz)
 
 
-def _today(cls: type[datetime.datetime]) -> datetime.datetime:
-    return cls.fromtimestamp(_now_s())
-
-
 def _utcnow(cls: type[datetime.datetime]) -> datetime.datetime:
     return cls.fromtimestamp(_now_s(), datetime.UTC).replace(tzinfo=None)
 
