@@ -30,6 +30,7 @@ from reenact.formats.capture import (
     read_manifest,
     write_manifest,
 )
+from reenact.formats.event import read_head
 from reenact.formats.record import ABSENT
 from reenact.formats.volatile import VolatileRule
 from reenact.recorder.sink import CaptureSink, FileCaptureSink
@@ -241,7 +242,9 @@ def finish_fork(
     )
     live_models = {call_id for result in results for call_id in result.live_models}
     written = CaptureReader(folder)
-    check_live_answers(line.decode() for line in written.lines() if call_id_in(line) in live_models)
+    check_live_answers(
+        line.decode() for line in written.lines() if read_head(line).data.callId in live_models
+    )
     before = parent.manifest
     target = Path(os.path.realpath(place)) if place.is_symlink() else place.absolute()
     run = RunDir.open(folder)
@@ -271,19 +274,6 @@ def finish_fork(
     target.parent.mkdir(parents=True, exist_ok=True)
     become_folder(folder, target)
     return manifest
-
-
-class _Head(msgspec.Struct):
-    data: _HeadData
-
-
-class _HeadData(msgspec.Struct):
-    callId: str = ""  # noqa: N815
-
-
-def call_id_in(line: bytes) -> str:
-    """The id of the call to which the event in *line* belongs; empty if it has none."""
-    return msgspec.json.decode(line, type=_Head).data.callId
 
 
 def _redacted_change(change: ForkChange, redactor: Redactor) -> dict[str, JsonValue]:

@@ -28,6 +28,7 @@ from reenact.formats.capture import (
     with_own_digest,
     write_manifest,
 )
+from reenact.formats.event import read_head
 from reenact.formats.record import ABSENT
 from reenact.gateway.lane import is_below
 from reenact.lane_name import ROOT
@@ -109,17 +110,6 @@ class _NewEvent(NamedTuple):
     """Whether a recorded one may stand at another place among the others than it did."""
 
 
-class _TimedHead(msgspec.Struct):
-    """What is needed of an event to give it a time."""
-
-    ts: int | float
-    data: _TimedHeadData
-
-
-class _TimedHeadData(msgspec.Struct):
-    callId: str = ""  # noqa: N815
-
-
 class _Time(NamedTuple):
     """The time of an event that is new, or stands elsewhere."""
 
@@ -197,7 +187,7 @@ class UpdatedCapture:
         """When the run was over, in the times of its events."""
         if last_line == self._reader.line(len(self._reader)) and self._reader.manifest.completedAt:
             return self._reader.manifest.completedAt
-        return msgspec.json.decode(last_line, type=_TimedHead).ts
+        return read_head(last_line).ts
 
     def _read_blob(self, digest: str) -> bytes:
         return (self._reader.blob if self.blobs.find_missing([digest]) else self.blobs.get)(digest)
@@ -493,7 +483,7 @@ def _continue_times(events: Sequence[_NewEvent]) -> dict[int, _Time]:
 
     New events that follow each other keep their distances as far as there is room.
     """
-    heads = [msgspec.json.decode(event.line, type=_TimedHead) for event in events]
+    heads = [read_head(event.line) for event in events]
     latest_ms, bound_ms = heads[0].ts, float("inf")
     bounds_ms = [bound_ms] * len(events)
     for place in reversed(range(len(events))):
