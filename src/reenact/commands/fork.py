@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from itertools import count
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
@@ -36,13 +37,9 @@ from reenact.injected.fence import Fence
 from reenact.injected.handover import Handover, ToAnswer, ToFork, ToRecord
 from reenact.injected.launch import (
     handover_folder,
-    route_through_gateway,
-    run,
     run_again,
-    substitute_address,
-    with_injection,
+    run_recorded,
 )
-from reenact.injected.output import Printed
 from reenact.injected.served import ServedAnswers, ServedFork
 from reenact.recorder.recovery import note_exit_status
 from reenact.replayer.allow import read_allow
@@ -54,7 +51,7 @@ from reenact.store.reader import CaptureReader, read_run_start
 from reenact.store.remote import is_remote, local_path, local_run, remote_name
 from reenact.store.rundir import claim_folder
 from reenact.workspace.history import WorkspaceHistory
-from reenact.workspace.replaying import restore_start
+from reenact.workspace.replaying import WorkspaceFolder, restore_start
 
 
 class ForkReport(msgspec.Struct, frozen=True):
@@ -108,36 +105,65 @@ def fork_command(
                 port=port, stdout=stdout, workspace=workspace, repository=repository,
             )  # fmt: skip
             return msgspec.structs.replace(report, parent=remote_name(path))
-    directory, words, rules = Path(local_path(path)), tuple(words), tuple(volatile)
+    directory, words = Path(local_path(path)), tuple(words)
     read, function = read_change(change)
     if function is not None:
         raise UsageError("a function changes a run of this process; give a mapping, or use reenact.fork")
     project_rules(Path.cwd())  # reports wrong rules before anything runs
     project_beside(Path.cwd())
     reader = CaptureReader(directory)
+    options = _Options(tuple(volatile), dict(upstreams or {}), tuple(allow), network, port or 0, stdout)
     if is_transcript(reader):
         if workspace:
             raise UsageError(f"{directory}: a transcript has no files of a workspace; leave out --workspace")
         transcript_plan = plan_transcript_fork(reader, check_options(at, on_miss), read, on_miss)
-        return _fork_transcript(
-            reader, words, place, transcript_plan, rules, dict(upstreams or {}), tuple(allow),
-            network=network, port=port, stdout=stdout,
-        )  # fmt: skip
+        return _fork_transcript(reader, words, place, transcript_plan, options)
     source = ReplaySource(directory)
     plan = make_plan(source, at, read, on_miss)
     capture = ForkedCapture(directory, place, plan, source.reader, standalone=standalone)
-    run_start = read_run_start(capture.reader)
-    live_upstreams = dict(upstreams or {})
-    known = upstreams_of(os.environ) | live_upstreams | (run_start.upstreams or {})
-    is_open = network or on_miss == "live"
-    fence = None if is_open else Fence(os.environ, read_allow(allow).addresses, known.values())
-    salt = capture.reader.manifest.redaction.salt_bytes
-    if workspace:
-        rules += tuple(project_rules(Path.cwd()))  # they cannot be found from the new folder
     restoring = restore_start(capture.reader, repository) if workspace else nullcontext()
+    return _fork_capture(directory, words, place, source, capture, plan, options, restoring)
+
+
+class _Options(NamedTuple):
+    """How the command is run, whatever it is a fork of."""
+
+    rules: tuple[VolatileRule, ...]
+    upstreams: dict[str, str]
+    """The addresses that live calls are forwarded to, by name."""
+    allowed: tuple[str, ...]
+    network: bool
+    port: int
+    stdout: int
+
+    def make_fence(self, plan: ForkPlan, upstreams: Mapping[str, str]) -> Fence | None:
+        """The fence around the command; ``None`` if its calls may go live."""
+        if self.network or plan.on_miss == "live":
+            return None
+        return Fence(os.environ, read_allow(self.allowed).addresses, upstreams.values())
+
+
+def _fork_capture(
+    directory: Path,
+    words: tuple[str, ...],
+    place: Path,
+    source: ReplaySource,
+    capture: ForkedCapture,
+    plan: ForkPlan,
+    options: _Options,
+    restoring: AbstractContextManager[WorkspaceFolder | None],
+) -> ForkReport:
+    """Repeat the command up to the point, and record it from there on; *restoring* gives it the files."""
+    rules = options.rules
+    run_start = read_run_start(capture.reader)
+    known = upstreams_of(os.environ) | options.upstreams | (run_start.upstreams or {})
+    fence = options.make_fence(plan, known)
+    salt = capture.reader.manifest.redaction.salt_bytes
     capture.open()
     try:
         with handover_folder() as handover, restoring as files:
+            if files is not None:
+                rules += tuple(project_rules(Path.cwd()))  # they cannot be found from the new folder
             part = ForkPart(
                 plan=plan,
                 seed=capture.seed,
@@ -152,24 +178,22 @@ def fork_command(
                 directory,
                 known,
                 part,
-                live_upstreams=live_upstreams,
+                live_upstreams=options.upstreams,
                 volatile=rules,
                 words=words,
                 input_copy=handover.input_copy,
                 workspace=files,
             )
-            with served.serve(port=port or 0, on_call=handover.note_gateway_call) as gateway:
+            with served.serve(port=options.port, on_call=handover.note_gateway_call) as gateway:
                 orders = ToFork(
                     path=str(directory.absolute()),
                     gateway=gateway.address,
                     volatile=rules,
-                    files=str(files.root) if files is not None else None,
-                    repository=str(files.repository) if files is not None else None,
                     blobs=str(capture.blobs.root.absolute()),
                     plan=plan,
                     capture_id=capture.seed.captureId,
                     run_id=capture.seed.runId,
-                    allowed=tuple(allow),
+                    allowed=options.allowed,
                 )
                 status, printed = run_again(
                     words,
@@ -178,7 +202,7 @@ def fork_command(
                     run_start,
                     salt,
                     files=files,
-                    stdout=stdout,
+                    stdout=options.stdout,
                     is_of_no_use=lambda: handover.has_outlived_failure(STALL_S),
                     fence=fence,
                     keep_input=handover.input_copy,
@@ -206,33 +230,27 @@ def _fork_transcript(
     words: tuple[str, ...],
     place: Path,
     plan: ForkPlan,
-    rules: tuple[VolatileRule, ...],
-    upstreams: dict[str, str],
-    allow: tuple[str, ...],
-    *,
-    network: bool,
-    port: int | None,
-    stdout: int,
+    options: _Options,
 ) -> ForkReport:
     """Record the command, with its calls answered from the transcript in *reader*."""
     refuse_place(place, reader.path)
     folder = staging_folder(place.absolute())
     identity, profile = identity_of_fork(reader), reader.manifest.redaction.profile
-    known = upstreams_of(os.environ) | upstreams
-    is_open = network or plan.on_miss == "live"
-    fence = None if is_open else Fence(os.environ, read_allow(allow).addresses, known.values())
+    known = upstreams_of(os.environ) | options.upstreams
+    fence = options.make_fence(plan, known)
+    every_rule = (*project_rules(Path.cwd()), *options.rules)
     place.parent.mkdir(parents=True, exist_ok=True)
     claim = claim_folder(folder)
     try:
         with handover_folder() as handover:
-            calls = TranscriptCalls(reader, (*project_rules(Path.cwd()), *rules), handover.claim)
+            calls = TranscriptCalls(reader, every_rule, handover.claim)
             served = ServedAnswers(
                 folder,
                 words,
                 known,
                 redact=profile,
                 durability="process",
-                volatile=rules,
+                volatile=options.rules,
                 identity=identity,
                 make_answers=lambda redactor: Answers(
                     calls,
@@ -243,25 +261,21 @@ def _fork_transcript(
                     on_missed=lambda headline: handover.note("diverged", headline),
                 ),
             )
-            with served.serve(port=port or 0, on_call=handover.note_gateway_call) as gateway:
-                environ = route_through_gateway(os.environ, gateway.address)
-                every_rule = (*project_rules(Path.cwd()), *rules)
+            with served.serve(port=options.port, on_call=handover.note_gateway_call) as gateway:
                 orders = ToRecord(
                     path=str(folder),
                     gateway=gateway.address,
                     redact=profile,
                     durability="process",
                     identity=identity,
-                    volatile=rules,
-                    answers=ToAnswer(str(reader.path.absolute()), plan, allow, every_rule),
+                    volatile=options.rules,
+                    answers=ToAnswer(str(reader.path.absolute()), plan, options.allowed, every_rule),
                 )
-                handover.give(orders)
-                printed = Printed(identity.salt)
-                status = run(
-                    substitute_address(words, gateway.address),
-                    with_injection(environ, handover, "capture", identity.salt),
-                    stdout=stdout,
-                    printed=printed,
+                status, printed = run_recorded(
+                    words,
+                    orders,
+                    handover,
+                    stdout=options.stdout,
                     is_of_no_use=lambda: handover.has_outlived_failure(STALL_S),
                     fence=fence,
                 )

@@ -22,13 +22,9 @@ from reenact.gateway.upstreams import upstreams_of
 from reenact.injected.handover import Handover, ToRecord
 from reenact.injected.launch import (
     handover_folder,
-    route_through_gateway,
-    run,
+    run_recorded,
     subject,
-    substitute_address,
-    with_injection,
 )
-from reenact.injected.output import Printed
 from reenact.injected.served import ServedCapture
 from reenact.recorder.joining import join_parts
 from reenact.recorder.recovery import note_exit_status, recover
@@ -133,7 +129,6 @@ def record_command(
                 files = msgspec.structs.replace(files, leave_out=(*files.leave_out, str(place)))
                 scanner = served.begin_files(files, blobs, handover.file_index, handover.tree_file)
             with served.serve(port=port or 0, on_call=handover.note_gateway_call) as gateway:
-                environ = route_through_gateway(os.environ, gateway.address)
                 orders = ToRecord(
                     path=str(place),
                     gateway=gateway.address,
@@ -143,14 +138,7 @@ def record_command(
                     volatile=tuple(volatile),
                     workspace=served.workspace,
                 )
-                handover.give(orders)
-                folders = (files.root, files.given) if files is not None else ()
-                printed = Printed(identity.salt, folders)
-                status = run(
-                    substitute_address(words, gateway.address, files.root if files is not None else None),
-                    with_injection(environ, handover, "capture", identity.salt),
-                    printed=printed,
-                )
+                status, printed = run_recorded(words, orders, handover)
             claim.remove()
             ended = RecordedEnd(status, printed.end(), _scan_at_end(scanner, notes))
             manifest = finish_recording(new, ended, handover, gateway, notes)

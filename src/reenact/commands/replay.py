@@ -116,8 +116,6 @@ def replay_command(
                 path=str(Path(directory).absolute()),
                 gateway=gateway.address,
                 volatile=rules,
-                files=str(files.root) if files is not None else None,
-                repository=str(files.repository) if files is not None else None,
                 policy=policy,
                 allowed=allowed,
                 on_unmatched=on_unmatched,

@@ -84,8 +84,6 @@ def update_command(
                     path=str(directory.absolute()),
                     gateway=gateway.address,
                     volatile=rules,
-                    files=str(files.root) if files is not None else None,
-                    repository=str(files.repository) if files is not None else None,
                     blobs=str(updated.blobs.root.absolute()),
                 )
                 status, printed = run_again(

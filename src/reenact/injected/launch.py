@@ -19,6 +19,8 @@ from threading import Event, Thread
 from types import FrameType
 from typing import Final, Literal
 
+import msgspec
+
 from reenact.errors import UsageError
 from reenact.formats.capture import RunStartData
 from reenact.formats.record import ABSENT
@@ -31,6 +33,7 @@ from reenact.injected.handover import (
     SITE,
     Handover,
     ToFork,
+    ToRecord,
     ToReplay,
     ToUpdate,
     hash_seed,
@@ -117,6 +120,34 @@ def substitute_address(command: Sequence[str], address: str, workspace: str | No
     return words if workspace is None else [word.replace("{workspace}", workspace) for word in words]
 
 
+def run_recorded(
+    words: Sequence[str],
+    orders: ToRecord,
+    handover: Handover,
+    *,
+    stdout: int = 1,
+    is_of_no_use: Callable[[], bool] = lambda: False,
+    fence: Fence | None = None,
+) -> tuple[int, Printed]:
+    """Run the command *words* and record it under *orders*; returns its exit status and what it printed.
+
+    The other arguments are as in :func:`run`.
+    """
+    salt, files = orders.identity.salt, orders.workspace
+    environ = route_through_gateway(os.environ, orders.gateway)
+    handover.give(orders)
+    printed = Printed(salt, (files.root, files.given) if files is not None else ())
+    status = run(
+        substitute_address(words, orders.gateway, files.root if files is not None else None),
+        with_injection(environ, handover, "capture", salt),
+        stdout=stdout,
+        printed=printed,
+        is_of_no_use=is_of_no_use,
+        fence=fence,
+    )
+    return status, printed
+
+
 def run_again(
     words: Sequence[str],
     orders: ToReplay | ToUpdate | ToFork,
@@ -136,6 +167,8 @@ def run_again(
     unless *run_start* says that none was recorded. The other arguments are as in :func:`run`.
     """
     environ = route_through_gateway(os.environ, orders.gateway, run_start)
+    if files is not None:
+        orders = msgspec.structs.replace(orders, files=str(files.root), repository=str(files.repository))
     handover.give(orders)
     if run_start.python is not ABSENT or run_start.upstreams is ABSENT:
         mode: Literal["capture", "replay"] = "capture" if isinstance(orders, ToUpdate) else "replay"

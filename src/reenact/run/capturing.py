@@ -242,7 +242,7 @@ class CaptureRun(Run):
         opened: list[Gateway] = []
         opening = Lock()
 
-        def route_through_gateway(environ: process.Environment) -> process.Environment:
+        def lead_to_gateway(environ: process.Environment) -> process.Environment:
             try:
                 with opening:
                     if not opened:
@@ -252,7 +252,7 @@ class CaptureRun(Run):
                 self._context.warn(f"model calls of programs are not seen: {message_of(error)}")
                 return environ
 
-        process.set_environment_change(self._context, route_through_gateway)
+        process.set_environment_change(self._context, lead_to_gateway)
         try:
             yield
         finally:
