@@ -63,3 +63,9 @@ def test_inside_which_call():
     assert LaneName("0/3.1/2.0~").around == "0/3.1/2"
     assert LaneName("0.1").started_process(2) == "0.1:2"
     assert LaneName("0.1").started_task(2) == "0.1.2"
+
+
+@pytest.mark.parametrize(("name", "depth"), [("0", 0), ("0.1", 1), ("0.1/3", 1), ("0.1:2.3/4~", 2)])
+def test_how_many_tasks_it_is_below(name, depth):
+    """Calls, processes and loose code are no tasks."""
+    assert LaneName(name).depth == depth

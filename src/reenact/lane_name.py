@@ -65,6 +65,11 @@ class LaneName(str):
         return int(last) if last.isdigit() else None
 
     @property
+    def depth(self) -> int:
+        """The number of tasks that it is below the first lane of the run, itself included."""
+        return self.count(TASK)
+
+    @property
     def around(self) -> LaneName:
         """The innermost lane inside a call that contains it: ``0/3.1/2`` for ``0/3.1/2.0~``."""
         before, _, behind = self.rpartition(INSIDE)

@@ -256,7 +256,7 @@ def compare_tasks(
         if HIDDEN in (*tasks.values(), *others.values()):
             tasks, others = _without_values(tasks), _without_values(others)
         if len(tasks) != len(others):
-            lane = min(tasks, key=_depth)
+            lane = min(tasks, key=lambda name: (LaneName(name).depth, name))
             tasks = {lane: tasks[lane]}
             others = {lane: others[lane]} if lane in others else tasks
         then, now = Counter(tasks.values()), Counter(others.values())
@@ -285,10 +285,6 @@ def _by_function(ends: list[tuple[str, str]], is_exact: bool) -> dict[str, dict[
 
 def _without_values(tasks: dict[str, str]) -> dict[str, str]:
     return {lane: "=" if outcome.startswith("=") else outcome for lane, outcome in tasks.items()}
-
-
-def _depth(lane: str) -> tuple[int, str]:
-    return lane.count("."), lane
 
 
 def _read_end(how: str, is_exact: bool) -> tuple[str, str]:

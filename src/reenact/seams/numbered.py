@@ -18,7 +18,7 @@ from typing import Any, Final, TypeAlias
 from zlib import crc32
 
 from reenact.boundary import Lane
-from reenact.lane_name import TASK
+from reenact.lane_name import ROOT, LaneName
 
 _SIBLINGS: Final = 1 << 20
 """Siblings are ordered among themselves, whatever their parent is called; so its hash is above this."""
@@ -30,8 +30,8 @@ CreateTask: TypeAlias = Callable[..., asyncio.Task[object]]
 
 def number_of(lane: Lane) -> int:
     """The hash of the task or job of *lane*."""
-    parent, _, ordinal = lane.name.rpartition(TASK)
-    return crc32(parent.encode()) * _SIBLINGS + int(ordinal)
+    name = LaneName(lane.name)
+    return crc32((name.parent or ROOT).encode()) * _SIBLINGS + (name.ordinal or 0)
 
 
 class _Task(asyncio.Task[object]):
