@@ -10,14 +10,13 @@ import msgspec
 from orjson import Fragment
 
 from reenact.boundary import Call
-from reenact.canonical import JsonValue, digest_of_bytes, encode_clean
+from reenact.canonical import JsonValue, digest_of_bytes, encode_clean, is_canonical
 from reenact.recorder.sink import CaptureSink
 from reenact.redaction import Redactor
 from reenact.values.codec import (
     dump_sorted,
     embed,
     failure_text,
-    is_canonical,
     is_deep,
     is_in_order,
     is_plain,

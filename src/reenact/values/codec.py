@@ -14,10 +14,18 @@ from math import isfinite
 from typing import Any, Final
 
 import msgspec
-import orjson
 
-from reenact import canonical
-from reenact.canonical import encode, encode_clean
+from reenact.canonical import (
+    MAX_DEPTH,
+    ORDERED,
+    PLUS,
+    SORTED,
+    dump,
+    encode,
+    encode_clean,
+    encode_ordered,
+    is_canonical,
+)
 from reenact.errors import FormatError
 from reenact.values.objects import RecordedError, message_of, type_name
 from reenact.values.tags import placeholder_for, tag, tag_error, untag, untag_error, without_order
@@ -28,23 +36,14 @@ _RESERVED: Final = b'"$'
 _FIRST_RESERVED: Final = b'{"$'
 _NEXT_RESERVED: Final = b',"$'
 _DOLLAR: Final = ord("$")
-_encode: Final = canonical.encode_clean
-_encode_ordered: Final = canonical.encode_ordered
 _decode: Final = msgspec.json.Decoder().decode
-_ORDERED: Final = (
-    orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_SUBCLASS
-)
-_SORTED: Final = _ORDERED | orjson.OPT_SORT_KEYS
-_PLUS: Final = ord("+")
 _BRACE: Final = ord("{")
 _UNKNOWN: Final = object()
 _SCALARS: Final = frozenset({str, int, float, bool, type(None)})
-_dump: Final = canonical.with_memory_check(orjson.dumps)
-_EXPONENT: Final = re.compile(rb"e\+(?<=[0-9]e\+)[0-9]")  # an expression that begins with letters is faster
 _STRINGS: Final = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"')
 _SQUARE: Final = bytes.maketrans(b"{}", b"[]")
 _NO_BRACKETS: Final = bytes(set(range(256)) - set(b"[]{}"))
-_MAX_DEPTH: Final = canonical.MAX_DEPTH - 14
+_MAX_DEPTH: Final = MAX_DEPTH - 14
 
 
 def to_text(value: object, *, is_json: bool = False) -> bytes:
@@ -53,9 +52,9 @@ def to_text(value: object, *, is_json: bool = False) -> bytes:
     Faster for a value that was read from JSON, which needs no tags.
     """
     if type(value) is float and isfinite(value):  # times and random numbers, the most frequent values
-        return _encode(value)
+        return encode_clean(value)
     text = plain_text(value, is_json=is_json)
-    return _encode(without_order(_tag_whole(value))) if text is None else text
+    return encode_clean(without_order(_tag_whole(value))) if text is None else text
 
 
 def to_ordered_text(value: object, *, is_json: bool = False) -> bytes:
@@ -63,22 +62,22 @@ def to_ordered_text(value: object, *, is_json: bool = False) -> bytes:
 
     A program may depend on it, for example if it puts an answer into its next prompt.
     """
-    text = plain_text(value, is_json=is_json, options=_ORDERED)
-    return _encode_ordered(_tag_whole(value)) if text is None else text
+    text = plain_text(value, is_json=is_json, options=ORDERED)
+    return encode_ordered(_tag_whole(value)) if text is None else text
 
 
 def object_text(members: Mapping[str, object], *, is_json: bool = False) -> bytes:
     """Encode an object with known names as canonical JSON; a member that fails becomes ``opaque``."""
     text = plain_text(members, is_json=is_json)
     if text is None:
-        return _encode({name: msgspec.Raw(to_text(value)) for name, value in members.items()})
+        return encode_clean({name: msgspec.Raw(to_text(value)) for name, value in members.items()})
     return text
 
 
-def plain_text(value: object, *, is_json: bool = False, options: int = _SORTED) -> bytes | None:
+def plain_text(value: object, *, is_json: bool = False, options: int = SORTED) -> bytes | None:
     """The text of a plain JSON value, canonical or in its own order; ``None`` for any other value."""
     try:
-        text = _dump(value, None, options)
+        text = dump(value, None, options)
         # These are encoded too, but do not decode to the same value: tuples, enum members, NaN.
         if not is_json and (not _is_exact(value) or (b"null" in text and _decode(text) != value)):
             return None
@@ -88,24 +87,18 @@ def plain_text(value: object, *, is_json: bool = False, options: int = _SORTED) 
         return None
     if not is_plain(text) or is_deep(text):
         return None
-    return _encode(value) if _PLUS in text and options == _SORTED and not is_canonical(text) else text
+    return encode_clean(value) if PLUS in text and options == SORTED and not is_canonical(text) else text
 
 
 def is_in_order(value: object, text: bytes) -> bool:
     """Whether *value*, plain and part of a canonical *text*, has its object members in canonical order."""
     # All objects of a canonical text are sorted, so an unsorted text cannot be part of it.
-    return _dump(value, None, _ORDERED) in text
+    return dump(value, None, ORDERED) in text
 
 
 def dump_sorted(value: object) -> bytes:
     """Encode *value*, which was read from JSON, with sorted object members."""
-    return _dump(value, None, _SORTED)
-
-
-def is_canonical(text: bytes) -> bool:
-    """Whether all numbers in a sorted text are in our notation."""
-    # One library writes 1e+16, the other 1e16; canonical is the latter.
-    return _PLUS not in text or _EXPONENT.search(text) is None
+    return dump(value, None, SORTED)
 
 
 def is_plain(text: bytes) -> bool:
@@ -121,19 +114,19 @@ def embed(ordered_text: bytes, value: object = _UNKNOWN) -> bytes:
 
     Faster with its *value*, if that is plain.
     """
-    if _BRACE not in ordered_text and _PLUS not in ordered_text:  # without an object there is no order
+    if _BRACE not in ordered_text and PLUS not in ordered_text:  # without an object there is no order
         return ordered_text
     canonical_text = None
-    if value is not _UNKNOWN and _PLUS not in ordered_text and _DOLLAR not in ordered_text:
+    if value is not _UNKNOWN and PLUS not in ordered_text and _DOLLAR not in ordered_text:
         try:
-            canonical_text = _dump(value, None, _SORTED)
+            canonical_text = dump(value, None, SORTED)
         except TypeError:  # a subclass that is recorded as the plain value it holds
             canonical_text = None
     if canonical_text is None:
-        canonical_text = _encode(_decode(ordered_text))
+        canonical_text = encode_clean(_decode(ordered_text))
     if canonical_text == ordered_text:
         return ordered_text
-    return _encode({JSON_TEXT: ordered_text.decode()})
+    return encode_clean({JSON_TEXT: ordered_text.decode()})
 
 
 def from_text(text: bytes) -> object:
@@ -159,7 +152,7 @@ def _is_exact(value: Any) -> bool:
 def _tag_whole(value: object) -> object:
     try:
         tagged = tag(value)
-        is_too_deep = is_deep(canonical.encode(tagged))
+        is_too_deep = is_deep(encode(tagged))
     except (FormatError, RecursionError):  # it contains itself, or is nested very deeply
         return placeholder_for(value)
     return placeholder_for(value) if is_too_deep else tagged
