@@ -48,7 +48,7 @@ def test_no_base_url_is_written_to_the_folder(tmp_path, monkeypatch):
     base = {"OPENAI_BASE_URL": "https://bob:hunter2@h.example/v1"}
     environ = route_through_gateway(base, "http://127.0.0.1:1")
     handover = Handover(tmp_path)
-    handover.give(ToReplay(path="run", gateway="http://127.0.0.1:1", policy="strict"))
+    handover.write_orders(ToReplay(path="run", gateway="http://127.0.0.1:1", policy="strict"))
     assert "hunter2" not in "".join(path.read_text() for path in tmp_path.iterdir())
     for name, value in environ.items():
         monkeypatch.setenv(name, value)

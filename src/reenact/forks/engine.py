@@ -231,7 +231,7 @@ class ForkEngine(ReplayEngine):
             if not self.changes_outcome:
                 self.reach()
         if self.files is not None:
-            self._look_before(call)
+            self._note_files_before(call)
         if call.seq > self.shared:
             self.mark_happened(call.seq)
         if call.is_instant:
@@ -262,13 +262,13 @@ class ForkEngine(ReplayEngine):
             yield from {nested.seq, nested.outcome_seq} - {0}
             yield from self._events_inside(nested)
 
-    def _look_before(self, call: RecordedCall) -> None:
+    def _note_files_before(self, call: RecordedCall) -> None:
         """Record the files before a call after the shared events."""
         if call.is_instant or call.beside or call.outcome_seq <= self.shared:
             return
         if call.seq > self._at and self.is_reached and call.may_write:
             self._refuse_other_files(call)
-        self.recorder.look_before(call.call_id, call.parent, is_told=call.seq > self.shared)
+        self.recorder.note_files_before(call.call_id, call.parent, is_told=call.seq > self.shared)
 
     def _refuse_other_files(self, call: RecordedCall) -> None:
         """Treat a tool or program call as new if the files before it differ."""

@@ -106,7 +106,7 @@ class ForkStep(ReplayStep):
         assert self._made is not None
         self.answer, self.exact, self.facts = self._made.answer, self._made.exact, self._made.facts
 
-    def _give(self) -> None:
+    def _set_answer(self) -> None:
         engine, recorded = self._engine, self._recorded
         self._is_given = True
         if recorded.seq == engine.plan.at and engine.changes_outcome:
@@ -123,7 +123,7 @@ class ForkStep(ReplayStep):
             engine.recorder.derive_calls(self.call_id, recorded.lane, from_json(resolve(self._data)))
         if self._is_changed and "error" in self._data:
             raise rebuild(engine.resolve_new(self._data["error"]))
-        super()._give()
+        super()._set_answer()
 
     def _rounds(self) -> int | None:
         """When the outcome comes, if not at its recorded time."""
@@ -178,7 +178,7 @@ class ForkStep(ReplayStep):
         """Record the files after the call, unless it is shared with the parent."""
         engine, recorded = self._engine, self._recorded
         if not recorded.beside and not 0 < recorded.outcome_seq <= engine.plan.shared:
-            engine.recorder.look_after(self.call_id, may_write=recorded.may_write and not is_left)
+            engine.recorder.note_files_after(self.call_id, may_write=recorded.may_write and not is_left)
 
     # Delegated to the step of a new call
 
@@ -225,18 +225,18 @@ class NearestStep(ReplayStep):
         self._is_plain = is_plain(line)
         if self._engine.files is not None:
             self._engine.change_files(self._recorded)
-        self._give()
+        self._set_answer()
 
     async def async_wait(self) -> None:
         self._is_inline = True
         self.wait()
 
-    def _give(self) -> None:
+    def _set_answer(self) -> None:
         if self._recorded.is_stream:
             self._engine.happenings.append(Happening(time.time_ns(), began=self.call_id))
         else:
             self._record_outcome()
-        super()._give()
+        super()._set_answer()
 
     def _record_outcome(self) -> None:
         data = {name: value for name, value in self._data.items() if name not in ("inline", "joined")}
@@ -247,7 +247,7 @@ class NearestStep(ReplayStep):
         if self._recorded.type == "llm_request":
             resolved = from_json(self._engine.source.reader.resolve(self._data))
             self._engine.recorder.derive_calls(self.call_id, self._recorded.lane, resolved)
-        self._engine.recorder.look_after(self.call_id, may_write=self._recorded.may_write)
+        self._engine.recorder.note_files_after(self.call_id, may_write=self._recorded.may_write)
 
     def close(self, error: BaseException | None) -> None:  # noqa: ARG002
         if self._recorded.is_stream:

@@ -171,7 +171,7 @@ class Forwarding:
             await answer.refuse(refusal_for(error))
             return
         try:
-            await answer.give(head, aiter(body), has_body=call.method != "HEAD")
+            await answer.send(head, aiter(body), has_body=call.method != "HEAD")
         except BaseException as error:
             exchange.end(error)
             raise
@@ -193,7 +193,7 @@ class _Answer:
         await self._send(_start_message(refusal.status, refusal.headers))
         await self._send({"type": "http.response.body", "body": refusal.body})
 
-    async def give(self, head: Head, chunks: AsyncIterator[bytes], *, has_body: bool) -> None:
+    async def send(self, head: Head, chunks: AsyncIterator[bytes], *, has_body: bool) -> None:
         """Send all but the last message of the answer; :meth:`end` sends that, once the outcome is on disk.
 
         The last message is the chunk that completes the content length, or has the final event of a model's

@@ -198,7 +198,7 @@ class Handover:
 
     # The command's side
 
-    def give(self, orders: Orders) -> None:
+    def write_orders(self, orders: Orders) -> None:
         try:
             self._write("orders.json", msgspec.json.encode(orders))
         except UnicodeEncodeError:

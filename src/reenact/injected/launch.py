@@ -135,7 +135,7 @@ def run_recorded(
     """
     salt, files = orders.identity.salt, orders.workspace
     environ = route_through_gateway(os.environ, orders.gateway)
-    handover.give(orders)
+    handover.write_orders(orders)
     printed = Printed(salt, (files.root, files.given) if files is not None else ())
     status = run(
         substitute_address(words, orders.gateway, files.root if files is not None else None),
@@ -169,7 +169,7 @@ def run_again(
     environ = route_through_gateway(os.environ, orders.gateway, run_start)
     if files is not None:
         orders = msgspec.structs.replace(orders, files=str(files.root), repository=str(files.repository))
-    handover.give(orders)
+    handover.write_orders(orders)
     if run_start.python is not ABSENT or run_start.upstreams is ABSENT:
         mode: Literal["capture", "replay"] = "capture" if isinstance(orders, ToUpdate) else "replay"
         environ = with_injection(environ, handover, mode, salt)

@@ -265,9 +265,9 @@ class ReplayStep:
         self._is_plain = is_plain(line)
         if self._engine.files is not None:
             self._engine.change_files(recorded)
-        self._give()
+        self._set_answer()
 
-    def _give(self) -> None:
+    def _set_answer(self) -> None:
         """Set the answer from the outcome's data, or raise the recorded error."""
         recorded, data = self._recorded, self._data
         if "error" in data and not recorded.is_stream:

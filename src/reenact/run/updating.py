@@ -133,7 +133,7 @@ class MatchingFirst(ReplayEngine):
                     self._awaited.remove(call)
                 raise Missed(call)
             with self.new_events.place_after(call.seq - 1):
-                self.recorder.look_before(call.call_id, call.parent)
+                self.recorder.note_files_before(call.call_id, call.parent)
         return super().set_aside(call, lane)
 
     def compare_files(self, recorded: RecordedCall, lane: Lane) -> None:
@@ -146,7 +146,7 @@ class MatchingFirst(ReplayEngine):
             self.recorder.warn(f"event {recorded.outcome_seq}: not all it did to files was done: {error}")
         if not recorded.beside:
             with self.new_events.place_after(recorded.outcome_seq):
-                self.recorder.look_after(recorded.call_id, may_write=recorded.may_write)
+                self.recorder.note_files_after(recorded.call_id, may_write=recorded.may_write)
 
     def _own_names(self) -> ProcessNames:
         self.settle()

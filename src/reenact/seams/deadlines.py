@@ -169,7 +169,7 @@ def call_in_turn(original: Callable[..., object]) -> Callable[..., object]:
     return call_soon_threadsafe
 
 
-def tell_for(lane: Lane | None) -> None:
+def set_lane_of_callbacks(lane: Lane | None) -> None:
     """This thread now runs the done callbacks of the job of *lane*; ``None`` when it has run them."""
     _now.telling = lane
 

@@ -40,7 +40,7 @@ from reenact.boundary import (
 from reenact.formats.capture import CANCELLED, HIDDEN, PUT
 from reenact.library import is_library
 from reenact.seams import entered
-from reenact.seams.deadlines import get_in_turn, lane_of_job, put_in_turn, tell_for
+from reenact.seams.deadlines import get_in_turn, lane_of_job, put_in_turn, set_lane_of_callbacks
 from reenact.seams.imports import Libraries
 from reenact.seams.numbered import create_task, number_job, wrap_future
 from reenact.seams.patches import Patch
@@ -218,14 +218,14 @@ class _JobEnding:
 
     def _mark_ended(self, _: Future[object]) -> None:
         self.lane.context.lane_end_seen(self.lane)
-        tell_for(self.lane)
+        set_lane_of_callbacks(self.lane)
 
     def _add_last_callback(self, future: Future[object]) -> None:
         _ended[future] = next(_endings)
         future.add_done_callback(self._end)
 
     def _end(self, _: Future[object]) -> None:
-        tell_for(None)
+        set_lane_of_callbacks(None)
         self.lane.context.lane_ended(self.lane)
 
 

@@ -15,7 +15,7 @@ from typing import Any, Final, TypeAlias
 
 from reenact.boundary import SPAWNED_CHILD, Lane, current_lane
 from reenact.library import POOLS
-from reenact.seams.deadlines import tell_for
+from reenact.seams.deadlines import set_lane_of_callbacks
 from reenact.seams.imports import Libraries
 from reenact.seams.patches import Patch
 from reenact.seams.pools import Job, job_call
@@ -213,14 +213,14 @@ def _hand_over(original: Callable[[object, int, object], None]) -> Callable[[obj
             original(self, i, obj)
             return
         lane = came.lane
-        tell_for(lane)
+        set_lane_of_callbacks(lane)
         if getattr(self, "_callback", None) is not None:
             _end(lane)
             run_in_thread(came.told_in, lambda: original(self, i, (is_good, came.answer)))
         else:
             original(self, i, (is_good, came.answer))
             _end(lane)
-        tell_for(None)
+        set_lane_of_callbacks(None)
 
     return _set
 

@@ -60,7 +60,7 @@ def _is_socket_fake() -> bool:
 
 
 @contextmanager
-def leave_alone() -> Iterator[None]:
+def without_recording() -> Iterator[None]:
     """Make the block's request without recording it, neither here nor in a client library below."""
     token = _is_left_alone.set(True)
     try:

@@ -14,7 +14,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
 
-from reenact.seams.http.exchange import Exchange, is_outermost, is_own, leave_alone
+from reenact.seams.http.exchange import Exchange, is_outermost, is_own, without_recording
 from reenact.seams.http.message import Head, Pairs
 from reenact.seams.http.request import Sent, whole_body
 from reenact.seams.http.wire import response_over
@@ -83,7 +83,7 @@ class _Seam:
             exchange = Exchange(sent, is_streamed=_is_streamed(options))
             if exchange.asked.is_left_alone:
                 # The http.client seam would hold the body back; urllib3 needs the socket before the answer.
-                with leave_alone():
+                with without_recording():
                     return original(pool, conn, method, url, **options)
             self._open(exchange, pool, conn)
             if not exchange.step.live:
