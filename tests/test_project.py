@@ -271,6 +271,61 @@ def test_the_page_on_security_lists_every_file_that_starts_a_program():
     )
 
 
+# How the code is put together
+
+PACKAGE = ROOT / "src" / "reenact"
+FEW_LINES = 60
+WITHOUT_IMPORTS = {"cli"}
+"""Packages whose modules are found by name: every verb has a file of its own."""
+TAKE_LANE_NAMES_APART = {"boundary.py", "gateway/lane.py", "lane_name.py"}
+
+
+def imported_modules(path, modules):
+    """The names of the modules of reenact that the file imports."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+            yield from (name if name in modules else node.module for name in names)
+        elif isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+
+
+def test_no_small_module_belongs_to_another_one():
+    """A module of a few lines that only one module of its package imports is a part of that one."""
+    modules = {
+        ".".join(path.relative_to(ROOT / "src").with_suffix("").parts): path for path in PACKAGE.rglob("*.py")
+    }
+    importers = defaultdict(set)
+    for name, path in modules.items():
+        for imported in imported_modules(path, modules):
+            importers[imported].add(name)
+    small = [
+        name
+        for name, path in modules.items()
+        if path.read_text().count("\n") < FEW_LINES and path.parent.name not in WITHOUT_IMPORTS
+    ]
+    parts = [
+        name
+        for name in small
+        if len(importers[name]) == 1 and importers[name].pop().rpartition(".")[0] == name.rpartition(".")[0]
+    ]
+    assert parts == []
+
+
+def test_lane_names_are_taken_apart_in_one_place():
+    """What a dot or a slash in a name means is known to the type, and to those who make names."""
+    found = {
+        str(path.relative_to(PACKAGE))
+        for path in PACKAGE.rglob("*.py")
+        if re.search(
+            r"lane_name import (\(\s*)?([\w, \n]*\b)?(TASK|INSIDE|LOOSE|PROCESS)\b|^TASK: ",
+            path.read_text(),
+            re.MULTILINE,
+        )
+    }
+    assert found == TAKE_LANE_NAMES_APART
+
+
 # Tools
 
 
