@@ -118,7 +118,7 @@ class ForkEngine(ReplayEngine):
         )
 
     def _names(self) -> ProcessNames:
-        self.settle()
+        self.choose_process()
         prefix = self.part.call_prefix or ProcessNames.of_process(self.source.root).call_prefix
         return ForkNames(self.source.root, prefix, self.recorded_name)
 
@@ -364,7 +364,7 @@ class ForkEngine(ReplayEngine):
         if not self._asks_anew or call.ask_otherwise is None or not self.is_reached:
             return False
         with self._lock:
-            self.settle()
+            self.choose_process()
             self.refuse_when_over(CALL_TYPES[call.kind], self._name(call))
         return self._with_changed_request(call) is not call
 
@@ -394,7 +394,7 @@ class ForkEngine(ReplayEngine):
         if self.plan.on_miss != "nearest":
             return None
         with self._lock:
-            found = self._nearest.to(lane, self.keys(key, request_text), _decode(request_text))
+            found = self._nearest.find(lane, self.keys(key, request_text), _decode(request_text))
         return found if found is not None and found.outcome_seq and not found.never_ends else None
 
     def _stop(self, lane: Lane, key: Key, request_text: bytes, call: Call | None) -> None:

@@ -94,9 +94,9 @@ class ForkStep(ReplayStep):
             self._leave(error)
             raise
 
-    def _settle(self, early: Any) -> None:
+    def _set_recorded(self, early: Any) -> None:
         try:
-            super()._settle(early)
+            super()._set_recorded(early)
         except CallMissed as missed:
             self._made = self._engine.make(early.call, self._lane, missed.asked)
             self._is_unmatched = True

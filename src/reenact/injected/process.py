@@ -428,7 +428,7 @@ class _Rerun(_Process):
         self._has_joined = False
 
     def join_run(self) -> None:
-        self._run.context.settle()
+        self._run.context.choose_process()
 
     def lane_name(self, lane: Lane) -> str:
         return lane.recorded.name if lane.recorded is not None else lane.name_under(self._first_lane())

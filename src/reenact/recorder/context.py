@@ -48,7 +48,7 @@ from reenact.library import is_pool_worker
 from reenact.recorder.eventlog import EventLog, ProcessNames
 from reenact.recorder.order import TaskOrder
 from reenact.recorder.payloads import Payloads, Sharing
-from reenact.recorder.sink import CaptureSink, Ending, SettlingSink
+from reenact.recorder.sink import CaptureSink, Ending, SyncedSink
 from reenact.recorder.step import CaptureStep, describe_leaving
 from reenact.redaction import Redactor
 from reenact.store.durable import leave_to_parent_on_fork
@@ -125,7 +125,7 @@ class CaptureContext:
         self._on_warning = on_warning
         self._payloads = Payloads(redactor, sink, threshold_bytes=int(seed.blobThresholdBytes or 0))
         self._events = EventLog(sink, seed, self._place, now_ns)
-        self._may_defer = not isinstance(sink, SettlingSink)
+        self._may_defer = not isinstance(sink, SyncedSink)
         """Whether a call may be sent before it is written; never where a machine crash must lose no call."""
         self._call_numbers: Iterator[int] = itertools.count(first_call)
         self._first_call = first_call

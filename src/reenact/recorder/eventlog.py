@@ -15,7 +15,7 @@ from reenact.boundary import Lane
 from reenact.canonical import encode_clean
 from reenact.formats.capture import JOINED, PUT, READ, TOGETHER, TOOK, CaptureSeed, event_codec
 from reenact.lane_name import ROOT
-from reenact.recorder.sink import BatchSink, CaptureSink, SettlingSink
+from reenact.recorder.sink import BatchSink, CaptureSink, SyncedSink
 
 _COUNTED: Final = (PUT, TOOK, READ, READ + JOINED, READ + TOGETHER)
 """Acts that a task may do many times in a row."""
@@ -69,7 +69,7 @@ class EventLog:
         self._sink = sink
         self._place = place
         self._now_ns = now_ns
-        self._settle = sink.settle if isinstance(sink, SettlingSink) else None
+        self._sync = sink.sync if isinstance(sink, SyncedSink) else None
         self._write_lines = sink.append_all if isinstance(sink, BatchSink) else self._append_each
         ids = tuple(encode_clean(name).replace(b"%", b"%%") for name in (seed.captureId, seed.runId))
         self._line = (
@@ -112,8 +112,8 @@ class EventLog:
                 raise
             finally:
                 self._is_writing = False
-        if self._settle is not None:
-            self._settle()
+        if self._sync is not None:
+            self._sync()
 
     def append_all(self, events: Iterable[tuple[bytes, bytes, int]]) -> None:
         """Write imported events, each given as type, data and time in ms."""
@@ -129,8 +129,8 @@ class EventLog:
                 self._write_lines(lines)
             finally:
                 self.seq = self._sink.count
-        if self._settle is not None:
-            self._settle()
+        if self._sync is not None:
+            self._sync()
 
     def _append_each(self, lines: list[bytes]) -> None:
         for line in lines:

@@ -48,7 +48,7 @@ class CaptureSink(Protocol):
     def append(self, event: bytes, /) -> object:
         """Store one event, the canonical text of a line; returns when it is safe.
 
-        A sink that needs time for that is a :class:`SettlingSink` too, one that stores many events faster
+        A sink that needs time for that is a :class:`SyncedSink` too, one that stores many events faster
         than one by one a :class:`BatchSink`.
         """
 
@@ -64,10 +64,10 @@ class CaptureSink(Protocol):
 
 
 @runtime_checkable
-class SettlingSink(Protocol):
+class SyncedSink(Protocol):
     """A sink whose :meth:`append` returns before the event is safe; many threads may wait together."""
 
-    def settle(self) -> None:
+    def sync(self) -> None:
         """Return when all appended events are safe."""
 
 
@@ -90,7 +90,7 @@ class FileCaptureSink:
         self._path = Path(path).absolute()
         self._durability: Durability = durability
         self._is_claimed = is_claimed
-        self.settle = self._settle if durability == "disk" else None
+        self.sync = self._sync if durability == "disk" else None
 
     def start(self, seed: CaptureSeed) -> None:
         self._seed = seed
@@ -115,8 +115,8 @@ class FileCaptureSink:
         for event in events:
             self.append(event)
 
-    def _settle(self) -> None:
-        self._run.journal.settle()
+    def _sync(self) -> None:
+        self._run.journal.sync()
 
     @property
     def count(self) -> int:

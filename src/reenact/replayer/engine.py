@@ -199,7 +199,7 @@ class ReplayEngine:
             longest_gap_s=math.inf if source.fork is ABSENT else self._stall_s,
         )
 
-    def settle(self) -> None:
+    def choose_process(self) -> None:
         """Decide which process of the recorded run this one is, and read that process's part."""
         if self._find_root is None:
             return
@@ -260,7 +260,7 @@ class ReplayEngine:
     def _step_beside(self, call: Call, lane: Lane, name: str, text: bytes) -> BesideStep | EmptyStep | None:
         """The step for a call beside the run; ``None`` if the recording has it as part of the run."""
         with self._lock:
-            self.settle()
+            self.choose_process()
             self.refuse_when_over(CALL_TYPES[call.kind], name)
             if not self.beside.knows(name) and self.source.calls_named(CALL_TYPES[call.kind], name):
                 return None
@@ -470,7 +470,7 @@ class ReplayEngine:
     def _is_placed(self) -> bool:
         """Whether it is known which recorded process this is; its tasks may act before its first call."""
         if self._find_root is not None and self.is_placed_by_order():
-            self.settle()
+            self.choose_process()
         return self._find_root is None
 
     def wait_to_act(self, lane: Lane, act: str) -> None:
@@ -568,7 +568,7 @@ class ReplayEngine:
         """The next recorded call of the lane, if this call equals it."""
         with self._lock:
             if self._find_root is not None:
-                self.settle()
+                self.choose_process()
             if self._is_over:
                 self.refuse_when_over(key.type, key.name)
             if self._divergences and self.policy == "strict":
@@ -623,7 +623,7 @@ class ReplayEngine:
         if self.policy == "strict":
             self.diverge(divergence)
         with self._lock:
-            stand_in = self._nearest.to(lane, self.keys(key, request_text), request)
+            stand_in = self._nearest.find(lane, self.keys(key, request_text), request)
         if stand_in is not None:
             divergence = msgspec.structs.replace(divergence, answered_with=stand_in.seq)
         elif self.on_unmatched == "live" or (self.on_unmatched == "empty" and _has_empty_answer(call)):

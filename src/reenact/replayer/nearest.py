@@ -36,10 +36,10 @@ class Nearest:
         self._positions: dict[str | tuple[str, str], int] = {}
         """By lane, or by type and family: how many calls from the start are all taken or lent."""
 
-    def to(self, lane: Lane, keys: Sequence[Key], request: object) -> RecordedCall | None:
+    def find(self, lane: Lane, keys: Sequence[Key], request: object) -> RecordedCall | None:
         """The call with which to answer *request*, which has *keys*; ``None`` if none is left."""
         recorded = self._lanes.expected(lane)
-        found = self.equal(recorded, keys) if recorded is not None else None
+        found = self.take_equal(recorded, keys) if recorded is not None else None
         if found is None:
             found = self.find_most_similar(lane, keys[0], request)
             if found is None:
@@ -57,7 +57,7 @@ class Nearest:
         anywhere = self._find_open(kind, self._by_kind.get(kind, []))
         return self._find_likest(in_lane, kind, request) or self._find_likest(anywhere, kind, request)
 
-    def equal(self, lane: RecordedLane, keys: Sequence[Key]) -> RecordedCall | None:
+    def take_equal(self, lane: RecordedLane, keys: Sequence[Key]) -> RecordedCall | None:
         """Take the first call of *lane* that was not made yet and has one of *keys*."""
         found = (self._lanes.take_equal(lane, key) for key in keys)
         return next(filter(None, found), None)

@@ -101,7 +101,7 @@ class EarlyMatch:
         self.recorded = self._engine.find_equal(self._lane, self._keys)
         return self.recorded is not None
 
-    def settle(self) -> RecordedCall | None:
+    def find_answer(self) -> RecordedCall | None:
         """The recorded call that answers this one; if there is none, raises or returns ``None``."""
         found = self.recorded or self._engine.stand_in(self._lane, self._key, self._text, self.call)
         if isinstance(found, ReplayDivergence):
@@ -169,8 +169,8 @@ class ReplayStep:
         else:
             self.answer = call.empty() if call.empty is not None else None
 
-    def _settle(self, early: EarlyMatch) -> None:
-        found = early.settle()
+    def _set_recorded(self, early: EarlyMatch) -> None:
+        found = early.find_answer()
         if found is not None:
             self._recorded = found
             self.call_id = found.call_id or ""
@@ -184,14 +184,14 @@ class ReplayStep:
     def wait(self) -> None:
         if self._early is not None:
             self._engine.turns.wait_to_match(self._lane, self._early.try_again)
-            self._settle(self._early)
+            self._set_recorded(self._early)
         if not self.live and not self._is_unmatched:
             self._take(self._engine.turns.wait(self._recorded, self._lane))
 
     async def async_wait(self) -> None:
         if self._early is not None:
             await self._engine.turns.turn_to_match(self._lane, self._early.try_again)
-            self._settle(self._early)
+            self._set_recorded(self._early)
         if not self.live and not self._is_unmatched:
             self._take(await self._engine.turns.turn(self._recorded, self._lane))
 

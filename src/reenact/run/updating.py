@@ -149,7 +149,7 @@ class MatchingFirst(ReplayEngine):
                 self.recorder.note_files_after(recorded.call_id, may_write=recorded.may_write)
 
     def _own_names(self) -> ProcessNames:
-        self.settle()
+        self.choose_process()
         return ProcessNames.of_process(self.source.root)
 
     def step(self, call: Call, lane: Lane) -> Step:
@@ -201,7 +201,7 @@ class MatchingFirst(ReplayEngine):
             recorded = self._lanes.expected(lane)
             if recorded is None:
                 raise Missed(None)
-            found = self._nearest.equal(recorded, self.keys(key, request_text))
+            found = self._nearest.take_equal(recorded, self.keys(key, request_text))
             if found is None:
                 raise Missed(None if recorded.is_loose else recorded.upcoming())
             if lane.recorded is None:

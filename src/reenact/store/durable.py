@@ -120,7 +120,7 @@ class GroupSync:
                 else:
                     self._turn.wait(_LOOK_AGAIN_S)
 
-    def settle(self, end_bytes: int) -> None:
+    def note_synced(self, end_bytes: int) -> None:
         """Wait for a running sync, and note that another sync, made elsewhere, covers *end_bytes*."""
         with self._turn:
             while not self._is_free():

@@ -77,7 +77,7 @@ class Journal:
         return offset
 
     def write(self, line: bytes, count: int = 1) -> int:
-        """Like :meth:`append` without waiting for the disk; call :meth:`settle` after releasing other locks.
+        """Like :meth:`append` without waiting for the disk; call :meth:`sync` after releasing other locks.
 
         *line* may be *count* lines that were checked already, with line ends between them.
         """
@@ -110,7 +110,7 @@ class Journal:
     def _not_one_line(self, line: bytes) -> StoreError:
         return StoreError(f"{self.path}: {len(line)} bytes are not one line; move large payloads to blobs")
 
-    def settle(self) -> None:
+    def sync(self) -> None:
         """Wait until everything written so far is as durable as chosen; threads share one sync."""
         if self._group is not None:
             self._wait_for_disk(self._group, self._size_bytes)
@@ -147,7 +147,7 @@ class Journal:
             except OSError as error:
                 raise unwritable(self.path, error) from error
             if self._group is not None:
-                self._group.settle(self._size_bytes)
+                self._group.note_synced(self._size_bytes)
             self._close_file("is closed; start a new run to record more")
 
     def leave_to_parent(self) -> None:

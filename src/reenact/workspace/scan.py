@@ -228,7 +228,7 @@ class Scanner:
             except OSError:
                 del folder.files[changed]
                 folder.is_racy = is_changed = True
-        _settle(folder)
+        _note_unchanged(folder)
         return is_changed
 
     def _update_file(
@@ -280,7 +280,7 @@ class Scanner:
                 known = folder.files.get(name)
                 if known is None or known.is_racy or known.key != _key(found):
                     is_changed |= self._update_file(folder, fd, name, path, found)
-        _settle(folder)
+        _note_unchanged(folder)
         return is_changed
 
     def _hide_names(self, folder: IndexedFolder, names: list[str]) -> bool:
@@ -315,7 +315,7 @@ class Scanner:
                 folder.is_racy = is_changed = True
                 if isinstance(error, NotADirectoryError):
                     self._update_file(folder, fd, name, path, found)
-                _settle(folder)
+                _note_unchanged(folder)
                 continue
             try:
                 is_changed |= self._enter(below, name, below_fd, path, rules, depth)
@@ -325,7 +325,7 @@ class Scanner:
                 del folder.folders[name]
                 why: Why = "capture" if below.text else "unreadable"
                 folder.files[name] = _left_out_file(name, why, _fstat_or(fd, name))
-                _settle(folder)
+                _note_unchanged(folder)
         return is_changed
 
     def _enter(
@@ -531,7 +531,7 @@ def _key(found: os.stat_result) -> Key:
     return found.st_ctime_ns, found.st_mtime_ns, found.st_size
 
 
-def _settle(folder: IndexedFolder) -> None:
+def _note_unchanged(folder: IndexedFolder) -> None:
     """Note which files the next scan may skip if unchanged; files left out by name are in neither list."""
     seen = [(name, file) for name, file in folder.files.items() if file.left_out not in _BY_NAME]
     folder.settled = [(os.fsencode(name), *file.key) for name, file in seen if not file.is_racy]

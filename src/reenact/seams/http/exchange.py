@@ -98,7 +98,7 @@ class Exchange(crossing[dict[str, Any]]):
         :meth:`~reenact.boundary.Step.mark_sent`; a model call is then recorded while the model reads it.
         *is_elsewhere*: the call is forwarded for another program.
         """
-        self.asked = RequestMeaning.by(sent)
+        self.asked = RequestMeaning.of_sent(sent)
         """The client's request, or the one sent instead; a seam does not record it if ``is_left_alone``."""
         self._is_elsewhere = is_elsewhere
         call = self.asked.call(

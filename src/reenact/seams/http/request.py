@@ -50,7 +50,7 @@ class RequestMeaning(NamedTuple):
     """The provider whose wire format it uses; ``None`` if it asks no model."""
 
     @classmethod
-    def by(cls, sent: Sent) -> RequestMeaning:
+    def of_sent(cls, sent: Sent) -> RequestMeaning:
         headers: dict[str, str] = {}
         for name, value in sent.headers:
             headers[name.lower()] = value
@@ -87,7 +87,7 @@ class RequestMeaning(NamedTuple):
         body = json.dumps(other.body, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
         kept = [pair for pair in self.sent.headers if pair[0].lower() not in _ABOUT_BODY]
         sent = Sent(self.sent.method, other.url, [*kept, ("content-length", str(len(body)))], body)
-        return RequestMeaning.by(sent), other.undo
+        return RequestMeaning.of_sent(sent), other.undo
 
     def call(
         self,
