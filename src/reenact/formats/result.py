@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable
-from typing import Any, Final, Literal, TypeAlias, TypeVar
+from typing import Final, Literal, TypeAlias, TypeVar
 
 import msgspec
 
-from reenact.canonical import read_json
+from reenact.canonical import JsonField, read_json
 from reenact.errors import FormatError
 from reenact.formats.bundle import SCHEMA_VERSION, StepText, refuse_version
 from reenact.formats.record import ABSENT, Absent, Codec, Count, Record
@@ -30,8 +30,8 @@ class AssertionResult(Record, frozen=True, kw_only=True):
     severity: Severity
     status: AssertionStatus
     message: str
-    params: dict[str, Any]
-    observed: Any
+    params: dict[str, JsonField]
+    observed: JsonField
     evidence: Evidence
 
 

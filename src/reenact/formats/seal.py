@@ -13,7 +13,7 @@ from binascii import Error as Base64Error
 from collections.abc import Iterator
 from typing import Any, BinaryIO, Final, Literal
 
-from reenact.canonical import JsonValue, read_json
+from reenact.canonical import JsonField, JsonValue, read_json
 from reenact.errors import FormatError
 from reenact.formats.dialects.common import DialectName
 from reenact.formats.lines import Line, read_lines
@@ -183,11 +183,11 @@ class SecretHead(Record, frozen=True):
 class SealedLine(Record, frozen=True):
     """One line of the sealed log, unchanged and as each policy publishes it."""
 
-    original: dict[str, Any]
-    open: dict[str, Any] | Absent = ABSENT
+    original: dict[str, JsonField]
+    open: dict[str, JsonField] | Absent = ABSENT
     """Absent, like those below, if the event must not be published."""
-    private: dict[str, Any] | Absent = ABSENT
-    paranoid: dict[str, Any] | Absent = ABSENT
+    private: dict[str, JsonField] | Absent = ABSENT
+    paranoid: dict[str, JsonField] | Absent = ABSENT
 
 
 _head_codec: Final[Codec[SecretHead]] = Codec(SecretHead)

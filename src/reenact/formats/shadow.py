@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any, Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 import msgspec
 
+from reenact.canonical import JsonField
 from reenact.errors import FormatError
 from reenact.formats.record import format_error
 
@@ -234,7 +235,7 @@ class ShadowReport(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     runs: list[ShadowRun]
     samples: int
     """The number of samples of each run."""
-    change: dict[str, Any]
+    change: dict[str, JsonField]
     """The change of model requests."""
     test: str | None
     """The test that decides which runs passed; without one, those that ended without an error."""
@@ -288,7 +289,7 @@ class StepsReport(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
 
     schema: Literal["reenact.shadow-steps.v1"] = "reenact.shadow-steps.v1"
     steps: list[AskedStep]
-    change: dict[str, Any]
+    change: dict[str, JsonField]
     tools: Rate
     """Answers with the same tools."""
     arguments: Rate

@@ -12,6 +12,7 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
+from reenact.canonical import JsonField
 from reenact.check.kinds import name_runs
 from reenact.errors import Diverged, FormatError, ReenactError, StoreError, UsageError
 from reenact.forks.capture import refuse_place
@@ -134,7 +135,7 @@ def _find_unreadable(paths: Sequence[str], change: ForkChange, on_miss: OnMiss) 
 class _JobOptions(msgspec.Struct, frozen=True, kw_only=True):
     """The options that all jobs share."""
 
-    change: dict[str, Any]
+    change: dict[str, JsonField]
     on_miss: OnMiss
     volatile: tuple[VolatileRule, ...]
     allow: list[str]

@@ -17,11 +17,11 @@ from contextlib import closing, suppress
 from pathlib import Path
 from secrets import token_hex
 from threading import Lock, Thread
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
-from reenact.canonical import JsonValue
+from reenact.canonical import JsonField, JsonValue
 from reenact.errors import ReenactError, UsageError
 from reenact.forks.change import OnMiss
 from reenact.formats.volatile import VolatileRule
@@ -42,7 +42,7 @@ class RunJob(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     output: str = ""
     """Where the fork goes; if empty, the run is replayed strictly."""
     at: int | None = None
-    change: dict[str, Any] = {}
+    change: dict[str, JsonField] = {}
     on_miss: OnMiss = "fail"
     volatile: tuple[VolatileRule, ...] = ()
     allow: list[str] = []

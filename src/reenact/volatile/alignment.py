@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from reenact import canonical
+from reenact.canonical import JsonField
 from reenact.comparing.alignment import Item, align, words_in_common
 
 _WORD: Final = re.compile(rb"\w+")
@@ -24,7 +25,7 @@ class AlignedCall(NamedTuple):
     lane: str
     type: str
     name: str
-    request: Any
+    request: JsonField
     parent_seq: int | None = None
     """The call inside which it was made."""
     has_own_clock: bool = False

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from reenact import canonical
-from reenact.canonical import JsonValue, read_json
+from reenact.canonical import JsonField, JsonValue, read_json
 from reenact.check.publishing import POLICIES, PolicyName, fields_of
 from reenact.check.seals.commitments import Salts, TreeName, commitments_of, leaf_of, path_of, root_of
 from reenact.check.seals.keys import key_id
@@ -30,7 +30,7 @@ from reenact.formats.seal import (
 class LineFields(NamedTuple):
     """The fields that a leaf of the log commits to."""
 
-    committed: dict[str, Any]
+    committed: dict[str, JsonField]
     """The fields of the line, and under ``policy:path`` those that a policy publishes in another form."""
     shown: dict[PolicyName, list[str]]
     """The fields that are published under each policy."""
