@@ -25,8 +25,8 @@ class ToolUse(NamedTuple):
 
     line: int
     """The line of the result, or of the call without a result."""
-    call: Any
-    result: Any
+    call: ToolCall
+    result: ToolResult | None
     """``None`` for a call without a result."""
     call_line: int
 

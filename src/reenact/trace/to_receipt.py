@@ -19,6 +19,7 @@ from reenact.formats.receipt import (
     VerificationReceipt,
 )
 from reenact.formats.record import ABSENT, or_none
+from reenact.formats.replay_log import ToolCall, ToolResult
 from reenact.formats.session import Session, ToolUse, call_key, side_effects_of, time_of
 
 _Lose: TypeAlias = Callable[[Loss], None]
@@ -52,13 +53,13 @@ def receipt_of_log(
     a call without a result is a loss.
     """
     session = Session()
-    uses: list[ToolUse] = []
+    uses: list[tuple[ToolUse, ToolResult]] = []
     for use in session.tool_uses(_with_losses(events, shape, on_loss)):
         if use.result is None:
             name, reason = "ToolCall", "it has no result, so a receipt has no hash for it"
             on_loss(Loss(use.line, name, None, reason))
         else:
-            uses.append(use)
+            uses.append((use, use.result))
     if session.start is None:
         raise FormatError("there is no SessionStart, whose session the receipt would name", file=file)
     if shape == "legacy":
@@ -69,7 +70,7 @@ def receipt_of_log(
         repo=getattr(session.start, "repo", ABSENT),
         schema="openagents.receipt.v1",
         session_id=session.start.session_id,
-        tool_calls=[_tool_receipt(use) for use in uses],
+        tool_calls=[_tool_receipt(use.call, result) for use, result in uses],
         trajectory_hash=trajectory_hash,
         verification=[
             VerificationReceipt(
@@ -101,21 +102,22 @@ def _with_losses(
         yield line, event
 
 
-def _tool_receipt(use: ToolUse) -> ToolReceipt:
-    result = use.result
+def _tool_receipt(call: ToolCall, result: ToolResult) -> ToolReceipt:
     effects = side_effects_of(result)
     return ToolReceipt(
         error=getattr(result, "error", ABSENT),
         latency_ms=result.latency_ms,
         ok=result.ok if isinstance(result, current.ToolResult) else result.exit_code in (None, ABSENT, 0),
         output_hash=result.output_hash,
-        params_hash=use.call.params_hash,
+        params_hash=call.params_hash,
         side_effects=[] if effects is ABSENT else effects,
-        tool=use.call.tool,
+        tool=call.tool,
     )
 
 
-def _legacy_receipt(session: Session, uses: list[ToolUse], file: str, on_loss: _Lose) -> LegacyReceipt:
+def _legacy_receipt(
+    session: Session, uses: list[tuple[ToolUse, ToolResult]], file: str, on_loss: _Lose
+) -> LegacyReceipt:
     start, end = session.start, session.end
     assert start is not None
     if end is None:
@@ -133,7 +135,7 @@ def _legacy_receipt(session: Session, uses: list[ToolUse], file: str, on_loss: _
         session_id=start.session_id,
         signature=None,
         started_at=str(started_at),
-        tool_calls=[_legacy_tool_receipt(use, on_loss) for use in uses],
+        tool_calls=[_legacy_tool_receipt(use, result, on_loss) for use, result in uses],
         verification=LegacyVerification(
             commands_run=[run.command for run in session.verification],
             exit_codes=[run.exit_code for run in session.verification],
@@ -142,17 +144,17 @@ def _legacy_receipt(session: Session, uses: list[ToolUse], file: str, on_loss: _
     )
 
 
-def _legacy_tool_receipt(use: ToolUse, on_loss: _Lose) -> LegacyToolReceipt:
-    utility = use.result.step_utility
+def _legacy_tool_receipt(use: ToolUse, result: ToolResult, on_loss: _Lose) -> LegacyToolReceipt:
+    utility = result.step_utility
     if utility is ABSENT:
         utility = 0.0
         reason = "required in the older receipt, but not in the log: 0.0 is filled in"
         on_loss(Loss(use.line, "ToolResult", "step_utility", reason))
-    effects = side_effects_of(use.result)
+    effects = side_effects_of(result)
     return LegacyToolReceipt(
         id=call_key(use.call),
-        latency_ms=use.result.latency_ms,
-        output_hash=use.result.output_hash,
+        latency_ms=result.latency_ms,
+        output_hash=result.output_hash,
         params_hash=use.call.params_hash,
         side_effects=[] if effects is ABSENT else effects,
         step_utility=utility,
