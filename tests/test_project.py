@@ -691,6 +691,27 @@ def test_the_architecture_names_every_room():
     assert rooms - named == set()
 
 
+def modules_in_maps():
+    """The modules that the maps of the larger rooms name: in turns a name, or several, and what they do."""
+    for block in re.findall(r"^```\n(\w+/ (?:.*\n)+?)```$", text_of_architecture(), re.MULTILINE):
+        room = ""
+        for line in block.splitlines():
+            items = re.split(r"\s{2,}", line.strip())
+            if not line.startswith(" "):
+                room, *items = items
+            for names in items[::2]:
+                yield from (f"{room}{name}" for name in names.split(" · "))
+
+
+def test_the_maps_of_the_larger_rooms_name_modules_that_exist():
+    """Whoever looks for a module finds it where the map says."""
+    named = set(modules_in_maps())
+    assert len(named) > 60
+    assert {
+        name for name in named if not (PACKAGE / name).is_dir() and not (PACKAGE / f"{name}.py").exists()
+    } == set()
+
+
 def text_of_architecture():
     return (ROOT / "docs" / "architecture.md").read_text()
 
