@@ -14,7 +14,7 @@ import pytest
 from reenact.errors import FormatError, ReenactError, StoreError, UsageError
 from reenact.store import claims
 from reenact.store.durable import Durability
-from reenact.store.rundir import Recording, RunDir, RunState, reopen_for_recovery
+from reenact.store.rundir import Recording, RunDir, RunState, read_ids, reopen_for_recovery
 
 from . import child
 
@@ -408,3 +408,21 @@ def test_a_damaged_claim_is_refused(tmp_path: Path) -> None:
     with pytest.raises(FormatError, match=r"manifest\.open\.json: "):
         reopen_for_recovery(path)
     assert RunDir.open(path).state is RunState.INTERRUPTED
+
+
+@pytest.mark.parametrize(
+    ("manifest", "ids"),
+    {
+        "both": (b'{"captureId":"c1","runId":"r1","status":7}', ("c1", "r1")),
+        "none": (b"{}", ("", "")),
+        "one is no text": (b'{"captureId":1,"runId":"r1"}', ("", "r1")),
+        "cut": (b'{"captureId":"c1",', ("", "")),
+        "no UTF-8": (b'{"captureId":"\xff"}', ("", "")),
+        "no object": (b"[]", ("", "")),
+    }.values(),
+)
+def test_the_ids_of_a_damaged_manifest_are_read_as_far_as_they_are_there(
+    manifest: bytes, ids: tuple[str, str]
+) -> None:
+    """Whoever compares them says that others are missing, instead of failing."""
+    assert read_ids(manifest) == ids

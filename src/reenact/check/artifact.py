@@ -23,7 +23,7 @@ from reenact.formats.replay_log import read_replay_log
 from reenact.formats.replay_receipt import ReplayReceipt, read_replay_receipt
 from reenact.progress import Progress, ProgressBar, no_progress_bar
 from reenact.store.paths import takes_addresses
-from reenact.store.rundir import RunDir
+from reenact.store.rundir import RunDir, read_ids
 from reenact.workers import worker_count
 
 _MANY_BYTES: Final = 64 * 1024 * 1024
@@ -178,13 +178,8 @@ def _check_replay_receipt(report: VerifyReport, receipt: ReplayReceipt, path: Pa
     return [*differing, *unknown_member_findings(receipt, path.name)]
 
 
-class _CaptureId(msgspec.Struct, rename="camel"):
-    capture_id: str = ""
-
-
 def _capture_id(capture: Path) -> str:
-    """The id in the manifest, also of a damaged one; empty if there is none."""
     try:
-        return msgspec.json.decode(RunDir(capture).read_manifest(), type=_CaptureId).capture_id
-    except (msgspec.DecodeError, UnicodeDecodeError, StoreError):
+        return read_ids(RunDir(capture).read_manifest()).capture_id
+    except StoreError:
         return ""

@@ -23,6 +23,7 @@ from typing import BinaryIO, Final, get_args
 
 import msgspec
 
+from reenact.canonical import JsonField
 from reenact.errors import FormatError, StoreError, UsageError
 from reenact.store.blobs import BlobStore
 from reenact.store.claims import OPEN_MANIFEST, RECORDING_LOCK, Claim, FolderClaim
@@ -71,6 +72,20 @@ class _LogFields(msgspec.Struct, frozen=True, rename="camel"):
     @property
     def ids(self) -> RunIds:
         return RunIds(self.capture_id, self.run_id)
+
+
+class _Ids(msgspec.Struct, rename="camel"):
+    capture_id: JsonField = ""
+    run_id: JsonField = ""
+
+
+def read_ids(manifest: bytes) -> RunIds:
+    """The ids in a manifest, also of a damaged one; empty where it has none."""
+    try:
+        ids = msgspec.json.decode(manifest, type=_Ids)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        ids = _Ids()
+    return RunIds(*(each if isinstance(each, str) else "" for each in (ids.capture_id, ids.run_id)))
 
 
 class RunDir:

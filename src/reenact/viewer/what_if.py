@@ -17,7 +17,7 @@ from reenact.analysis.steps import Detail
 from reenact.canonical import JsonValue
 from reenact.errors import ReenactError, UsageError
 from reenact.formats.shadow import ShadowReport, StepsReport, is_shadow_report, read_shadow_report
-from reenact.store.rundir import MANIFEST
+from reenact.store.rundir import MANIFEST, read_ids
 from reenact.trace.sources.source import Header
 
 _LOOKED_AT_BYTES: Final = 64 * 1024 * 1024
@@ -200,13 +200,8 @@ def _runs_in(report: dict[str, Any]) -> Iterator[dict[str, Any]]:
 def _runs_by_capture(runs: Mapping[str, Path]) -> dict[str, str]:
     found: dict[str, str] = {}
     for name, path in runs.items():
-        with suppress(OSError, msgspec.MsgspecError):
-            found.setdefault(_decode_id((path / MANIFEST).read_bytes()).capture_id, name)
+        with suppress(OSError):
+            capture_id = read_ids((path / MANIFEST).read_bytes()).capture_id
+            if capture_id:
+                found.setdefault(capture_id, name)
     return found
-
-
-class _CaptureId(msgspec.Struct, rename="camel"):
-    capture_id: str
-
-
-_decode_id: Final = msgspec.json.Decoder(_CaptureId).decode

@@ -34,7 +34,7 @@ from reenact.formats.seal import (
     to_be_signed,
 )
 from reenact.progress import Progress
-from reenact.store.rundir import MANIFEST, RunDir
+from reenact.store.rundir import MANIFEST, RunDir, read_ids
 
 
 def signature_problem(envelope: Envelope, key: Ed25519PublicKey) -> str | None:
@@ -49,17 +49,13 @@ def signature_problem(envelope: Envelope, key: Ed25519PublicKey) -> str | None:
     return f"is signed with another key: {', '.join(named)}, not {key_id(key)}"
 
 
-class _RunId(msgspec.Struct, rename="camel"):
-    run_id: str = ""
-
-
 def check_sealed_capture(manifest: bytes, events_hash: str, seal: Seal, *, file: str) -> SealCheck:
     """Compare the manifest and the events of a capture with the sealed ones."""
     sealed = seal.capture
     if sealed is ABSENT:
         message = "the seal is that of a log, not of a capture; verify the log it was made for"
         return SealCheck([Finding("seal_foreign", message, file)], {})
-    run_id = _run_id(manifest)
+    run_id = read_ids(manifest).run_id
     if run_id not in ("", sealed.runId):
         message = f"the seal is for run {sealed.runId}, this is run {run_id}"
         return SealCheck([Finding("seal_foreign", message, file)], {})
@@ -72,14 +68,6 @@ def check_sealed_capture(manifest: bytes, events_hash: str, seal: Seal, *, file:
             Finding("seal_events", f"the events are not those that were sealed: {expected}", file)
         )
     return SealCheck(findings, {"sealedEvents": sealed.events.count})
-
-
-def _run_id(manifest: bytes) -> str:
-    """The run id in a manifest, also of a damaged one."""
-    try:
-        return msgspec.json.decode(manifest, type=_RunId).run_id
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return ""
 
 
 def check_sealed_log(trajectory: str, seal: Seal, *, file: str) -> SealCheck:
