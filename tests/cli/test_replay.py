@@ -7,6 +7,8 @@ import pytest
 
 from reenact.formats.replay_receipt import read_replay_receipt
 from tests.cli.commands import AGENTS, PYTHON, agent, run
+from tests.greeting import greeting
+from tests.injected.fenced import needs_fences
 
 
 @pytest.fixture(scope="module")
@@ -138,6 +140,36 @@ def test_what_would_go_live_is_refused(ending, tmp_path):
     done = run("replay", ending, "--", *agent("ending", code), cwd=tmp_path)
     assert done.returncode == 1
     assert "  refused: connect 127.0.0.1:9\n    called from  <string>:2 in <module>\n" in done.stderr
+
+
+UNSEEN = """
+import ctypes, socket, sys, uuid
+
+uuid.uuid4()
+port = int(sys.argv[1])
+with socket.create_server(("127.0.0.1", 0)) as own:
+    for asked in (port, own.getsockname()[1]):
+        with socket.socket() as client:
+            address = int(socket.AF_INET).to_bytes(2, sys.byteorder) + asked.to_bytes(2, "big")
+            address += socket.inet_aton("127.0.0.1") + bytes(8)
+            assert getattr(ctypes.CDLL(None), "__connect")(client.fileno(), address, 16) == 0
+"""
+
+
+@needs_fences
+def test_a_server_that_only_native_code_asks_is_named(tmp_path):
+    """No hook of Python sees the connection, so it is made; then nobody may say that nothing went live."""
+    with greeting() as port:
+        words = [PYTHON, "-c", UNSEEN, str(port)]
+        run("record", "-o", "a", "--", *words, cwd=tmp_path)
+        done = run("replay", "a", "--", *words, cwd=tmp_path)
+        allowed = run("replay", "a", "--allow", f"127.0.0.1:{port}", "--", *words, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert f", nothing went live but connections to 127.0.0.1:{port}\n" in done.stderr
+    note = f"made a connection to 127.0.0.1:{port}: no part of the run, so its answers were live"
+    assert done.stderr.count("note:") == 1
+    assert note in done.stderr
+    assert f"nothing went live but what --allow names: 127.0.0.1:{port}\n" in allowed.stderr
 
 
 def test_a_process_that_was_not_recorded_is_not_answered(ending, tmp_path):

@@ -489,8 +489,22 @@ def test_a_run_at_an_address_is_sealed_there(team, s3, capsys):
     stored = stored_in(s3, f"{team.name}/")
     assert f"{team.name}/lamp.seal.json" in stored
     assert not [name for name in stored if "secret" in name]
-    Path("lamp.seal.json").write_bytes(stored[f"{team.name}/lamp.seal.json"])
-    assert reenact.verify(address, seal="lamp.seal.json", key="key.pub").is_good
+    Path("local.json").write_bytes(stored[f"{team.name}/lamp.seal.json"])
+    assert reenact.verify(address, seal="local.json", key="key.pub").is_good
+    out = said(capsys, "verify", address, "--seal", report.seal, "--key", "key.pub")
+    assert f"good: the capture {address} is valid, and agrees with {report.seal}" in out
+    said(
+        capsys,
+        "disclose",
+        address,
+        "2",
+        "--field",
+        "$.type",
+        "--seal",
+        report.seal,
+        "--secret",
+        report.secret,
+    )
     with pytest.raises(reenact.StoreError, match="exists already"):
         reenact.seal(address, "key")
     assert reenact.seal("team.pack#lamp", "key", out="packed.seal.json").seal == "packed.seal.json"

@@ -181,7 +181,10 @@ def imported(tmp_path: Path, *entries: Any, name: str = "it.jsonl") -> Any:
 def lanes_of(tmp_path: Path) -> list[tuple[str, str]]:
     events = [json.loads(line) for line in (tmp_path / "run" / "events.jsonl").read_text().splitlines()]
     asked = [event["data"] for event in events if event["type"] == "llm_request"]
-    return [(data["lane"], data["request"]["messages"][0]["content"]) for data in asked]
+    return [
+        (data["lane"], messages[0]["content"] if (messages := data["request"]["messages"]) else None)
+        for data in asked
+    ]
 
 
 def test_sidechains_and_branches_are_lanes(tmp_path):
@@ -213,6 +216,119 @@ def test_subagents_in_files_of_their_own_are_read_with_their_session(tmp_path):
     assert (counted(run), report.skipped) == ((2, 1, 0), [])
     (tmp_path / "runs" / "it").rename(tmp_path / "run")
     assert sorted(lanes_of(tmp_path)) == [("0", "main"), ("0.0", "side")]
+
+
+def write_session(folder: Path, files: dict[str, list[dict[str, Any]]]) -> None:
+    for name, entries in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text("".join(json.dumps(entry) + "\n" for entry in entries))
+
+
+def delegated() -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """A session, and its subagent, which works between the call and its result."""
+    side = {"isSidechain": True, "agentId": "a1"}
+    main = [
+        claude("1", None, "user", "main"),
+        claude("2", "1", "assistant", use("task")),
+        claude("7", "2", "user", given("task")),
+        claude("8", "7", "assistant", [{"type": "text", "text": "All done."}]),
+    ]
+    below = [
+        claude("3", None, "user", "side", **side),
+        claude("4", "3", "assistant", use("t"), **side),
+        claude("5", "4", "user", given("t"), **side),
+        claude("6", "5", "assistant", [{"type": "text", "text": "Found."}], **side),
+    ]
+    return main, below
+
+
+@pytest.mark.parametrize("place", ["s/subagents/agent-a1.jsonl", "agent-a1.jsonl", None])
+def test_a_subagent_works_between_the_call_and_its_result(tmp_path, place):
+    """In its own file, in the earlier place of such files, or in the session itself: by the times."""
+    main, side = delegated()
+    files = {"s.jsonl": main, place: side} if place else {"s.jsonl": [*main[:2], *side, *main[2:]]}
+    write_session(tmp_path / "src", files)
+    report = reenact.import_runs(tmp_path / "src", tmp_path / "runs")
+    (run,) = report.runs
+    assert (counted(run), run.losses, report.skipped) == ((4, 2, 2), [], [])
+    events = [
+        json.loads(line) for line in (tmp_path / "runs" / "s" / "events.jsonl").read_text().splitlines()
+    ]
+    told = [(event["type"], event["data"].get("lane"), (event["ts"] - events[0]["ts"]) // 1000)
+            for event in events if event["type"] in ("llm_request", "tool_call", "tool_result")]  # fmt: skip
+    assert told == [
+        ("llm_request", "0", 0), ("tool_call", "0", 1), ("llm_request", "0.0", 2), ("tool_call", "0.0", 3),
+        ("tool_result", None, 4), ("llm_request", "0.0", 4), ("tool_result", None, 6),
+        ("llm_request", "0", 6),
+    ]  # fmt: skip
+    assert json.loads((tmp_path / "runs/s/manifest.json").read_text())["imported"]["source"]["bytes"] == sum(
+        file.stat().st_size for file in (tmp_path / "src").rglob("*.jsonl")
+    )
+
+
+def test_what_a_subagent_said_last_is_not_what_the_run_said(tmp_path):
+    """Also if it ended after the session."""
+    main, side = delegated()
+    side[-1]["timestamp"] = "2026-01-01T00:00:20Z"
+    write_session(tmp_path / "src", {"s.jsonl": main, "s/subagents/agent-a1.jsonl": side})
+    reenact.import_runs(tmp_path / "src", tmp_path / "runs")
+    answers = [event for event in trace_of(tmp_path / "runs" / "s") if event["type"] == "final_output"]
+    assert [answer["data"]["content"] for answer in answers] == ["All done."]
+
+
+def test_an_agent_of_another_session_is_a_run_of_its_own(tmp_path):
+    """Files of agents beside a session belong to the session that they name."""
+    main, side = delegated()
+    for entry in side:
+        entry["sessionId"] = "gone"
+    write_session(tmp_path / "src", {"s.jsonl": main, "agent-a1.jsonl": side})
+    report = reenact.import_runs(tmp_path / "src", tmp_path / "runs")
+    assert sorted((run.source, run.counts.model_calls) for run in report.runs) == [
+        ("agent-a1.jsonl", 2), ("s.jsonl", 2),
+    ]  # fmt: skip
+
+
+def test_a_loss_in_the_file_of_a_subagent_names_it(tmp_path):
+    """The line alone would be one of the session."""
+    main, side = delegated()
+    write_session(tmp_path / "src", {"s.jsonl": main, "s/subagents/agent-a1.jsonl": side})
+    with (tmp_path / "src/s/subagents/agent-a1.jsonl").open("a") as stream:
+        stream.write('{"type": "user", "uu')
+    (run,) = reenact.import_runs(tmp_path / "src", tmp_path / "runs").runs
+    assert [("s/subagents/agent-a1.jsonl" in loss.reason, loss.line) for loss in run.losses] == [(True, 5)]
+
+
+def test_what_claude_code_prints_as_json_is_a_transcript(tmp_path):
+    """``claude -p --output-format stream-json``: no tree and no times, and subagents name their call."""
+
+    def printed(kind: str, content: Any, below: str | None = None, **message: Any) -> dict[str, Any]:
+        return {
+            "type": kind, "session_id": "s", "parent_tool_use_id": below, "uuid": f"{kind}-{id(content)}",
+            "message": {"role": kind, "content": content, **message},
+        }  # fmt: skip
+
+    answer = {"type": "message", "model": "m", "stop_reason": None, "usage": {"output_tokens": 1}}
+    run = imported(
+        tmp_path,
+        {
+            "type": "system",
+            "subtype": "init",
+            "session_id": "s",
+            "model": "m",
+            "tools": ["Task"],
+            "uuid": "0",
+        },
+        printed("assistant", use("task"), id="m1", **answer),
+        printed("user", [{"type": "text", "text": "side"}], "task"),
+        printed("assistant", use("t"), "task", id="m2", **answer),
+        printed("user", given("t"), "task"),
+        printed("assistant", [{"type": "text", "text": "Found."}], "task", id="m3", **answer),
+        printed("user", given("task")),
+        printed("assistant", [{"type": "text", "text": "All done."}], id="m4", **answer),
+        {"type": "result", "subtype": "success", "result": "All done.", "session_id": "s", "uuid": "9"},
+    )
+    assert (counted(run), run.losses, run.unknown, run.counts.notes) == ((4, 2, 2), [], {}, 2)
+    assert ("0.0", "side") in [(lane, said) for lane, said in lanes_of(tmp_path) if said]
 
 
 def test_results_that_come_between_the_parts_of_an_answer_belong_to_it(tmp_path):

@@ -59,6 +59,16 @@ def test_no_base_url_is_written_to_the_folder(tmp_path, monkeypatch):
     assert "REENACT_BEFORE" not in os.environ
 
 
+def test_the_clock_says_when_a_run_began(tmp_path):
+    """The times of files are by another clock, on a file server or where a program is given another date."""
+    handover = Handover(tmp_path)
+    before_s = time.time()
+    handover.give(ToReplay(path="run", gateway="http://127.0.0.1:1", policy="strict"))
+    os.utime(tmp_path / "orders.json", (0, 0))
+    assert before_s <= handover.began_s <= time.time()
+    assert handover.file_began_s == 0
+
+
 def test_what_a_killed_command_left_is_removed_by_the_next(tmp_path, monkeypatch):
     """A folder whose command still runs stays."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import subprocess
 
 import pytest
 
@@ -392,17 +393,42 @@ def test_a_repository_is_told_once_how_to_keep_captures(suite: Suite) -> None:
     """Until it says itself how: the events are folded, but not what is there to be read."""
     suite.write(test_it=ONE)
     assert ".gitattributes" not in str(suite.run("--reenact=record").stdout)
-    (suite.path / ".git").mkdir()
+    subprocess.run(["git", "init", "-q", str(suite.path)], check=True)
     told = [
-        "captures/** -text",
-        "captures/**/*.jsonl linguist-generated diff=reenact",
-        "captures/**/manifest.json linguist-generated",
+        "**/captures/** -text",
+        "**/captures/**/*.jsonl linguist-generated diff=reenact",
+        "**/captures/**/manifest.json linguist-generated",
     ]
     textconv = '  to read them in git diff: git config diff.reenact.textconv "reenact show --transcript"'
     lines = suite.run("--reenact=record").outlines
     start = lines.index("  to commit captures, add to .gitattributes:")
     assert lines[start + 1 : start + 5] == [*(f"    {line}" for line in told), textconv]
     assert ".gitattributes" not in str(suite.run().stdout)
+    (suite.path / ".gitattributes").write_text("\n".join(told))
+    assert ".gitattributes" not in str(suite.run("--reenact=record").stdout)
+
+
+ELSEWHERE = """
+@pytest.mark.reenact(path="my runs/night[1]")
+def test_elsewhere():
+    got(search("a"))
+"""
+
+
+def test_the_attributes_hold_for_captures_in_any_folder(suite: Suite) -> None:
+    """Git itself is asked, so it counts what holds there, wherever it was written."""
+    subprocess.run(["git", "init", "-q", str(suite.path)], check=True)
+    (suite.path / ".gitattributes").write_text("captures/** -text\n")
+    (suite.path / "tests" / "unit").mkdir(parents=True)
+    suite.write(test_it=ELSEWHERE)
+    (suite.path / "test_it.py").rename(suite.path / "tests" / "unit" / "test_here.py")
+    suite.write(test_it=ONE)
+    heading = "import pytest, reenact\nfrom agent import *\n"
+    (suite.path / "tests" / "unit" / "test_there.py").write_text(heading + ONE)
+    lines = suite.run("--reenact=record").outlines
+    start = lines.index("  to commit captures, add to .gitattributes:")
+    told = [line.strip() for line in lines[start + 1 : start + 7]]
+    assert {line.split("/**")[0] for line in told} == {"**/captures", "tests/unit/my?runs/night?1?"}
     (suite.path / ".gitattributes").write_text("\n".join(told))
     assert ".gitattributes" not in str(suite.run("--reenact=record").stdout)
 

@@ -30,7 +30,7 @@ _MANY_BYTES: Final = 64 * 1024 * 1024
 """From this size on, starting more processes pays off."""
 
 
-@takes_addresses("path", "against")
+@takes_addresses("path", "receipt", "seal", "key", "against")
 def verify(
     path: str | Path,
     *,

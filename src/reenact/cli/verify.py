@@ -32,6 +32,7 @@ from reenact.cli.terminal import (
 )
 from reenact.corpus.batches import VerifyRunsReport, verify_runs
 from reenact.errors import UsageError
+from reenact.store.remote import remote_name
 from reenact.store.rundir import RunDir
 
 _SHOWN: Final = 10
@@ -172,7 +173,7 @@ def command(
     if as_json:
         click.echo(json.dumps(report.to_json(), indent=2, ensure_ascii=False))
     else:
-        for line in verdict_lines(report, map(str, filter(None, (receipt, seal, against)))):
+        for line in verdict_lines(report, map(remote_name, filter(None, (receipt, seal, against)))):
             write_line(line)
     return 0 if report.is_good else DIFFERS
 

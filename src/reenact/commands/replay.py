@@ -171,7 +171,10 @@ def _compare_files(replayed: Replayed, served: ServedReplay) -> Replayed:
 
 def _hermetic_claim(run_start: RunStartData, fence: Fence | None, allowed: Sequence[str]) -> str:
     """A phrase that says how certain it is that nothing went live, except what the user *allowed*."""
-    except_for = f" but what --allow names: {', '.join(allowed)}" if allowed else ""
+    live = [f"what --allow names: {', '.join(allowed)}"] if allowed else []
+    if fence is not None and fence.reached and run_start.upstreams is ABSENT:
+        live.append(f"connections to {', '.join(fence.reached)}")
+    except_for = f" but {' and '.join(live)}" if live else ""
     if run_start.upstreams is ABSENT:
         return f"nothing went live{except_for}"
     if fence is not None and fence.stands:

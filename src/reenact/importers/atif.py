@@ -134,6 +134,7 @@ def _import_inner(
         run.lose(f"trajectory {number + 1} below task {lane} has no steps", line)
         return
     below = f"{lane}.{number}"
+    turns.begin_aside(below)
     _import_trajectory(run, turns, trajectory, below, lambda _: line)
     for inner, each in enumerate(run.objects(_INNER[0], trajectory.get(_INNER[0]), line)):
         _import_inner(run, turns, each, below, inner, line)

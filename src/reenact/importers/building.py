@@ -132,6 +132,8 @@ class ModelTurn(msgspec.Struct, frozen=True, kw_only=True):
     asked_ms: float | None = None
     answered_ms: float | None = None
     lane: str = "0"
+    is_aside: bool = False
+    """Whether a subagent made it, whose last text is not the output of the run."""
 
 
 class ImportCounts(msgspec.Struct):
@@ -241,6 +243,10 @@ class RunBuilder:
         self._latest_model: dict[str, str] = {}
         """The latest model call of each lane."""
         self.final_output: JsonValue = None
+        self._speaks_aside = True
+        """Whether only subagents have said something so far."""
+        self.part = ""
+        """The file below the source that is read now, for losses."""
         self.error: str | None = None
         """The error message if the run failed."""
         self._is_of_gateway = upstreams is not None
@@ -321,6 +327,7 @@ class RunBuilder:
         self._loss_count += 1
         line = line_of(self._line if line is None else line)
         if len(self._losses) < _MAX_LOSSES:
+            reason = f"{self.part}: {reason}" if self.part else reason
             redacted = as_unicode(self._redactor.redact_text(reason))
             self._losses.append(ImportLoss(reason=redacted, line=ABSENT if line is None else line))
 
@@ -442,7 +449,8 @@ class RunBuilder:
             answer["reasoning"] = turn.reasoning
         if turn.text:
             answer["text"] = turn.text
-            self.final_output = turn.text
+            if not turn.is_aside or self._speaks_aside:
+                self.final_output, self._speaks_aside = turn.text, turn.is_aside
         if turn.tools:
             answer["tool_calls"] = [each.to_json() for each in turn.tools]
         data: JsonObject = {

@@ -1,14 +1,20 @@
 """Transcripts of Claude Code: one JSON object per line, which form a tree by ``parentUuid``.
 
-An answer has one line for each of its parts, with the same message id. Sidechains, inline or in their own
-files below ``<session>/subagents/``, are lanes. So are prompts that branch off from an earlier entry of the
-tree.
+An answer has one line for each of its parts, with the same message id. Sidechains are lanes: inline, in files
+below ``<session>/subagents/``, or in ``agent-*.jsonl`` beside the session. So are prompts that branch off
+from an earlier entry of the tree. What ``--output-format stream-json`` prints has no tree: its subagents
+name the call that began them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import suppress
+from functools import lru_cache, partial
+from glob import escape
+from heapq import merge
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from reenact.canonical import JsonValue
 from reenact.errors import FormatError
@@ -16,19 +22,20 @@ from reenact.importers.building import (
     KnownFields,
     RunBuilder,
     ToolRequest,
+    iso_ms,
     kind_of,
     text_of,
     usage_counts,
 )
 from reenact.importers.importing import Importer, Runs
-from reenact.importers.source import ForeignSource, JsonObject
+from reenact.importers.source import HEAD_BYTES, ForeignSource, JsonObject, read_value
 from reenact.importers.turns import TranscriptTurns
 
 _ROLES: Final = ("user", "assistant")
 _NOTED: Final = frozenset({
     "system", "attachment", "summary", "queue-operation", "file-history-snapshot", "last-prompt", "progress",
     "custom-title", "ai-title", "agent-name", "tag", "pr-link", "worktree-state", "mode", "permission-mode",
-    "content-replacement", "bridge-session",
+    "content-replacement", "bridge-session", "result", "rate_limit_event", "stream_event", "tool_progress",
 })  # fmt: skip
 """Line types outside the conversation; they are kept unchanged."""
 _ENTRY: Final = KnownFields(
@@ -36,7 +43,8 @@ _ENTRY: Final = KnownFields(
     "timestamp", "cwd", "version", "gitBranch", "slug", "userType", "entrypoint", "message", "requestId",
     "promptId", "promptSource", "permissionMode", "isMeta", "isVisibleInTranscriptOnly", "isCompactSummary",
     "isApiErrorMessage", "apiErrorStatus", "toolUseID", "sourceToolAssistantUUID", "sourceToolUseID",
-    "imagePasteIds", "teamName", "attributionAgent", "attributionSkill", "attributionPlugin",
+    "imagePasteIds", "parent_tool_use_id", "costUSD", "durationMs", "teamName", "attributionAgent",
+    "attributionSkill", "attributionPlugin",
     toolUseResult=None, error=None, errorDetails=None, todos=None, thinkingMetadata=None, forkedFrom=None,
     mcpMeta=None, origin=None,
 )  # fmt: skip
@@ -69,8 +77,12 @@ _USAGE: Final = {
 def _recognises(source: ForeignSource) -> bool:
     if source.path.parent.name == "subagents" and _session_of(source).exists():
         return False  # imported together with its session
+    if source.path.name.startswith("agent-") and (session := _session_beside(source.path)) is not None:
+        return not source.path.with_name(f"{session}.jsonl").exists()
     return any(
-        "sessionId" in entry and entry.get("type") in (*_ROLES, *_NOTED) for entry in source.first_lines()
+        ("sessionId" in entry and entry.get("type") in (*_ROLES, *_NOTED))
+        or ("session_id" in entry and entry.get("type") == "system" and "subtype" in entry)
+        for entry in source.first_lines()
     )
 
 
@@ -79,19 +91,70 @@ def _session_of(source: ForeignSource) -> Path:
     return folder.with_name(f"{folder.name}.jsonl")
 
 
+def _session_beside(path: Path) -> str | None:
+    """The session that an ``agent-*.jsonl`` beside it belongs to; ``None`` if it names none."""
+    with suppress(OSError, ValueError), path.open("rb") as stream:
+        first = read_value(stream.readline(HEAD_BYTES))
+        if isinstance(first, dict) and first.get("isSidechain") is True:
+            session = first.get("sessionId")
+            return session if isinstance(session, str) and Path(session).name == session else None
+    return None
+
+
+@lru_cache(maxsize=1)
+def _agents_beside(folder: Path, _changed_ns: int) -> dict[str, list[str]]:
+    """The files of agents in *folder*, by their sessions; a folder may have thousands of sessions."""
+    found: dict[str, list[str]] = {}
+    for path in sorted(folder.glob("agent-*.jsonl")):
+        if (session := _session_beside(path)) is not None:
+            found.setdefault(session, []).append(path.name)
+    return found
+
+
+def _files_of_agents(source: ForeignSource) -> list[str]:
+    stem, folder = source.path.stem, source.path.parent
+    beside = _agents_beside(folder, folder.stat().st_mtime_ns).get(stem, [])
+    return [*source.beside(f"{escape(stem)}/subagents/**/*.jsonl"), *beside]
+
+
+class _Timed(NamedTuple):
+    """An entry with its place, in the order of the times."""
+
+    time_ms: float
+    line: int
+    entry: JsonObject
+    below: str
+
+
 def _read(source: ForeignSource, runs: Runs) -> None:
     run = runs.open()
     run.missing("requests as they were sent", "instructions and tools of the model", "temperature and limits")
     reading = _Reading(run)
-    for line, entry in source.objects(run.lose):
-        run.attempt(line, reading.entry, line, entry)
-    for below in source.beside(f"{source.path.stem}/subagents/*.jsonl"):
-        lane = reading.new_lane("0")
-        for line, entry in source.objects(run.lose, below):
-            run.attempt(line, reading.entry, line, entry, lane)
+
+    def lose(below: str, reason: str, line: int | None) -> None:
+        run.part = below
+        run.lose(reason, line)
+
+    def entries(below: str = "") -> Iterator[_Timed]:
+        time_ms = 0.0
+        for line, entry in source.objects(partial(lose, below), below):
+            if files:
+                time_ms = max(time_ms, iso_ms(entry.get("timestamp")) or 0.0)
+            yield _Timed(time_ms, line, entry, below)
+
+    files = _files_of_agents(source)
+    lanes = {below: reading.new_lane("0") for below in files}
+    timed = merge(entries(), *map(entries, files), key=_time_of) if files else entries()
+    for _, line, entry, run.part in timed:
+        run.attempt(line, reading.entry, line, entry, lanes.get(run.part))
+    run.part = ""
     reading.turns.finish()
     if run.is_empty:
         raise FormatError("it holds no conversation", file=source.name)
+
+
+def _time_of(timed: _Timed) -> float:
+    return timed.time_ms
 
 
 class _Reading:
@@ -104,6 +167,8 @@ class _Reading:
         """The latest entry of each lane."""
         self._children: dict[str, int] = {}
         self._sidechains: dict[str, str] = {}
+        self._begun: set[str] = set()
+        """The lanes of files that were begun."""
 
     def new_lane(self, parent: str) -> str:
         number = self._children.get(parent, 0)
@@ -117,10 +182,13 @@ class _Reading:
         blocks = self._blocks(line, message.get("content")) if isinstance(message, dict) else []
         if lane is None:
             lane = self._lane_of(line, entry, is_prompt=kind == "user" and not _has_results(blocks))
+        elif lane not in self._begun:
+            self._begun.add(lane)
+            self.turns.begin_aside(lane)
         if kind not in _ROLES:
             if kind not in _NOTED:
                 run.unknown("type", [kind])
-                if "sessionId" not in entry:
+                if "sessionId" not in entry and "session_id" not in entry:
                     run.lose("is not an entry of Claude Code; it is kept as a note", line)
             run.note(kind, {key: value for key, value in entry.items() if key != "type"}, time_ms=time_ms)
             return
@@ -141,7 +209,9 @@ class _Reading:
 
     def _lane_of(self, line: int, entry: JsonObject, *, is_prompt: bool) -> str:
         own, parent = entry.get("uuid"), entry.get("parentUuid")
-        if not isinstance(own, str):
+        if isinstance(caller := entry.get("parent_tool_use_id"), str):
+            return self._sidechain(caller)
+        if not isinstance(own, str) or "session_id" in entry:
             return "0"
         lane = self._parent_lane(line, entry, parent)
         if is_prompt:
@@ -161,9 +231,12 @@ class _Reading:
                 return found
         if entry.get("isSidechain") is not True:
             return "0"
-        agent = str(entry.get("agentId") or entry.get("uuid"))
+        return self._sidechain(str(entry.get("agentId") or entry.get("uuid")))
+
+    def _sidechain(self, agent: str) -> str:
         if agent not in self._sidechains:
-            self._sidechains[agent] = self.new_lane("0")
+            self._sidechains[agent] = lane = self.new_lane("0")
+            self.turns.begin_aside(lane)
         return self._sidechains[agent]
 
     def _answer(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import binascii
+import re
+from contextlib import suppress
 from typing import Final
 from urllib.parse import urlencode
 
@@ -19,9 +21,10 @@ from reenact.importers.source import (
     Unfit,
     expect_list,
     expect_object,
+    read_value,
     unfit,
 )
-from reenact.seams.http.message import Head, Pairs
+from reenact.seams.http.message import Head, Pairs, header_value
 from reenact.seams.http.request import Sent
 
 _ENTRIES: Final = ("log", "entries")
@@ -46,22 +49,27 @@ _RESPONSE: Final = KnownFields(
 )  # fmt: skip
 _HEADER: Final = frozenset({"name", "value", "comment"})
 _POST_DATA: Final = KnownFields(
-    "mimeType", "text", "encoding", "comment", params=KnownFields("name", "value", "fileName", "contentType",
-    "comment"),
+    "mimeType", "text", "encoding", "comment", "_file",
+    params=KnownFields("name", "value", "fileName", "contentType", "comment"),
 )  # fmt: skip
-_CONTENT: Final = frozenset({"size", "compression", "mimeType", "text", "encoding", "comment"})
+_CONTENT: Final = frozenset({"size", "compression", "mimeType", "text", "encoding", "comment", "_file"})
 _VERSIONS: Final = {"h2": "HTTP/2", "http/2.0": "HTTP/2", "h3": "HTTP/3", "http/3.0": "HTTP/3"}
+_STATUS_DIGITS: Final = 3
+_CHARSET: Final = re.compile(r'charset="?([\w-]+)', re.IGNORECASE)
+_FILE_NAME: Final = re.compile(r"[\w-]+(?:\.[\w-]+)*")
 _ABOUT_THE_WIRE: Final = ("content-encoding", "content-length", "transfer-encoding")
 
 
 def _recognises(source: ForeignSource) -> bool:
-    return source.head.lstrip().startswith(b"{") and source.has("log", "entries") and source.has("creator")
+    if not source.head.lstrip().startswith(b"{") or not source.has("log", "entries"):
+        return False
+    return source.has("creator") or source.has("request", "response")
 
 
 def _read(source: ForeignSource, runs: Runs) -> None:
     run = runs.open()
     run.missing("boundaries of streamed chunks", "tasks that made the calls")
-    entries = _Entries(run, is_large=source.path.stat().st_size > LARGE_BYTES)
+    entries = _Entries(run, source, is_large=source.path.stat().st_size > LARGE_BYTES)
     log: JsonObject = {}
     version_line: int | None = None
     lost: Losses = []
@@ -79,7 +87,7 @@ def _read(source: ForeignSource, runs: Runs) -> None:
     for reason, at in lost:
         run.lose(reason, at)
     run.check_fields("log", log, _LOG)
-    if str(log.get("version")) not in ("1.1", "1.2") and not lost:
+    if str(log.get("version", "1.2")) not in ("1.1", "1.2") and not lost:
         run.lose(f"version {log.get('version')!r} of HAR is not known; it was read as 1.2", version_line)
     entries.finish()
 
@@ -87,8 +95,9 @@ def _read(source: ForeignSource, runs: Runs) -> None:
 class _Entries:
     """Sorts entries by start time, because files list them by page; large files are not sorted."""
 
-    def __init__(self, run: RunBuilder, *, is_large: bool) -> None:
+    def __init__(self, run: RunBuilder, source: ForeignSource, *, is_large: bool) -> None:
         self._run = run
+        self._source = source
         self._is_large = is_large
         self._kept: list[tuple[float, int, int, JsonValue]] = []
         self._latest_ms = 0.0
@@ -103,26 +112,26 @@ class _Entries:
         if started_ms < self._latest_ms:
             self._run.missing("the order of requests, because a large file does not list them by time")
         self._latest_ms = max(self._latest_ms, started_ms)
-        _try_entry(self._run, entry, self.count, line)
+        self._try_entry(entry, self.count, line)
+
+    def _try_entry(self, entry: JsonValue, number: int, line: int) -> None:
+        what = f"entry {number}"
+        self._run.attempt(line, _import_entry, self._run, self._source, entry, number, line, what=what)
 
     def finish(self) -> None:
         for _, number, line, entry in sorted(self._kept, key=lambda each: each[:2]):
-            _try_entry(self._run, entry, number, line)
+            self._try_entry(entry, number, line)
 
 
-def _try_entry(run: RunBuilder, entry: JsonValue, number: int, line: int) -> None:
-    run.attempt(line, _import_entry, run, entry, number, line, what=f"entry {number}")
-
-
-def _import_entry(run: RunBuilder, entry: JsonObject, number: int, line: int) -> None:
+def _import_entry(run: RunBuilder, source: ForeignSource, entry: JsonObject, number: int, line: int) -> None:
     run.check_fields("entry", entry, _ENTRY)
     request = expect_object("request", entry.get("request"))
     response = expect_object("response", entry.get("response"))
     run.check_fields("request", request, _REQUEST)
     run.check_fields("response", response, _RESPONSE)
     run.at(run.time_ms(entry.get("startedDateTime"), line))
-    status, url, method = response.get("status"), request.get("url"), request.get("method")
-    if not isinstance(url, str) or not isinstance(status, int):
+    status, url, method = _status_of(response), request.get("url"), request.get("method")
+    if not isinstance(url, str) or status is None:
         raise Unfit("it has no address or no status")
     if not isinstance(method, str):
         raise unfit("request.method", "a text", method)
@@ -133,50 +142,93 @@ def _import_entry(run: RunBuilder, entry: JsonObject, number: int, line: int) ->
         run.lose(f"entry {number}: {method} {url} was never answered", line)
         return
     content = run.check_fields("content", response.get("content") or {}, _CONTENT)
-    body = _content_of(content)
+    headers = _pairs(run, response.get("headers"))
+    body, is_decoded = _content_of(source, content, headers)
     if body is None:
         if _has_size(response, content):
             run.lose(f"entry {number}: the body of {url} was not saved", line)
         body = b""
-    headers = _without_wire(_pairs(run, response.get("headers")), len(body))
-    version = str(response.get("httpVersion") or "HTTP/1.1")
-    named = _VERSIONS.get(
-        version.lower(), version.upper() if version.lower().startswith("http/") else "HTTP/1.1"
-    )
-    head = Head(status, str(response.get("statusText") or ""), named, headers)
-    # Browsers save bodies as they display them, without their content coding.
-    sent = Sent(
-        method.upper(),
-        url.partition("#")[0],
-        _pairs(run, request.get("headers")),
-        _post(run, request),
-    )
-    run.exchange(sent, head, body, is_decoded=True, answered_ms=_answered_ms(entry))
-
-
-def _post(run: RunBuilder, request: JsonObject) -> bytes:
     data = run.check_fields("postData", request.get("postData") or {}, _POST_DATA)
+    asked = _post(source, request, data)
+    if asked is None:
+        run.lose(f"entry {number}: the body of the request to {url} was not saved", line)
+    head = Head(
+        status,
+        str(response.get("statusText") or ""),
+        _http_version(response),
+        _without_wire(headers, len(body)) if is_decoded else headers,
+    )
+    sent = Sent(method.upper(), url.partition("#")[0], _pairs(run, request.get("headers")), asked or b"")
+    run.exchange(sent, head, body, is_decoded=is_decoded, answered_ms=_answered_ms(entry))
+
+
+def _status_of(response: JsonObject) -> int | None:
+    status = response.get("status")
+    if isinstance(status, str) and status.isdecimal() and len(status) == _STATUS_DIGITS:
+        return int(status)
+    return status if isinstance(status, int) else None
+
+
+def _http_version(response: JsonObject) -> str:
+    version = str(response.get("httpVersion") or "HTTP/1.1").lower()
+    return _VERSIONS.get(version, version.upper() if version.startswith("http/") else "HTTP/1.1")
+
+
+def _post(source: ForeignSource, request: JsonObject, data: JsonObject) -> bytes | None:
+    """The body of a request; ``None`` if it was not saved."""
     text = data.get("text")
     if isinstance(text, str) and text:
         if data.get("encoding") == "base64":
             return _from_base64(text)
         return text.encode("utf-8", "surrogateescape")
+    if (attached := _attached(source, data)) is not None:
+        return attached
     params = [expect_object("postData.params", each) for each in expect_list("params", data.get("params"))]
-    if params and all("value" in each and "name" in each and "fileName" not in each for each in params):
+    is_form = not str(data.get("mimeType") or "").startswith("multipart/")
+    if (
+        params
+        and is_form
+        and all({"name", "value"} <= each.keys() and "fileName" not in each for each in params)
+    ):
         return urlencode([(str(each["name"]), str(each["value"])) for each in params]).encode()
     size_bytes = request.get("bodySize")
     if params or (isinstance(size_bytes, int) and size_bytes > 0 and not text):
-        raise Unfit("the body of the request was not saved")
+        return None
     return b""
 
 
-def _content_of(content: JsonObject) -> bytes | None:
-    text = content.get("text")
+def _content_of(source: ForeignSource, content: JsonObject, headers: Pairs) -> tuple[bytes | None, bool]:
+    """The body of an answer, ``None`` if it was not saved, and whether its content coding was removed.
+
+    Browsers save bodies as they display them: decoded, and texts as Unicode.
+    """
+    text, encoding = content.get("text"), content.get("encoding")
     if not isinstance(text, str):
-        return None
-    return (
-        _from_base64(text) if content.get("encoding") == "base64" else text.encode("utf-8", "surrogateescape")
-    )
+        return _attached(source, content), True
+    if encoding == "base64":
+        if text.startswith("["):  # Polly keeps the pieces of an answer as they came
+            pieces = expect_list("content.text", read_value(text.encode()))
+            return b"".join(_from_base64(str(piece)) for piece in pieces), False
+        return _from_base64(text), True
+    if encoding not in (None, "", "utf-8", "utf8", "UTF-8"):
+        raise Unfit(f"a body has the encoding {encoding!r}, which is not known")
+    return _encode_text(text, header_value(headers, "content-type")), True
+
+
+def _encode_text(text: str, content_type: str) -> bytes:
+    charset = _CHARSET.search(content_type)
+    if charset is not None:
+        with suppress(LookupError, UnicodeError):
+            return text.encode(charset[1])
+    return text.encode("utf-8", "surrogateescape")
+
+
+def _attached(source: ForeignSource, place: JsonObject) -> bytes | None:
+    """The body that Playwright keeps in a file beside the HAR."""
+    name = place.get("_file")
+    if isinstance(name, str) and _FILE_NAME.fullmatch(name) and name in source.beside(name):
+        return source.read(name)
+    return None
 
 
 def _has_size(response: JsonObject, content: JsonObject) -> bool:
@@ -194,10 +246,14 @@ def _from_base64(text: str) -> bytes:
 def _pairs(run: RunBuilder, headers: JsonValue) -> Pairs:
     listed = [run.check_fields("header", each, _HEADER) for each in expect_list("headers", headers)]
     for each in listed:
-        if "name" not in each or "value" not in each:
-            raise Unfit("a header has no name or no value")
-    found = [(str(each["name"]), str(each["value"])) for each in listed]
+        if "name" not in each:
+            raise Unfit("a header has no name")
+    found = [(str(each["name"]), _text_of(each.get("value"))) for each in listed]
     return [(name, value) for name, value in found if not name.startswith(":")]  # pseudo-headers of HTTP/2
+
+
+def _text_of(value: JsonValue) -> str:
+    return "" if value is None else str(value)
 
 
 def _without_wire(headers: Pairs, size_bytes: int) -> Pairs:

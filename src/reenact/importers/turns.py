@@ -77,7 +77,15 @@ class TranscriptTurns:
     def __init__(self, run: RunBuilder) -> None:
         self._run = run
         self._lanes: dict[str, _LaneState] = {}
+        self._asides: set[str] = set()
         self._unnamed = 0
+
+    def begin_aside(self, lane: str) -> None:
+        """A subagent begins in this lane: who called it has answered, and it does not speak for the run."""
+        self._asides.add(lane)
+        for other, said in self._lanes.items():
+            if said.answer is not None and len(said.answer.results) < len(said.answer.tools):
+                self.flush(other)
 
     def say(self, role: str, content: JsonValue, time_ms: float | None = None, lane: str = "0") -> None:
         """Add a message that is not from the model; it completes the answer before it."""
@@ -149,6 +157,7 @@ class TranscriptTurns:
         if answer is not None:
             answer.results.append(output)
             return
+        self._flush_other_lanes(lane)
         self._emit_result(output)
         if said is not None and time_ms is not None:
             said.time_ms = time_ms
@@ -189,6 +198,7 @@ class TranscriptTurns:
                 asked_ms=answer.asked_ms,
                 answered_ms=answer.answered_ms,
                 lane=lane,
+                is_aside=any(lane == aside or lane.startswith(f"{aside}.") for aside in self._asides),
             )
         )
         for tool in tools:

@@ -1,8 +1,8 @@
-"""Cassettes of vcrpy and pytest-recording (YAML, JSON), of cassetter, Betamax and Ruby's VCR.
+"""Cassettes of vcrpy and pytest-recording (YAML, JSON), of cassetter, Betamax, and VCR in Ruby, Go and PHP.
 
 The first two store bodies as they were sent, as text or base64, or as values under ``parsed_body``; cassetter
-stores JSON bodies as values. A test that used the cassette can replay the capture: a request is matched as a
-whole, not only by its address.
+stores JSON bodies as values. Older versions differ in names and kinds, not in content. A test that used the
+cassette can replay the capture: a request is matched as a whole, not only by its address.
 """
 
 from __future__ import annotations
@@ -12,10 +12,13 @@ import binascii
 import json
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import date
+from email.utils import parsedate_to_datetime
 from functools import lru_cache, partial
 from http import HTTPStatus
 from io import BytesIO
+from itertools import zip_longest
 from typing import Any, BinaryIO, Final, NamedTuple
 
 import yaml
@@ -36,21 +39,33 @@ from reenact.importers.source import (
 from reenact.seams.http.message import Head, Pairs
 from reenact.seams.http.request import Sent
 
-_VERSION: Final = 1
+_VERSIONS: Final = (0, 1, 2)
+"""Version 0 was a list alone; go-vcr writes 2."""
 _INTERACTIONS: Final = ("interactions", "http_interactions")
 _YAML_LIST: Final = re.compile(rb"^(?:http_)?interactions:", re.MULTILINE)
+_YAML_ALONE: Final = re.compile(rb"(?:---[^\n]*\n|#[^\n]*\n|\s)*(?=-\s+(?:!\S+\s+)?request:)")
+"""The text before an early cassette, which is a list alone."""
+_YAML_TWO_LISTS: Final = re.compile(rb"^requests:\s*- ", re.MULTILINE)
 _YAML_VERSION: Final = re.compile(rb"^version:", re.MULTILINE)
-_ITEM: Final = re.compile(rb"^ *- ", re.MULTILINE)
+_ITEM: Final = re.compile(rb"^ *-[ \n]", re.MULTILINE)
 _MEMBER: Final = re.compile(rb"^[^\s#-]", re.MULTILINE)
 _OTHER_PROTOCOLS: Final = ("grpc_interactions", "ws_interactions", "websocket_interactions")
 _TOP: Final = KnownFields(*_INTERACTIONS, *_OTHER_PROTOCOLS, "version", "recorded_with", metadata=None)
-_INTERACTION: Final = frozenset({"request", "response", "recorded_at"})
-_REQUEST: Final = frozenset({"method", "uri", "url", "body", "headers", "parsed_body"})
+_INTERACTION: Final = frozenset({"request", "response", "recorded_at", "id", "index"})
+_WIRE: Final = (
+    "proto", "proto_major", "proto_minor", "content_length", "transfer_encoding", "trailer", "uncompressed",
+)  # fmt: skip
+"""What Go says of a message; its headers and body say it, too."""
+_REQUEST: Final = KnownFields(
+    "method", "uri", "url", "body", "headers", "parsed_body", "protocol", "host", "port", "path", *_WIRE,
+    "remote_addr", "request_uri", form=None,
+)  # fmt: skip
 _STORED: Final = frozenset({"string", "base64_string", "encoding"})
 _KINDS: Final = ("json", "text", "binary", "none")
 _RESPONSE: Final = KnownFields(
-    "body", "headers", "parsed_body", "protocol", "http_version", "status_code", "url", "uri",
-    status=KnownFields("code", "message"),
+    "body", "headers", "parsed_body", "protocol", "http_version", "status_code", "url", "uri", "content",
+    *_WIRE, "code", "duration", status=KnownFields("code", "message", "http_version"),
+    adapter_metadata=KnownFields("vcr_decompressed", "effective_url"),
 )  # fmt: skip
 
 
@@ -149,6 +164,17 @@ def _sequence_node(loader: Any, node: object) -> list[object]:
     return list(loader.construct_sequence(node, deep=True))
 
 
+def _plain_node(loader: Any, _: str, node: Any) -> object:
+    """The plain value of an object of Python or Ruby: its arguments, its state or its members."""
+    if isinstance(node, yaml.ScalarNode):
+        return str(loader.construct_scalar(node))
+    if isinstance(node, yaml.SequenceNode):
+        found = loader.construct_sequence(node, deep=True)
+        return found[0] if len(found) == 1 else found
+    members = loader.construct_mapping(node, deep=True)
+    return next((members[name] for name in ("dictitems", "state") if name in members), members)
+
+
 def _buffer_node(loader: Any, node: object) -> bytes:
     state = loader.construct_mapping(node, deep=True).get("state") or (b"",)
     content = state[0]
@@ -163,6 +189,9 @@ def _iterator_node(loader: Any, node: object) -> list[object]:
 _Loader.add_constructor("tag:yaml.org,2002:python/str", _text_node)
 _Loader.add_constructor("tag:yaml.org,2002:python/unicode", _text_node)
 _Loader.add_constructor("tag:yaml.org,2002:python/tuple", _sequence_node)
+_Loader.add_constructor("!binary", yaml.SafeLoader.construct_yaml_binary)
+_Loader.add_multi_constructor("!ruby/", _plain_node)
+_Loader.add_multi_constructor("tag:yaml.org,2002:python/object", _plain_node)
 _Loader.add_constructor("tag:yaml.org,2002:python/object/new:_io.BytesIO", _buffer_node)
 _Loader.add_constructor("tag:yaml.org,2002:python/object/apply:builtins.iter", _iterator_node)
 
@@ -242,10 +271,13 @@ def _make_object(items: list[object]) -> dict[object, object]:
 def _recognises(source: ForeignSource) -> bool:
     head = source.head
     if head.lstrip().startswith((b"{", b"[")):
-        return source.has("request") and any(source.has(name) for name in _INTERACTIONS)
-    return _YAML_LIST.search(head) is not None and (
-        b"request:" in head or re.search(rb"interactions: *\[ *\]", head) is not None
-    )
+        is_alone = re.match(rb'\s*\[\s*{\s*"re(?:quest|sponse)"\s*:', head) is not None
+        is_named = any(source.has(name) for name in _INTERACTIONS)
+        return source.has("request") and (is_named or (is_alone and source.has("response", "method")))
+    if _YAML_LIST.search(head) is not None:
+        return b"request:" in head or re.search(rb"interactions: *\[ *\]", head) is not None
+    is_list = _YAML_ALONE.match(head) is not None or _YAML_TWO_LISTS.search(head) is not None
+    return is_list and b" method:" in head and b" headers:" in head
 
 
 def _read(source: ForeignSource, runs: Runs) -> None:
@@ -348,8 +380,8 @@ def _check_members(
     """Check the version of the cassette, and that it has only HTTP interactions."""
     run.check_fields("", document, _TOP)
     version = document.get("version")
-    if version is not None and version != _VERSION:
-        reason = f"version {version!r} of cassettes is not known; it was read as version {_VERSION}"
+    if version is not None and version not in _VERSIONS:
+        reason = f"version {version!r} of cassettes is not known; it was read as version 1"
         run.lose(reason, version_line)
     elif version is None and "recorded_with" not in document and is_whole:
         run.lose("the cassette does not say its version; it may have been cut off at its end", version_line)
@@ -380,29 +412,39 @@ class _StreamLoader(Composer, _Loader):
         self.get_event()
 
 
+def _import_items(run: RunBuilder, loader: _StreamLoader) -> None:
+    loader.take(yaml.SequenceStartEvent)
+    number = 0
+    while not loader.check_event(yaml.SequenceEndEvent):
+        number += 1
+        line = _line_of(loader.peek_event())
+        _try_interaction(run, number, loader.next_value(), line)
+    loader.take(yaml.SequenceEndEvent)
+
+
 def _read_stream(source: ForeignSource, runs: Runs) -> None:
     """Import a large cassette one interaction at a time, in file order."""
     run = runs.open()
     members: dict[str, object] = {}
-    count, is_whole = 0, False
+    is_whole = False
     lost: tuple[str, int | None] = ("it holds no readable interaction", None)
     with source.stream() as stream:
         loader = _StreamLoader(stream)
         try:
-            for kind in (yaml.StreamStartEvent, yaml.DocumentStartEvent, yaml.MappingStartEvent):
+            for kind in (yaml.StreamStartEvent, yaml.DocumentStartEvent):
                 loader.take(kind)
-            while not loader.check_event(yaml.MappingEndEvent):
-                name = str(loader.next_value())
-                if name not in _INTERACTIONS or not loader.check_event(yaml.SequenceStartEvent):
-                    members[name] = loader.next_value()
-                    continue
-                members[name] = []
-                loader.take(yaml.SequenceStartEvent)
-                while not loader.check_event(yaml.SequenceEndEvent):
-                    count += 1
-                    line = _line_of(loader.peek_event())
-                    _try_interaction(run, count, loader.next_value(), line)
-                loader.take(yaml.SequenceEndEvent)
+            if loader.check_event(yaml.SequenceStartEvent):
+                members["version"] = 0
+                _import_items(run, loader)
+            else:
+                loader.take(yaml.MappingStartEvent)
+                while not loader.check_event(yaml.MappingEndEvent):
+                    name = str(loader.next_value())
+                    if name not in _INTERACTIONS or not loader.check_event(yaml.SequenceStartEvent):
+                        members[name] = loader.next_value()
+                        continue
+                    members[name] = []
+                    _import_items(run, loader)
             is_whole = True
         except (yaml.YAMLError, ValueError, RecursionError) as error:
             mark = getattr(error, "problem_mark", None)
@@ -446,12 +488,19 @@ def _as_document(value: object) -> dict[str, object]:
         return {"version": 0, "interactions": value}
     if not isinstance(value, dict):
         raise ValueError("expected an object with interactions")
-    return {str(name): child for name, child in value.items()}
+    document = {str(name): child for name, child in value.items()}
+    asked, answered = document.get("requests"), document.get("responses")
+    if isinstance(asked, list) and isinstance(answered, list):
+        # LangChain's tests keep requests and responses apart.
+        both = [{"request": each, "response": answer} for each, answer in zip_longest(asked, answered)]
+        kept = {name: child for name, child in document.items() if name not in ("requests", "responses")}
+        return {"version": 0, **kept, "interactions": both}
+    return document
 
 
 def _yaml_items(text: bytes) -> tuple[dict[str, object], Losses, list[int]]:
     """The items of a damaged YAML list that can be read."""
-    began = _YAML_LIST.search(text)
+    began = _YAML_LIST.search(text) or _YAML_ALONE.match(text)
     first = _ITEM.search(text, began.end()) if began else None
     if began is None or first is None:
         return {"interactions": []}, [], []
@@ -491,9 +540,6 @@ def _import_interaction(run: RunBuilder, interaction: Any) -> None:
     run.check_fields("response", response, _RESPONSE)
     run.at(run.time_ms(_time_of(interaction)))
     headers = _headers(request.get("headers"))
-    url = request.get("uri", request.get("url"))
-    if not isinstance(url, str):
-        raise Unfit("the request has no address")
     method = request.get("method")
     if not isinstance(method, str):
         raise unfit("request.method", "a text", method)
@@ -504,27 +550,54 @@ def _import_interaction(run: RunBuilder, interaction: Any) -> None:
     if answer.is_remade or (answer.is_decoded and head.content_encoding):
         # The recorded length is the one of the bytes that were sent.
         head = head.for_decoded_body(len(answer.content))
-    sent = Sent(method.upper(), url, headers, _body(request).content)
+    # The first VCR in Ruby wrote symbols.
+    sent = Sent(method.removeprefix(":").upper(), _address(request), headers, _body(request).content)
     run.exchange(sent, head, answer.content, is_decoded=answer.is_decoded)
 
 
+def _address(request: dict[str, Any]) -> str:
+    """The address of a request, which early cassettes have in parts."""
+    url = request.get("uri", request.get("url"))
+    if url is None and all(isinstance(request.get(name), str) for name in ("protocol", "host", "path")):
+        scheme, port = request["protocol"], request.get("port")
+        place = "" if port is None or str(port) == _PORTS.get(scheme) else f":{port}"
+        return f"{scheme}://{request['host']}{place}{request['path']}"
+    if not isinstance(url, str):
+        raise Unfit("the request has no address")
+    return url
+
+
+_PORTS: Final = {"http": "80", "https": "443"}
+
+
 def _head(response: dict[str, Any]) -> Head:
-    status = response.get("status", response.get("status_code"))
+    status: Any = response.get("status", response.get("status_code"))
     code, phrase = (status.get("code"), status.get("message")) if isinstance(status, dict) else (status, None)
+    if isinstance(code, str):  # Go writes "200 OK", PHP "200"
+        code, _, phrase = code.partition(" ") if phrase is None else (code, "", phrase)
+        code = int(code) if code.isdecimal() and len(code) == _CODE_DIGITS else None
     if not isinstance(code, int):
         raise Unfit("the response has no status; the cassette may have been cut off here")
-    if not isinstance(phrase, str):
+    if not isinstance(phrase, str) or not phrase:
         phrase = HTTPStatus(code).phrase if code in HTTPStatus._value2member_map_ else ""
-    version = response.get("http_version") or response.get("protocol")
+    version = response.get("http_version") or response.get("protocol") or response.get("proto")
     named = str(version) if isinstance(version, str) and version.startswith("HTTP/") else "HTTP/1.1"
+    named = "HTTP/2" if named == "HTTP/2.0" else named
     return Head(code, phrase, named, _headers(response.get("headers")))
 
 
+_CODE_DIGITS: Final = 3
+
+
 def _headers(headers: object) -> Pairs:
-    """Headers as pairs, from a mapping to values or lists of values, or from pairs."""
+    """Headers as pairs, from a mapping to values or lists of values, from pairs, or from lines."""
+    if isinstance(headers, dict) and headers.keys() == {"_store"}:  # a mapping that ignores case, pickled
+        stored = headers["_store"]
+        headers = list(stored.values()) if isinstance(stored, dict) else [pair for _, pair in stored]
     pairs = headers.items() if isinstance(headers, dict) else expect_list("headers", headers)
     found: Pairs = []
-    for pair in pairs:
+    for each in pairs:
+        pair = each.rstrip("\r\n").split(": ", 1) if isinstance(each, str) else each
         if not isinstance(pair, list | tuple) or len(pair) != 2:
             raise Unfit("headers: expected an object, or pairs of a name and a value")
         name, value = pair
@@ -535,7 +608,9 @@ def _headers(headers: object) -> Pairs:
 
 
 def _plain(value: object) -> str:
-    return value.decode("latin-1") if isinstance(value, bytes) else str(value)
+    if isinstance(value, bytes):
+        return value.decode("latin-1")
+    return "" if value is None else str(value)
 
 
 class _Body(NamedTuple):
@@ -549,6 +624,9 @@ class _Body(NamedTuple):
 def _body(message: dict[str, Any]) -> _Body:
     if message.get("parsed_body") is not None:
         return _Body(_encode_json(message["parsed_body"]), is_decoded=True, is_remade=True)
+    if "body" not in message and "content" in message:
+        # vcrpy's first stubs for httpx: text that was decoded, or bytes.
+        return _Body(_bytes(message["content"]), is_decoded=isinstance(message["content"], str))
     body = message.get("body")
     if not isinstance(body, dict):
         return _Body(_bytes(body))
@@ -598,12 +676,18 @@ def _bytes(body: object) -> bytes:
 def _time_of(interaction: dict[str, Any]) -> Any:
     """When it was recorded; YAML may have values of dates."""
     recorded = interaction.get("recorded_at")
+    if isinstance(recorded, str) and _WEEKDAY.match(recorded):
+        with suppress(ValueError):
+            return parsedate_to_datetime(recorded).isoformat()
     return recorded.isoformat() if isinstance(recorded, date) else recorded
+
+
+_WEEKDAY: Final = re.compile("[A-Z][a-z]{2}, ")
 
 
 IMPORTER: Final = Importer(
     name="vcr",
-    title="cassettes of vcrpy, pytest-recording, cassetter and Betamax",
+    title="cassettes of vcrpy, pytest-recording, cassetter, Betamax and VCR in Ruby, Go and PHP",
     version=1,
     fidelity="replayable",
     recognises=_recognises,

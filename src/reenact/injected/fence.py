@@ -2,12 +2,14 @@
 
 Python processes have their own guard, which knows every call. Other programs, and native code in libraries,
 are stopped by the kernel, where it supports seccomp notifications. Servers on this machine are allowed,
-because the tools of such programs really run in replay. Name servers and proxies are refused, since they lead
-to other machines, and so are the models whose answers are in the recording.
+because the tools of such programs really run in replay; those that are no part of the run are noted. Name
+servers and proxies are refused, since they lead to other machines, and so are the models whose answers are in
+the recording.
 """
 
 from __future__ import annotations
 
+import os
 import select
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -31,7 +33,7 @@ from reenact.injected.held_calls import (
     receive_listener,
     send_listener,
 )
-from reenact.replayer.egress import is_loopback, listening_ports
+from reenact.replayer.egress import is_listening, is_loopback, listening_ports
 
 _LOOKUPS_PORT: Final = 53
 _PROXIES: Final = ("http_proxy", "https_proxy", "all_proxy", "ftp_proxy")
@@ -60,8 +62,17 @@ class Target(NamedTuple):
     def __str__(self) -> str:
         if self.port == _LOOKUPS_PORT:
             return "a name lookup"
+        return f"a connection to {self.address}"
+
+    def unmapped(self) -> Target:
+        """The same target, by IPv4 if its address is one of IPv4 in the form of IPv6."""
+        mapped = self.host.ipv4_mapped if isinstance(self.host, IPv6Address) else None
+        return Target(mapped or self.host, self.port)
+
+    @property
+    def address(self) -> str:
         host = f"[{self.host}]" if self.host.version == 6 else self.host
-        return f"a connection to {host}:{self.port}"
+        return f"{host}:{self.port}"
 
 
 class Fence:
@@ -82,16 +93,28 @@ class Fence:
         live_models = listening_ports().intersection(_local_ports(models))
         self._outward_ports = frozenset({_LOOKUPS_PORT, *_local_proxy_ports(environ), *live_models})
         self._refused: Counter[tuple[str, str]] = Counter()
+        self._reached: Counter[tuple[str, Target]] = Counter()
+        self._ports_of_run: set[int] = set()
         self.stands = False
         """Whether the fence was in force for the command."""
 
     @property
     def notes(self) -> list[str]:
-        """One sentence for each program and target that was refused."""
-        return [
-            f"{program} was refused {target}" + (f", {count} times" if count > 1 else "")
+        """One sentence for each program and target that was refused, or that was live."""
+        refused = [
+            f"{program} was refused {target}{_times(count)}"
             for (program, target), count in self._refused.items()
         ]
+        reached = [
+            f"{program} made {target}{_times(count)}: no part of the run, so its answers were live"
+            for (program, target), count in self._reached.items()
+        ]
+        return refused + reached
+
+    @property
+    def reached(self) -> list[str]:
+        """The servers on this machine, as ``host:port``, that were live and no part of the run."""
+        return sorted({target.address for _, target in self._reached})
 
     @contextmanager
     def fence_child(self) -> Iterator[Callable[[], None] | None]:
@@ -144,16 +167,37 @@ class Fence:
         beyond = next(filter(self._leads_out, targets), None)
         if beyond is None:
             listener.continue_call(call)
+            for target in targets:
+                self._note_live_server(call, target.unmapped())
         else:
             self._refused[_program_name(call.pid), str(beyond)] += 1
             listener.refuse(call, ENETUNREACH)
 
+    def _note_live_server(self, call: HeldCall, target: Target) -> None:
+        """Note *target* if a process listens there that is no part of the run."""
+        if self._is_allowed(target) or target.port in self._ports_of_run:
+            return
+        by = (_program_name(call.pid), target)
+        if by not in self._reached:
+            if is_listening(os.getpid(), target.port):
+                self._ports_of_run.add(target.port)
+                return
+            if target.port not in listening_ports():
+                return
+        self._reached[by] += 1
+
+    def _is_allowed(self, target: Target) -> bool:
+        return (str(target.unmapped().host), target.port) in self._allowed
+
     def _leads_out(self, target: Target) -> bool:
-        is_allowed = (str(target.host), target.port) in self._allowed
-        if is_allowed or (target.port == _LOOKUPS_PORT and self._may_look_up):
+        if self._is_allowed(target) or (target.port == _LOOKUPS_PORT and self._may_look_up):
             return False
         is_here = target.host.is_unspecified or is_loopback(str(target.host))
         return not is_here or target.port in self._outward_ports
+
+
+def _times(count: int) -> str:
+    return f", {count} times" if count > 1 else ""
 
 
 def _addresses_of(host: str) -> list[str]:

@@ -152,6 +152,11 @@ class ToFork(_ToRunAgain, frozen=True, kw_only=True, tag="fork"):
 Orders: TypeAlias = ToRecord | ToReplay | ToUpdate | ToFork
 
 
+class _Given(msgspec.Struct, frozen=True):
+    orders: Orders
+    began_s: float
+
+
 class Replayed(msgspec.Struct, frozen=True):
     """The result of one process's replay."""
 
@@ -200,7 +205,7 @@ class Handover:
 
     def write_orders(self, orders: Orders) -> None:
         try:
-            self._write("orders.json", msgspec.json.encode(orders))
+            self._write("orders.json", msgspec.json.encode(_Given(orders, time())))
         except UnicodeEncodeError:
             raise UsageError(_explain_not_utf_8(orders.path)) from None
 
@@ -247,16 +252,24 @@ class Handover:
     # A process's side
 
     def orders(self) -> Orders:
-        path = self.folder / "orders.json"
-        try:
-            return msgspec.json.decode(path.read_bytes(), type=Orders)  # type: ignore[no-any-return]  # a union
-        except msgspec.DecodeError as error:
-            raise FormatError(f"{error}; have one version of reenact everywhere", file=str(path)) from error
+        return self._given().orders
 
     @property
     def began_s(self) -> float:
-        """When the command wrote its orders, which is the begin of the run."""
+        """When the command wrote its orders, which is the begin of the run, by the clock."""
+        return self._given().began_s
+
+    @property
+    def file_began_s(self) -> float:
+        """The same by the file system, to compare with the times of other files: its clock may be another."""
         return (self.folder / "orders.json").stat().st_mtime
+
+    def _given(self) -> _Given:
+        path = self.folder / "orders.json"
+        try:
+            return msgspec.json.decode(path.read_bytes(), type=_Given)
+        except msgspec.DecodeError as error:
+            raise FormatError(f"{error}; have one version of reenact everywhere", file=str(path)) from error
 
     def claim(self, seq: int) -> bool:
         """Claim the outcome of the call at event *seq* of a transcript; false if a process has it already."""

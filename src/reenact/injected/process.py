@@ -387,7 +387,7 @@ class _AnsweredProcess(_RecordedProcess):
     ) -> None:
         self._answers = answers
         super().__init__(orders, handover, new_child)
-        self._allow = _read_allowed(orders, handover.began_s)
+        self._allow = _read_allowed(orders, handover.file_began_s)
 
     def make_run(self, sink: CaptureSink, **options: Any) -> AnsweredRun:
         # Imported here, because every recorded process loads this module and few are forks.
@@ -479,7 +479,7 @@ class _ReplayedProcess(_Rerun):
     def __init__(self, orders: ToReplay, handover: Handover, new_child: NewChild | None) -> None:
         super().__init__(orders, handover, new_child)
         root = new_child.root if new_child is not None else ROOT
-        self._allow = _read_allowed(orders, handover.began_s)
+        self._allow = _read_allowed(orders, handover.file_began_s)
         self._run = ReplayRun(
             orders.path,
             policy=orders.policy,
@@ -554,7 +554,7 @@ class _ForkedProcess(_Rerun):
 
         super().__init__(orders, handover, new_child)
         root = new_child.root if new_child is not None else ROOT
-        self._allow = _read_allowed(orders, handover.began_s)
+        self._allow = _read_allowed(orders, handover.file_began_s)
         self._is_hermetic = is_hermetic(orders)
         self._run = ForkRun(
             orders.path,
@@ -590,7 +590,7 @@ class _ForkedProcess(_Rerun):
             self._handover.note("forked", msgspec.json.encode(self._run.result()).decode())
 
 
-def _read_allowed(orders: ToRecord | ToReplay | ToFork, began_s: float = 0.0) -> Allow:
+def _read_allowed(orders: ToRecord | ToReplay | ToFork, file_began_s: float = 0.0) -> Allow:
     port = urlsplit(orders.gateway).port
     if isinstance(orders, ToRecord):
         allowed = () if orders.answers is None else orders.answers.allowed
@@ -600,23 +600,22 @@ def _read_allowed(orders: ToRecord | ToReplay | ToFork, began_s: float = 0.0) ->
         loopback_ports=[port] if port else [],
         addresses=read_allow(allowed).addresses,
         children=is_starting_child,
-        began_s=began_s,
+        began_s=file_began_s,
     )
 
 
 def _gather_evidence(handover: Handover, workspace: str | None = None) -> RunEvidence:
     """The evidence of a run that is the whole program: its input is what existed before it began."""
-    began_s = handover.began_s
     given = Given(
         sys.orig_argv,
         os.environ,
         Path.cwd(),
-        before_s=began_s,
+        before_s=handover.file_began_s,
         more=_own_files,
         input_copy=handover.input_copy,
     )
     places = own_places(workspace)
-    return RunEvidence("unique", draws=Draws(), given=given, began_s=began_s, places=places)
+    return RunEvidence("unique", draws=Draws(), given=given, began_s=handover.began_s, places=places)
 
 
 def _own_files() -> Iterator[Path]:

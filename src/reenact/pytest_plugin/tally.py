@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import re
+import subprocess
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -29,9 +32,9 @@ _ORDER: Final = (
 )
 _MOST_SHOWN: Final = 20
 _ATTRIBUTES: Final = (
-    "captures/** -text",
-    "captures/**/*.jsonl linguist-generated diff=reenact",
-    "captures/**/manifest.json linguist-generated",
+    "{}/** -text",
+    "{}/**/*.jsonl linguist-generated diff=reenact",
+    "{}/**/manifest.json linguist-generated",
 )
 """Git keeps the line ends, and hosting sites collapse the events in reviews, but not the transcripts."""
 _TEXTCONV: Final = 'git config diff.reenact.textconv "reenact show --transcript"'
@@ -82,17 +85,35 @@ class Tally:
             terminalreporter.write_line(line)
         if len(lines) > _MOST_SHOWN:
             terminalreporter.write_line(f"  … and {len(lines) - _MOST_SHOWN} more")
-        if counts["recorded"] and _is_unprepared(terminalreporter.config.rootpath):
+        recorded = [each.place for each in self._results if each.what == "recorded"]
+        patterns = _unprepared(recorded, terminalreporter.config.invocation_params.dir) if recorded else []
+        if patterns:
             terminalreporter.write_line("  to commit captures, add to .gitattributes:")
-            for line in _ATTRIBUTES:
+            for line in (line.format(pattern) for pattern in patterns for line in _ATTRIBUTES):
                 terminalreporter.write_line(f"    {line}")
             terminalreporter.write_line(f"  to read them in git diff: {_TEXTCONV}")
 
 
-def _is_unprepared(folder: Path) -> bool:
-    """Whether *folder* is in a git repository without attributes for captures."""
-    repository = next((each for each in (folder, *folder.parents) if (each / ".git").exists()), None)
-    if repository is None:
-        return False
-    files = {folder / ".gitattributes", repository / ".gitattributes"}
-    return not any("captures/" in file.read_text("utf-8", "replace") for file in files if file.is_file())
+def _unprepared(places: Sequence[str], folder: Path) -> list[str]:
+    """Patterns of those captures at *places*, seen from *folder*, whose line ends git may change."""
+    try:
+        repository = Path(_ask_git(folder, "rev-parse", "--show-toplevel").removesuffix("\n"))
+        paths = [(folder / place).resolve() / "events.jsonl" for place in places]
+        files = [Path(os.path.relpath(path, repository)) for path in paths]
+        inside = [file.as_posix() for file in files if ".." not in file.parts]
+        answers = _ask_git(repository, "check-attr", "-z", "text", "--", *inside).split("\0")
+    except (OSError, subprocess.CalledProcessError):  # no git, or no repository
+        return []
+    values = zip(answers[::3], answers[2::3], strict=False)  # after the last NUL there is an empty text
+    return sorted({_pattern(file) for file, value in values if value != "unset"})
+
+
+def _pattern(file: str) -> str:
+    """A pattern of ``.gitattributes`` for the folder of *file*."""
+    if "captures" in file.split("/"):
+        return "**/captures"
+    return re.sub(r"[\[\]*?\\ ]", "?", file.removesuffix("/events.jsonl"))
+
+
+def _ask_git(folder: Path, *arguments: str) -> str:
+    return subprocess.run(["git", *arguments], cwd=folder, capture_output=True, text=True, check=True).stdout

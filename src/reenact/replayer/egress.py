@@ -270,11 +270,12 @@ def listening_ports() -> set[int]:
 
 
 def _tree(pid: int) -> Iterator[int]:
+    """The process *pid* and all below it: each thread has its own children."""
     yield pid
-    with suppress(OSError, ValueError):
-        text = Path(f"/proc/{pid}/task/{pid}/children").read_text("ascii")
-        for child in text.split():
-            yield from _tree(int(child))
+    for children in Path(f"/proc/{pid}/task").glob("*/children"):
+        with suppress(OSError, ValueError):
+            for child in children.read_text("ascii").split():
+                yield from _tree(int(child))
 
 
 def held_sockets() -> set[str]:

@@ -203,7 +203,7 @@ def blobs_in(value: object) -> Iterator[str]:
 
 CHANGED_LINE_ENDS: Final = (
     "the lines end in CRLF, as git or an editor on Windows makes them; have git keep captures as they are, "
-    "with 'captures/** -text' in .gitattributes, and check them out again"
+    "with '**/captures/** -text' (or their own folder) in .gitattributes, and check them out again"
 )
 
 

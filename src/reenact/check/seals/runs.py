@@ -164,7 +164,7 @@ def _seal_elsewhere(
     return msgspec.structs.replace(report, seal=address, secret=str(secret))
 
 
-@takes_addresses("path")
+@takes_addresses("path", "seal")
 def publish(
     path: str | Path,
     out: str | Path,
@@ -209,7 +209,7 @@ def _publish_files(run: RunLog, out: Path, policy: PolicyName, seed: bytes, *, r
     return str(file)
 
 
-@takes_addresses("path")
+@takes_addresses("path", "seal")
 def prove(
     path: str | Path,
     position: int,
@@ -226,7 +226,7 @@ def prove(
     return sealing.prove(run.leaves(position), run.tree, position)
 
 
-@takes_addresses("path")
+@takes_addresses("path", "seal")
 def disclose(
     path: str | Path,
     position: int,
