@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from reenact.canonical import child_path
 from reenact.errors import FormatError
-from reenact.formats.json_paths import PathPattern, Wild
+from reenact.formats.json_paths import PathPattern, Wildcard
 
 MEANT = {
     "the whole": ("$", [()], [("a",), (0,)]),
@@ -61,7 +61,7 @@ def test_what_is_no_pattern_is_refused(text, message) -> None:
 names = st.one_of(st.sampled_from(["a", "b", "id", "x-y", "7"]), st.text(max_size=4))
 keys = st.one_of(names, st.integers(0, 3))
 places = st.lists(keys, max_size=5).map(tuple)
-steps = st.lists(st.one_of(keys, st.just(Wild.ANY)), max_size=4)
+steps = st.lists(st.one_of(keys, st.just(Wildcard.ANY)), max_size=4)
 
 
 @st.composite
@@ -69,14 +69,14 @@ def patterns(draw):
     """Any pattern; ``..`` stands before a step, as the grammar has it."""
     found = []
     for step in draw(steps):
-        found += [Wild.DEPTH] if draw(st.booleans()) else []
+        found += [Wildcard.DEPTH] if draw(st.booleans()) else []
         found.append(step)
     return PathPattern(found)
 
 
 def spelled(step):
     """One step as a regular expression over places written one key per line."""
-    return "[si][^\n]*\n" if step is Wild.ANY else re.escape(line(step))
+    return "[si][^\n]*\n" if step is Wildcard.ANY else re.escape(line(step))
 
 
 def line(key):
@@ -87,7 +87,7 @@ def line(key):
 def test_matching_is_that_of_regular_expressions(pattern, place) -> None:
     """An independent reading of the same pattern gives the same answer."""
     depth = "(?:[si][^\n]*\n)*"
-    expression = "".join(depth if step is Wild.DEPTH else spelled(step) for step in pattern.steps)
+    expression = "".join(depth if step is Wildcard.DEPTH else spelled(step) for step in pattern.steps)
     assert pattern.matches(place) == bool(re.fullmatch(expression, "".join(map(line, place))))
 
 

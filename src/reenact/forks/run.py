@@ -38,8 +38,8 @@ from reenact.replayer.source import RecordedCall, ReplaySource
 from reenact.run.redact import Redact, profile_and_secrets
 from reenact.run.replaying import STALL_S, ReplayRun, open_source
 from reenact.run.rules import read_rules
-from reenact.seams.entered import Entered
-from reenact.seams.stdlib.written import Written, watch_written
+from reenact.seams.entered import ExecutedFiles
+from reenact.seams.stdlib.written import WrittenFiles, watch_written_files
 from reenact.store.reader import CaptureReader
 from reenact.values.objects import message_of
 from reenact.workspace.history import WorkspaceHistory
@@ -160,7 +160,7 @@ class ForkRun(ReplayRun):
         **options: Any,
     ) -> None:
         self._part = part
-        self._written = Written()
+        self._written = WrittenFiles()
         super().__init__(path, policy="strict", **options)
         self.warnings = self.context.recorder.warnings
 
@@ -187,9 +187,9 @@ class ForkRun(ReplayRun):
 
     def attachments(self) -> Iterable[AbstractContextManager[object]]:
         yield from super().attachments()
-        yield watch_written(self._written)
+        yield watch_written_files(self._written)
 
-    def watch_entered(self) -> Entered:
+    def watch_executed_files(self) -> ExecutedFiles:
         self._entered.is_whole = self.is_test
         return self._entered
 

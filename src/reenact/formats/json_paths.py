@@ -21,14 +21,14 @@ from reenact.canonical import child_path
 from reenact.errors import FormatError
 
 
-class Wild(Enum):
+class Wildcard(Enum):
     """A wildcard."""
 
     ANY = "*"
     DEPTH = ".."
 
 
-PathStep: TypeAlias = str | int | Wild
+PathStep: TypeAlias = str | int | Wildcard
 Positions: TypeAlias = frozenset[int]
 """The state of matching a pattern: the indexes of all steps that may come next."""
 
@@ -65,7 +65,7 @@ class PathPattern:
         steps: list[PathStep] = []
         end = 1
         while found := _STEP.match(text, end):
-            steps += [Wild.DEPTH] if found["depth"] else []
+            steps += [Wildcard.DEPTH] if found["depth"] else []
             steps.append(_step(found))
             end = found.end()
         return cls(steps), end
@@ -78,7 +78,7 @@ class PathPattern:
     def descend(self, positions: Positions, key: str | int) -> Positions:
         """The state after going down to the member or item *key*."""
         return self._open(
-            position if self.steps[position] is Wild.DEPTH else position + 1
+            position if self.steps[position] is Wildcard.DEPTH else position + 1
             for position in positions
             if position < len(self.steps) and _is_taken(self.steps[position], key)
         )
@@ -99,7 +99,7 @@ class PathPattern:
         found: set[int] = set()
         for position in positions:
             found.add(position)
-            while position < len(self.steps) and self.steps[position] is Wild.DEPTH:
+            while position < len(self.steps) and self.steps[position] is Wildcard.DEPTH:
                 position += 1
                 found.add(position)
         return frozenset(found)
@@ -107,18 +107,18 @@ class PathPattern:
     def __str__(self) -> str:
         text = "$"
         for number, step in enumerate(self.steps):
-            if step is Wild.DEPTH:
+            if step is Wildcard.DEPTH:
                 text += ".."
             else:
-                written = "[*]" if step is Wild.ANY else _write_step(step)
-                is_deep = number > 0 and self.steps[number - 1] is Wild.DEPTH
+                written = "[*]" if step is Wildcard.ANY else _write_step(step)
+                is_deep = number > 0 and self.steps[number - 1] is Wildcard.DEPTH
                 text += written.removeprefix(".") if is_deep else written
         return text
 
 
 def _step(found: re.Match[str]) -> PathStep:
     if found["any"] or found["item"]:
-        return Wild.ANY
+        return Wildcard.ANY
     if found["index"]:
         return int(found["index"])
     if found["quoted"]:
@@ -136,7 +136,7 @@ def _unquote(text: str) -> str:
 
 
 def _is_taken(step: PathStep, key: str | int) -> bool:
-    return isinstance(step, Wild) or (type(step) is type(key) and step == key)
+    return isinstance(step, Wildcard) or (type(step) is type(key) and step == key)
 
 
 def _write_step(step: str | int) -> str:

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final, TypeAlias
 
 from reenact.errors import FormatError
-from reenact.formats.json_paths import PathPattern, Wild
+from reenact.formats.json_paths import PathPattern, Wildcard
 from reenact.formats.pattern import Pattern
 from reenact.formats.record import ABSENT, Absent, Codec, Record
 
@@ -89,7 +89,7 @@ def check_rule(rule: VolatileRule) -> VolatileRule:
     """Return *rule*; :class:`FormatError` if it cannot be applied."""
     for name in rule.extra:  # an unknown member may restrict the rule
         raise FormatError(f"{name!r} is unknown; a rule has path, mask and call")
-    is_everywhere = all(isinstance(step, Wild) for step in PathPattern.parse(rule.path).steps)
+    is_everywhere = all(isinstance(step, Wildcard) for step in PathPattern.parse(rule.path).steps)
     if is_everywhere and rule.mask is ABSENT:
         raise FormatError(f"{rule.path} is everything that was asked; name the part that may differ")
     if is_everywhere and rule.mask is not ABSENT and _takes_words(rule.mask):

@@ -40,12 +40,12 @@ from reenact.run.rules import project_beside
 from reenact.run.run import Run
 from reenact.run.zone import zone_of_machine
 from reenact.seams import probes, stdlib, telemetry
-from reenact.seams.entered import Entered
+from reenact.seams.entered import ExecutedFiles
 from reenact.seams.http.exchange import is_any_under_way
 from reenact.seams.serving import asks_server_of_run, is_served_here
 from reenact.seams.stdlib import process
 from reenact.seams.stdlib.places import workspace_known
-from reenact.seams.stdlib.written import Written, watch_written
+from reenact.seams.stdlib.written import WrittenFiles, watch_written_files
 from reenact.values.objects import message_of
 from reenact.volatile.places import mark_places, own_places, working_folder
 from reenact.workspace.recording import WorkspaceOrder
@@ -172,12 +172,12 @@ class CaptureRun(Run):
         self._allow = allow
         self._leads_programs = leads_programs
         self._on_end = on_end
-        self._entered = Entered(self._context)
+        self._entered = ExecutedFiles(self._context)
         self._within = within
         self._origin = origin or {}
         self._workspace = workspace
         self._put_blob = lambda data: sink.put_blob(data)
-        self._written = Written()
+        self._written = WrittenFiles()
         self.warnings = self._context.warnings
         self._open = ExitStack()
 
@@ -225,7 +225,7 @@ class CaptureRun(Run):
         yield telemetry.leave_out_hosts(project_beside(Path(working_folder())))
         yield stdlib.attach_stdlib(self._stand_ins, self._context)
         yield workspace_known(self._workspace.root if self._workspace is not None else None)
-        yield watch_written(self._written)
+        yield watch_written_files(self._written)
         if self._leads_programs and self._stand_ins.everywhere:
             yield self._gateway_for_programs()
         self._entered.is_whole = self.is_test or self._fixed_surroundings is not None

@@ -49,7 +49,7 @@ from reenact.run.rules import project_beside, project_rules
 from reenact.run.run import Run
 from reenact.run.zone import zone_of_run
 from reenact.seams import probes, stdlib, telemetry
-from reenact.seams.entered import Entered
+from reenact.seams.entered import ExecutedFiles
 from reenact.seams.serving import asks_server_of_run, is_served_here
 from reenact.seams.stdlib import process
 from reenact.seams.stdlib.digests import watch_digests
@@ -165,7 +165,7 @@ class ReplayRun(Run):
         )
         self._guard = Guard(self._allow, self._is_guarded, redact=redactor.redact_arguments)
         self._receipt_path = receipt_path
-        self._entered = Entered(self._engine)
+        self._entered = ExecutedFiles(self._engine)
         self.not_entered = ""
         """Files of the project whose code ran in the recording but not here; known at the end."""
         self._open = ExitStack()
@@ -235,9 +235,9 @@ class ReplayRun(Run):
             yield watch_digests(self._evidence.digests)
         yield probes.record_probes(self._engine, self._is_probe)
         yield enter_context(self._engine, self._within)
-        yield self.watch_entered()
+        yield self.watch_executed_files()
 
-    def watch_entered(self) -> Entered:
+    def watch_executed_files(self) -> ExecutedFiles:
         """Watch for code of the files whose code ran in the recording."""
         source = self._engine.source
         recorded = source.data(len(source.reader)).get("entered", ()) if source.is_ours(ROOT) else ()

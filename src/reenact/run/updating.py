@@ -40,10 +40,10 @@ from reenact.run.rules import project_beside, project_rules
 from reenact.run.run import Run
 from reenact.run.zone import zone_of_run
 from reenact.seams import probes, stdlib, telemetry
-from reenact.seams.entered import Entered
+from reenact.seams.entered import ExecutedFiles
 from reenact.seams.stdlib.draws import Draws
 from reenact.seams.stdlib.places import workspace_known
-from reenact.seams.stdlib.written import Written, watch_written
+from reenact.seams.stdlib.written import WrittenFiles, watch_written_files
 from reenact.store.blobs import BlobStore
 from reenact.store.reader import read_run_start
 from reenact.values.objects import message_of
@@ -461,8 +461,8 @@ class UpdateRun(Run):
             files = WorkspaceReplay(history, workspace, redactor, self._engine.likeness.places, own=blobs)
             tree_file = part.tree_file if part is not None else None
             self._engine.record_files(files, history.start.tree, tree_file)
-        self._written = Written()
-        self._entered = Entered(self._engine)
+        self._written = WrittenFiles()
+        self._entered = ExecutedFiles(self._engine)
         self._stand_ins = before.standIns or stdlib.NOTHING
         self._redactor = redactor
         self.warnings = self._engine.recorder.warnings
@@ -506,7 +506,7 @@ class UpdateRun(Run):
         yield stdlib.attach_stdlib(self._stand_ins, self._engine)
         yield workspace_known(self._engine.files.root if self._engine.files is not None else None)
         yield probes.record_probes(self._engine, lambda host, port: True)  # noqa: ARG005
-        yield watch_written(self._written)
+        yield watch_written_files(self._written)
         yield enter_context(self._engine, None if self._part is None else self._part.within)
         self._entered.is_whole = self.is_test
         yield self._entered

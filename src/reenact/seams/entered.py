@@ -23,7 +23,7 @@ from reenact.seams.stdlib.places import recorded_path
 _IS_FUNCTION: Final = 0x1
 
 
-class Entered:
+class ExecutedFiles:
     """The files of the run of *context* below the working folder; readable during the run and after it."""
 
     def __init__(self, context: Context) -> None:
@@ -215,7 +215,7 @@ class _ByProfiling:
         return not self.is_wanted
 
 
-_open: tuple[Entered, ...] = ()
+_open: tuple[ExecutedFiles, ...] = ()
 _changing = Lock()
 _monitoring: Final[Any] = getattr(sys, "monitoring", None)
 listener: Final = _ByProfiling() if _monitoring is None else _ByMonitoring(_monitoring)

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from reenact.comparing.differences import Difference, common_prefix_length
-from reenact.formats.json_paths import PathPattern, Wild
+from reenact.formats.json_paths import PathPattern, Wildcard
 from reenact.formats.pattern import Pattern
 from reenact.formats.record import ABSENT
 from reenact.formats.volatile import VolatileRule
@@ -214,7 +214,7 @@ def list_covering_rules(call: str, place: Difference) -> tuple[VolatileRule, ...
 def any_item(path: str) -> str:
     """*path* with ``[*]`` for every index, since the item may have another index in another request."""
     steps = PathPattern.parse(path).steps
-    return str(PathPattern([Wild.ANY if isinstance(step, int) else step for step in steps]))
+    return str(PathPattern([Wildcard.ANY if isinstance(step, int) else step for step in steps]))
 
 
 def call_of_rule(call: str) -> str:

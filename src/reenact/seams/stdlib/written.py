@@ -27,7 +27,7 @@ _URI: Final = re.compile(r"^file:(?://)?([^?#]*).*$", re.DOTALL)
 _COMPILED: Final = f"{os.sep}__pycache__{os.sep}"
 
 
-class Written:
+class WrittenFiles:
     """The paths that one run opened for writing."""
 
     def __init__(self) -> None:
@@ -61,12 +61,12 @@ def tell_place(place: str, cwd: str | None = None) -> str:
     return place
 
 
-_open: tuple[Written, ...] = ()
+_open: tuple[WrittenFiles, ...] = ()
 """Replaced, never modified, because the hook reads it without a lock."""
 
 
 @contextmanager
-def watch_written(written: Written) -> Iterator[None]:
+def watch_written_files(written: WrittenFiles) -> Iterator[None]:
     """Add to *written* what is opened for writing in the block."""
     global _open
     hear_audit_events(("open", "sqlite3.connect", "os.rename"), _listen)
