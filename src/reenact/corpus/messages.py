@@ -259,7 +259,7 @@ def read_request_texts(requests: Sequence[msgspec.Raw]) -> list[NewTexts | AllTe
     # The only references are those to earlier messages.
     references = sum([isinstance(each.body.messages, NewTexts) for each in found])
     if len(found) != len(requests) or text.count(b'"$') != references:
-        return _read_in_halves(read_request_texts, requests)
+        return [None] if len(requests) == 1 else _read_in_halves(read_request_texts, requests)
     return [
         None
         if not _asks_in_texts(each.url)
@@ -283,7 +283,7 @@ def read_answer_texts(responses: Sequence[msgspec.Raw]) -> list[str | None]:
     except _UNREADABLE:
         found = []
     if len(found) != len(responses):
-        return _read_in_halves(read_answer_texts, responses)
+        return [None] if len(responses) == 1 else _read_in_halves(read_answer_texts, responses)
     return [_answer_text(each) for each in found]
 
 
@@ -291,11 +291,11 @@ _Said = TypeVar("_Said")
 
 
 def _read_in_halves(
-    read: Callable[[Sequence[msgspec.Raw]], list[_Said | None]], texts: Sequence[msgspec.Raw]
-) -> list[_Said | None]:
-    """What *read* returns for each of *texts*, at least one of which it cannot read."""
+    read: Callable[[Sequence[msgspec.Raw]], list[_Said]], texts: Sequence[msgspec.Raw]
+) -> list[_Said]:
+    """What *read* returns for each of *texts*, at least one of which it cannot read with the others."""
     half = len(texts) // 2
-    return [*read(texts[:half]), *read(texts[half:])] if half else [None] * len(texts)
+    return [*read(texts[:half]), *read(texts[half:])]
 
 
 def _answer_text(response: _TextResponse) -> str | None:
