@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -346,6 +347,19 @@ def test_output_that_is_not_utf_8_never_fails(encoding, tmp_path):
         assert done.returncode == 0, done.stderr
     done = run_with_encoding(encoding, "show", "run", "--json", cwd=tmp_path)
     assert json.loads(done.stdout)["finalOutput"] == "✓ fünf 🙂"
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_closed_standard_streams_are_no_error(closed, tmp_path):
+    """As a service or a cron job may have them; the recorded command has them at the null device."""
+    code = "import os, uuid; uuid.uuid4(); print(os.read(0, 9)); os.write(2, b'x')"
+    record = " ".join(
+        map(shlex.quote, commands.command("record", "-o", "a", "--", sys.executable, "-c", code))
+    )
+    show = " ".join(map(shlex.quote, commands.command("show", "a")))
+    line = f"{record} {closed} && {show} {closed}"
+    subprocess.run(["sh", "-c", line], cwd=tmp_path, env=commands.ENVIRONMENT, check=True)
+    assert cli.main(["verify", str(tmp_path / "a")]) == 0
 
 
 def test_a_working_folder_that_was_removed_is_named(tmp_path, monkeypatch, capsys):
