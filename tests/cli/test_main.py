@@ -315,6 +315,24 @@ def test_a_file_where_a_capture_is_wanted_is_named_alike(tmp_path):
         assert err == "reenact: notes: Not a directory; name a capture directory\n", verb
 
 
+@pytest.mark.parametrize("words", ["show {}", "diff {} {}", "verify {}", "convert {} --to trace"])
+def test_a_pipe_is_named(words):
+    """As a shell passes the output of a command: a run is read in several places, a pipe only once."""
+    reading, writing = os.pipe()
+    os.close(writing)
+    done = subprocess.run(
+        commands.command(*words.format(*[f"/dev/fd/{reading}"] * 2).split()),
+        env=commands.ENVIRONMENT,
+        pass_fds=[reading],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    os.close(reading)
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"reenact: /dev/fd/{reading}: a pipe can be read only once; ")
+
+
 def test_what_is_printed_can_be_pasted():
     """A shell reads the words back, whatever is in them."""
     words = ["a b", "two\nlines", "it's", "\t\\n", "\x1b[31m", "ünï", "a'\n'b", "\u2028"]
