@@ -51,6 +51,9 @@ class DrawnNames(Protocol):
     def is_given(self, name: str) -> bool:
         """Whether it occurs in the input of this run: command line, environment, files."""
 
+    def is_told(self, time: str) -> bool:
+        """Whether the user gave it, so that no clock was read."""
+
     def is_own_port(self, port: int) -> bool:
         """Whether a server listens on that port of this machine."""
 
@@ -80,7 +83,7 @@ class Unknown:
     def is_drawn(self, name: str) -> bool:  # noqa: ARG002
         return False
 
-    is_drawn_word = is_drawn
+    is_drawn_word = is_told = is_drawn
 
     def is_given(self, name: str) -> bool:  # noqa: ARG002
         return False
@@ -309,7 +312,8 @@ class _Comparison:
     def _compare_numbers(self, one: Any, other: Any, path: str) -> None:
         if not isinstance(one, int | float) or isinstance(one, bool):
             raise Unlike(path, one, other)
-        if was_now_number(one, self._facts.there) and was_now_number(other, self._facts.here):
+        is_now = was_now_number(one, self._facts.there) and was_now_number(other, self._facts.here)
+        if is_now and not self._evidence.is_told(str(other)):
             self.times.append(TimeRead(one, other, self._facts.seq, path))
             return
         names = str(one), str(other)
@@ -402,9 +406,14 @@ class _Comparison:
             raise Unlike(path, one, other)
 
     def _compare_times(self, one: str, other: str, path: str) -> None:
-        if not are_both_now(one, other, self._facts.there, self._facts.here):
+        if not self._are_clocks(one, other):
             raise Unlike(path, one, other)
         self.times.append(TimeRead(one, other, self._facts.seq, path))
+
+    def _are_clocks(self, one: str, other: str) -> bool:
+        """Whether both were read from a clock: they were current, and the user did not give the live one."""
+        is_now = are_both_now(one, other, self._facts.there, self._facts.here)
+        return is_now and not self._evidence.is_told(other)
 
     def _are_ports(self, one: re.Match[str], other: re.Match[str], path: str) -> bool:
         """Whether both are ports; raises if they may not differ, because the live one is not this run's."""
@@ -489,7 +498,7 @@ class _Comparison:
         found, others = list(_TIMES.finditer(one)), list(_TIMES.finditer(other))
         if len(found) == len(others):
             for mine, theirs in zip(reversed(found), reversed(others), strict=True):
-                if are_both_now(mine[0], theirs[0], self._facts.there, self._facts.here):
+                if self._are_clocks(mine[0], theirs[0]):
                     self.times.append(TimeRead(mine[0], theirs[0], self._facts.seq, path))
                     one = one[: mine.start()] + one[mine.end() :]
                     other = other[: theirs.start()] + other[theirs.end() :]

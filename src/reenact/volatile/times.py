@@ -166,7 +166,12 @@ def _to_base(number: int, base: int) -> str:
 
 def was_now_number(value: float, window: Window) -> bool:
     """Whether *value*, in s, ms, µs or ns since 1970, is a time within *window*."""
-    return any(window.meets(value / unit, 1.0 / unit) for unit in _UNITS.values())
+    return any(window.meets(*_cut_or_rounded(value / unit, 1 / unit)) for unit in _UNITS.values())
+
+
+def _cut_or_rounded(start_s: float, length_s: float) -> tuple[float, float]:
+    """The start and length of the time span that a number of this precision may mean."""
+    return start_s - length_s / 2, length_s * 1.5
 
 
 def _readings(text: str) -> Iterator[tuple[str, dict[str, str]]]:
@@ -181,7 +186,7 @@ def _spans(form: str, fields: dict[str, str], window: Window) -> Iterator[tuple[
     if form == "epoch":
         unit, number = next(iter(fields.items()))
         length_s = 10.0 ** -len(number.partition(".")[2]) / _UNITS[unit]
-        yield float(number) / _UNITS[unit], length_s
+        yield _cut_or_rounded(float(number) / _UNITS[unit], length_s)
         return
     clock = _read_clock(fields)
     for zone in _zones(fields, window):
