@@ -480,13 +480,17 @@ class _Comparison:
         if len(units) != len(others) or units[::2] != others[::2]:
             raise Unlike(path, one, other)
         pairs = [pair for pair in zip(units[1::2], others[1::2], strict=True) if pair[0] != pair[1]]
-        if any(_is_word(unit) and not self._is_drawn_text(*pair) for pair in pairs for unit in pair):
+        if any(_is_word(unit) and not self._is_unlike_words(*pair) for pair in pairs for unit in pair):
             if not self._is_slug(pairs):
                 raise Unlike(path, one, other)
             self._compare_wholes(one, other, path)
             return
         for pair in pairs:
             self._compare_names(*pair, path)
+
+    def _is_unlike_words(self, one: str, other: str) -> bool:
+        """Whether both are names, although their letters could be words."""
+        return self._have_times(one, other) or self._is_drawn_text(one, other)
 
     def _is_one_name(self, one: str, other: str) -> bool:
         """Whether two words with separators are one random name each, separators included."""
@@ -741,6 +745,13 @@ _TIMED_IDS: Final = (
     ),
     _TimedId(LazyRegex(r"[0-9a-f]{24}"), lambda name: int(name[:8], 16), 1),  # an ObjectId
     _TimedId(LazyRegex(r"[0-9a-v]{20}"), lambda name: _number(name[:7], _LOWER[:32]) >> 3, 1),  # an xid
+    _TimedId(  # milliseconds in base 36, perhaps with chance behind them, as JavaScript writes them
+        LazyRegex(r"[0-9a-z]{8,}", re.IGNORECASE),
+        lambda name: _number(name[:8].lower(), _LOWER) / 1000,
+        1e-3,
+    ),
+    _TimedId(LazyRegex(r"[0-9a-f]{11,}"), lambda name: int(name[:11], 16) / 1000, 1e-3),
+    _TimedId(LazyRegex(r"[0-9a-f]{8}"), lambda name: int(name, 16), 1),
     _TimedId(LazyRegex(r"c[0-9a-z]{24}"), lambda name: _number(name[1:9], _LOWER) / 1000, 1e-3),  # a cuid
     *(
         _TimedId(LazyRegex(r"[0-9]{17,19}"), partial(_snowflake_s, epoch_ms), 1e-3)
