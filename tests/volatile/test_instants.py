@@ -45,4 +45,4 @@ def test_a_number_may_be_cut_off_or_rounded(start_s, length_s, share, unit):
     for number in (int(moment), round(moment)):
         assert was_now_number(number, window)
         assert was_now(str(number), window)
-    assert not was_now_number(int(moment) + (int(length_s) + 2) * unit, window)
+    assert not was_now_number(int(moment) + (int(length_s) + 3) * unit, window)

@@ -21,6 +21,7 @@ from reenact.boundary import hear_audit_events
 from reenact.library import is_library
 from reenact.replayer.renaming import spellings
 from reenact.seams.stdlib.written import is_users_file, tell_place
+from reenact.volatile.times import Window, find_times, is_one_of
 
 _MAX_FILE_BYTES: Final = 2 * 2**20
 _MAX_BYTES: Final = 64 * 2**20
@@ -122,14 +123,22 @@ class Given:
         if self._opened is not None:
             yield from self._opened.contents(self._looked_through)
 
-    def tells(self, time: str) -> bool:
+    def tells(self, time: str, now: Window) -> bool:
         """Whether the user wrote *time*: in the words, in files that they name, in the source or the input.
 
         What else the command was given, its environment and other files, often has the current time in it.
         """
-        wanted = time.encode()
-        is_in_words = any(time in word for word in self._words)
-        return is_in_words or wanted in self._input() or any(wanted in text for text in self._named)
+        return is_one_of(
+            time, [*self._written_times, *find_times(self._input().decode(errors="replace"))], now
+        )
+
+    @cached_property
+    def _written_times(self) -> list[str]:
+        texts = [
+            *self._words,
+            *(content.decode(errors="replace") for content in self._read_all(self._named_files())),
+        ]
+        return [time for text in texts for time in find_times(text)]
 
     def _input(self) -> bytes:
         try:
@@ -144,10 +153,6 @@ class Given:
     def _contents(self) -> list[bytes]:
         names = [os.fsencode(path) for path in _files_in(self._folder)]
         return [*names, *self._read_all([*self._named_files(), *_files_in(self._folder)])]
-
-    @cached_property
-    def _named(self) -> list[bytes]:
-        return [*self._read_all(self._named_files())]
 
     def _read_all(self, paths: Iterable[Path]) -> Iterator[bytes]:
         room_bytes = _MAX_BYTES
