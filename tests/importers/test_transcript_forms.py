@@ -59,22 +59,21 @@ def test_a_command_in_the_text_is_a_call(tmp_path: Path, fence: str) -> None:
 # Codex in TypeScript
 
 
-def test_the_first_rollouts_of_codex_are_one_document(tmp_path: Path) -> None:
-    """A session with its items."""
-    items = [
+FIRST_ROLLOUT = {
+    "session": {"timestamp": "2025-04-16T10:00:00.000Z", "id": "x", "instructions": ""},
+    "items": [
         {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "How many?"}]},
-        {
-            "type": "function_call",
-            "id": "f",
-            "call_id": "c",
-            "name": "shell",
-            "arguments": '{"command": ["ls"]}',
-        },
+        {"type": "function_call", "call_id": "c", "name": "shell", "arguments": '{"command": ["ls"]}'},
         {"type": "function_call_output", "call_id": "c", "output": "one"},
         {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "One."}]},
-    ]
-    session = {"timestamp": "2025-04-16T10:00:00.000Z", "id": "x", "instructions": ""}
-    run = import_text(tmp_path, json.dumps({"session": session, "items": [*items, 3]}, indent=1))
+    ],
+}  # fmt: skip
+
+
+def test_the_first_rollouts_of_codex_are_one_document(tmp_path: Path) -> None:
+    """A session with its items."""
+    items = [*FIRST_ROLLOUT["items"], 3]
+    run = import_text(tmp_path, json.dumps({**FIRST_ROLLOUT, "items": items}, indent=1))
     assert (run.format, counted(run)) == ("codex", (2, 1, 1))
     assert [(loss.line is not None, "item 5" in loss.reason) for loss in run.losses] == [(True, True)]
     assert events_of(run, "tool_call")[0]["args"] == {"command": ["ls"]}
