@@ -141,8 +141,10 @@ class _Mini:
             return
         own = message.get("tool_call_id") or message.get("call_id")
         if own is None and role == "user" and self._waiting:
-            own = self._waiting[0]  # without ids, results are in the order of the commands
-        if own is not None:
+            # Without ids, results are in the order of the commands, and the model is given them as texts.
+            turns.result(self._waiting.pop(0), content, time_ms=time_ms, line=line)
+            turns.say(str(role), content, time_ms)
+        elif own is not None:
             if own in self._waiting:
                 self._waiting.remove(own)
             given = content if content is not None else message.get("output")
@@ -165,12 +167,15 @@ class _Mini:
             own = str(action.get("tool_call_id") or f"action-{self._answers}-{number}")
             called = named.pop(own, None) or {"name": "bash"}
             arguments = _arguments(called) or {"command": action.get("command")}
-            tools.append(ToolRequest(str(called.get("name")), arguments, own, line))
+            is_in_text = "tool_call_id" not in action
+            tools.append(ToolRequest(str(called.get("name")), arguments, own, line, is_in_text))
         if not tools and not named and "actions" not in extra:
             commands = _COMMAND.findall(text_of(message.get("content")))
             if len(commands) == 1:
                 own = f"action-{self._answers}-0"
-                tools.append(ToolRequest("bash", {"command": commands[0].strip()}, own, line))
+                tools.append(
+                    ToolRequest("bash", {"command": commands[0].strip()}, own, line, is_in_text=True)
+                )
         self._waiting = [str(tool.id) for tool in tools]
         # Calls that could not be made into commands were not run.
         for own, called in named.items():
