@@ -568,12 +568,31 @@ def by_text() -> str:
             messages += [{"role": "assistant", "content": said}, {"role": "user", "content": "one.txt"}]
 
 
-def test_a_transcript_of_commands_in_texts_is_forked_by_its_own_agent(tmp_path):
+LOOK = "I look.\n\n```bash\nls\n```"
+SAID = [("user", ASKED), ("assistant", LOOK), ("user", "one.txt"), ("assistant", "There is one.")]
+MESSAGES = [{"role": role, "content": said} for role, said in SAID]
+TOLD_IN_TEXTS: dict[str, Any] = {
+    "mini-swe-agent": {"info": {"mini_version": "1.9.0"}, "messages": MESSAGES},
+    "SWE-agent": {
+        "trajectory": [
+            {"action": "ls", "observation": "one.txt", "response": LOOK, "thought": "I look.", "state": {}},
+            {"action": "", "observation": "", "response": "There is one.", "thought": "There is one."},
+        ],
+        "history": [
+            {**message, "action": action, "agent": "main"}
+            for message, action in zip(MESSAGES, (None, "ls", None, ""), strict=True)
+        ],
+        "environment": "e",
+        "info": {"exit_status": "exit"},
+    },
+}
+
+
+@pytest.mark.parametrize("form", TOLD_IN_TEXTS)
+def test_a_transcript_of_commands_in_texts_is_forked_by_its_own_agent(form, tmp_path):
     """Such a model was offered no tools, so its answers have no calls; what a command gave is a text."""
     told, fork = tmp_path / "told", tmp_path / "fork"
-    messages = [("user", ASKED), ("assistant", "I look.\n\n```bash\nls\n```"), ("user", "one.txt")]
-    listed = [{"role": role, "content": said} for role, said in [*messages, ("assistant", "There is one.")]]
-    (tmp_path / "it").write_text(json.dumps({"info": {"mini_version": "1.9.0"}, "messages": listed}))
+    (tmp_path / "it").write_text(json.dumps(TOLD_IN_TEXTS[form]))
     [run] = reenact.import_runs(tmp_path / "it", told).runs
     assert (run.counts.tool_calls, run.counts.tool_results) == (1, 1)
     at = [event["seq"] for event in events(told) if event["type"] == "llm_request"][-1]

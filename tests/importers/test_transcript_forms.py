@@ -60,6 +60,32 @@ def test_a_command_in_the_text_is_a_call(tmp_path: Path, fence: str) -> None:
     assert asked == [{"role": "user", "content": "Only one, please."}]
 
 
+# SWE-agent
+
+
+def test_calls_of_swe_agent_are_those_of_the_model(tmp_path: Path) -> None:
+    """With function calling the history has their names and arguments; the action is made from them."""
+    call = {"type": "function", "id": "c", "function": {"name": "edit", "arguments": '{"path": "/x"}'}}
+    action = "edit --path /x"
+    step = {
+        "action": action,
+        "observation": "edited",
+        "response": "I edit.",
+        "thought": "I edit.",
+        "state": {},
+    }
+    history = [
+        {"role": "user", "content": "Fix it"},
+        {"role": "assistant", "content": "I edit.", "action": action, "tool_calls": [call]},
+        {"role": "tool", "content": "edited", "tool_call_ids": ["c"]},
+    ]
+    document = {"trajectory": [step], "history": history, "info": {}, "environment": "e"}
+    run = import_text(tmp_path, json.dumps(document), "it.traj")
+    assert (counted(run), run.losses) == ((1, 1, 1), [])
+    [made] = events_of(run, "tool_call")
+    assert (made["tool"], made["args"]) == ("edit", {"path": "/x"})
+
+
 # Codex in TypeScript
 
 
