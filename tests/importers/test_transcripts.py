@@ -331,14 +331,6 @@ def test_what_claude_code_prints_as_json_is_a_transcript(tmp_path):
     assert ("0.0", "side") in [(lane, said) for lane, said in lanes_of(tmp_path) if said]
 
 
-def test_an_entry_that_appears_twice_is_read_once(tmp_path):
-    """It would be a second answer."""
-    entries = [claude("1", None, "user", "go"), claude("2", "1", "assistant", use("a"))]
-    entries += [claude("3", "2", "user", given("a")), claude("4", "3", "assistant", use("b"))]
-    run = imported(tmp_path, *entries, *entries[1:3])
-    assert (counted(run), [loss.line for loss in run.losses]) == ((2, 2, 1), [5, 6])
-
-
 def test_results_that_come_between_the_parts_of_an_answer_belong_to_it(tmp_path):
     """Tools run while the answer still comes; the answer is one all the same."""
     run = imported(

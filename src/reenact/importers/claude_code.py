@@ -180,14 +180,6 @@ class _Reading:
         time_ms = run.time_ms(entry.get("timestamp"))
         message = entry.get("message")
         blocks = self._blocks(line, message.get("content")) if isinstance(message, dict) else []
-        if (
-            kind in _ROLES
-            and lane is None
-            and isinstance(own := entry.get("uuid"), str)
-            and hash(own) in self._lanes
-        ):
-            run.lose(f"the entry appears twice: {own}", line)
-            return
         if lane is None:
             lane = self._lane_of(line, entry, is_prompt=kind == "user" and not _has_results(blocks))
         elif lane not in self._begun:
