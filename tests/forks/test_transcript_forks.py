@@ -554,3 +554,51 @@ def test_a_transcript_of_every_format_is_forked(source, tmp_path):
     assert (run.shares.nearest, run.shares.live) == (0, 0)
     with reenact.replay(fork):
         assert acting(told) == "Two."
+
+
+def by_text() -> str:
+    """An agent that runs the command in the text of an answer, and gives its output as a text of the user."""
+    messages: list[Any] = [{"role": "user", "content": ASKED}]
+    with openai.OpenAI(base_url="http://127.0.0.1:9/v1", api_key="unused") as client:
+        while True:
+            answer = client.chat.completions.create(model="m", messages=messages)
+            said = answer.choices[0].message.content or ""
+            if "```bash" not in said:
+                return said
+            messages += [{"role": "assistant", "content": said}, {"role": "user", "content": "one.txt"}]
+
+
+LOOK = "I look.\n\n```bash\nls\n```"
+SAID = [("user", ASKED), ("assistant", LOOK), ("user", "one.txt"), ("assistant", "There is one.")]
+MESSAGES = [{"role": role, "content": said} for role, said in SAID]
+TOLD_IN_TEXTS: dict[str, Any] = {
+    "mini-swe-agent": {"info": {"mini_version": "1.9.0"}, "messages": MESSAGES},
+    "SWE-agent": {
+        "trajectory": [
+            {"action": "ls", "observation": "one.txt", "response": LOOK, "thought": "I look.", "state": {}},
+            {"action": "", "observation": "", "response": "There is one.", "thought": "There is one."},
+        ],
+        "history": [
+            {**message, "action": action, "agent": "main"}
+            for message, action in zip(MESSAGES, (None, "ls", None, ""), strict=True)
+        ],
+        "environment": "e",
+        "info": {"exit_status": "exit"},
+    },
+}
+
+
+@pytest.mark.parametrize("form", TOLD_IN_TEXTS)
+def test_a_transcript_of_commands_in_texts_is_forked_by_its_own_agent(form, tmp_path):
+    """Such a model was offered no tools, so its answers have no calls; what a command gave is a text."""
+    told, fork = tmp_path / "told", tmp_path / "fork"
+    (tmp_path / "it").write_text(json.dumps(TOLD_IN_TEXTS[form]))
+    [run] = reenact.import_runs(tmp_path / "it", told).runs
+    assert (run.counts.tool_calls, run.counts.tool_results) == (1, 1)
+    at = [event["seq"] for event in events(told) if event["type"] == "llm_request"][-1]
+    with reenact.fork(told, at=at, change={"set": {"$.text": "Two."}}, output=fork) as forked:
+        assert by_text() == "Two."
+    assert forked.shares is not None
+    assert (forked.shares.nearest, forked.shares.live) == (0, 0)
+    with reenact.replay(fork):
+        assert by_text() == "Two."

@@ -292,6 +292,17 @@ def test_a_model_call_of_an_old_stub_for_httpx_is_one(tmp_path: Path) -> None:
     assert ["Grüße" in kept, "Hi" in kept] == [True, True]
 
 
+def test_half_a_character_takes_no_interaction_away(tmp_path: Path) -> None:
+    """It becomes a replacement character, and that is a loss."""
+    document = json.loads(BEFORE_1_JSON)
+    document[0]["response"]["body"]["string"] = "gr\ud83dn"
+    (tmp_path / "it.json").write_text(json.dumps(document))
+    [run] = reenact.import_runs(tmp_path / "it.json", tmp_path / "run").runs
+    assert ["half a character" in loss.reason for loss in run.losses] == [True]
+    with reenact.replay(tmp_path / "run"), httpx.Client() as client:
+        assert client.post("https://x.test/v1/a", content='{"model": "m"}').text == "gr\ufffdn"
+
+
 def test_one_list_that_is_longer_is_a_loss(tmp_path: Path) -> None:
     """A request without its answer was not recorded whole."""
     (tmp_path / "it.yaml").write_text(

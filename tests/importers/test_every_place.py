@@ -16,12 +16,30 @@ import yaml
 import reenact
 from reenact.importers import inspect
 from tests.hard import chance, rounds
+from tests.importers.test_cassette_forms import FORMS as CASSETTES
 from tests.importers.test_fuzz import KEY, look_at
 from tests.importers.test_inspect import LOG, SAMPLES
 from tests.importers.test_mutations import DOCUMENTS, FIXTURES
+from tests.importers.test_span_dialects import DIALECTS, resources, span
+from tests.importers.test_transcript_forms import CONTENTS, FIRST_ROLLOUT, mini
 from tests.importers.test_unknown_fields import LINES, SPANS, WHOLE, text_of_captures
 
-SOURCES = [*LINES.items(), *WHOLE]
+DIALECT_SPANS = {
+    f"spans of {name}": {
+        "resourceSpans": resources(*(span("x", each, at) for at, each in enumerate(told, 1)))
+    }
+    for name, told in DIALECTS.items()
+}
+FORMS: dict[str, tuple[str, Any]] = {
+    **{name: ("otlp", value) for name, value in DIALECT_SPANS.items()},
+    "saved chat": ("gemini-cli", CONTENTS),
+    "first rollout": ("codex", FIRST_ROLLOUT),
+    "mini-swe-agent 1": ("swe-agent", json.loads(mini(("assistant", "```bash\nls\n```"), ("user", "b")))),
+    "early cassette": ("vcr", json.loads(CASSETTES["before-1.json"])),
+    "cassette of Go": ("vcr", yaml.safe_load(CASSETTES["go.yaml"])),
+    "cassette of httpx": ("vcr", yaml.safe_load(CASSETTES["httpx.yaml"])),
+}  # fmt: skip
+SOURCES = [*LINES.items(), *WHOLE, *((importer, name) for name, (importer, _) in FORMS.items())]
 OTHERS: tuple[Any, ...] = (
     None, [], {}, 5, -1.5, "x", "", True, [None], [5], [["x"]], {"a": None}, float("inf"), 10**400, "9" * 400,
     "x\ud83d",
@@ -36,6 +54,8 @@ def values_of(name: str) -> list[Any]:
     """The values of a source: one a line, or the one of a document."""
     if name in SPANS:
         return [copy.deepcopy(SPANS[name])]
+    if name in FORMS:
+        return [copy.deepcopy(FORMS[name][1])]
     if name in DOCUMENTS:
         return [json.loads(DOCUMENTS[name])]
     [path] = FIXTURES.glob(name) if "*" in name else [FIXTURES / name]

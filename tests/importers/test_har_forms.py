@@ -106,6 +106,20 @@ def test_chunks_in_base64_are_put_together(tmp_path: Path) -> None:
         assert post(URL) == "grün".encode()
 
 
+@pytest.mark.parametrize("place", ["answer", "question"])
+def test_half_a_character_takes_no_body_away(tmp_path: Path, place: str) -> None:
+    """Programs in JavaScript write it; it becomes a replacement character, and that is a loss."""
+    made = entry(URL, "gr\ud83dn" if place == "answer" else "grün")
+    if place == "question":
+        made["request"]["postData"]["text"] = "as\ud83dked"
+    run = import_har(tmp_path, har(made))
+    assert ["half a character" in loss.reason for loss in run.losses] == [True]
+    with reenact.replay(tmp_path / "run"), httpx.Client() as client:
+        said = "asked" if place == "answer" else "as\ufffdked"
+        answer = client.post(URL, content=said, headers={"content-type": "text/plain"})
+    assert answer.content.decode() == ("gr\ufffdn" if place == "answer" else "grün")
+
+
 def test_an_encoding_that_is_not_known_is_a_loss(tmp_path: Path) -> None:
     """Such a body is not taken for a text."""
     made = answered("6772", headers=[])

@@ -176,6 +176,17 @@ def test_what_is_broken_is_a_loss_and_the_rest_is_read(tmp_path: Path) -> None:
     assert "2 model calls" in done.stdout
 
 
+@pytest.mark.parametrize("parents", [("ses_1", None), ("ses_2", "ses_1")])
+def test_sessions_that_began_each_other_are_runs(tmp_path: Path, parents: tuple[str, str | None]) -> None:
+    """Nothing of them is dropped."""
+    source = write_folder(tmp_path)
+    for own, parent in zip(("ses_1", "ses_2"), parents, strict=True):
+        write_json(source / "session" / "p" / f"{own}.json", session(own, parent))
+    report = reenact.import_runs(source, tmp_path / "runs")
+    assert (report.verdict, sum(run.counts.model_calls for run in report.runs)) == ("partly", 5)
+    assert all("was begun by itself" in loss.reason for run in report.runs for loss in run.losses)
+
+
 @pytest.mark.parametrize("share", [0.1, 0.5, 0.9])
 def test_a_database_that_was_cut_off_is_told(tmp_path: Path, share: float) -> None:
     """With no traceback, whatever is left of it."""

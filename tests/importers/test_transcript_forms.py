@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import csv
 import json
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import reenact
@@ -56,25 +60,50 @@ def test_a_command_in_the_text_is_a_call(tmp_path: Path, fence: str) -> None:
     assert asked == [{"role": "user", "content": "Only one, please."}]
 
 
+# SWE-agent
+
+
+def test_calls_of_swe_agent_are_those_of_the_model(tmp_path: Path) -> None:
+    """With function calling the history has their names and arguments; the action is made from them."""
+    call = {"type": "function", "id": "c", "function": {"name": "edit", "arguments": '{"path": "/x"}'}}
+    action = "edit --path /x"
+    step = {
+        "action": action,
+        "observation": "edited",
+        "response": "I edit.",
+        "thought": "I edit.",
+        "state": {},
+    }
+    history = [
+        {"role": "user", "content": "Fix it"},
+        {"role": "assistant", "content": "I edit.", "action": action, "tool_calls": [call]},
+        {"role": "tool", "content": "edited", "tool_call_ids": ["c"]},
+    ]
+    document = {"trajectory": [step], "history": history, "info": {}, "environment": "e"}
+    run = import_text(tmp_path, json.dumps(document), "it.traj")
+    assert (counted(run), run.losses) == ((1, 1, 1), [])
+    [made] = events_of(run, "tool_call")
+    assert (made["tool"], made["args"]) == ("edit", {"path": "/x"})
+
+
 # Codex in TypeScript
+
+
+FIRST_ROLLOUT = {
+    "session": {"timestamp": "2025-04-16T10:00:00.000Z", "id": "x", "instructions": ""},
+    "items": [
+        {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "How many?"}]},
+        {"type": "function_call", "call_id": "c", "name": "shell", "arguments": '{"command": ["ls"]}'},
+        {"type": "function_call_output", "call_id": "c", "output": "one"},
+        {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "One."}]},
+    ],
+}  # fmt: skip
 
 
 def test_the_first_rollouts_of_codex_are_one_document(tmp_path: Path) -> None:
     """A session with its items."""
-    items = [
-        {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "How many?"}]},
-        {
-            "type": "function_call",
-            "id": "f",
-            "call_id": "c",
-            "name": "shell",
-            "arguments": '{"command": ["ls"]}',
-        },
-        {"type": "function_call_output", "call_id": "c", "output": "one"},
-        {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "One."}]},
-    ]
-    session = {"timestamp": "2025-04-16T10:00:00.000Z", "id": "x", "instructions": ""}
-    run = import_text(tmp_path, json.dumps({"session": session, "items": [*items, 3]}, indent=1))
+    items = [*FIRST_ROLLOUT["items"], 3]
+    run = import_text(tmp_path, json.dumps({**FIRST_ROLLOUT, "items": items}, indent=1))
     assert (run.format, counted(run)) == ("codex", (2, 1, 1))
     assert [(loss.line is not None, "item 5" in loss.reason) for loss in run.losses] == [(True, True)]
     assert events_of(run, "tool_call")[0]["args"] == {"command": ["ls"]}
@@ -134,6 +163,45 @@ def test_texts_that_hold_json_are_opened(tmp_path: Path) -> None:
     assert (asked["model"], asked["request"]["messages"]) == ("m", [{"role": "user", "content": "How warm?"}])
     assert answer["response"]["text"] == "Warm."
     assert [each["args"] for each in events_of(run, "tool_call")] == [{"a": 1}]
+
+
+def test_a_bulk_export_of_langsmith_is_read(tmp_path: Path) -> None:
+    """It is Parquet; inputs and outputs are texts, times are times."""
+    at = datetime(2024, 5, 1, tzinfo=UTC)
+    model = {
+        "id": "r2", "trace_id": "r1", "run_type": "llm", "name": "ChatOpenAI", "dotted_order": "x",
+        "start_time": at, "end_time": at + timedelta(seconds=2), "is_root": False, "tags": ["a"],
+        "inputs": json.dumps({"messages": [{"role": "user", "content": "How warm?"}]}),
+        "outputs": json.dumps({"content": "Warm.", "usage_metadata": {"input_tokens": 3}}),
+        "extra": None, "total_cost": Decimal("0.1"),
+    }  # fmt: skip
+    tool = {**model, "id": "r3", "run_type": "tool", "name": "look", "outputs": '{"output": "21"}'}
+    pq.write_table(pa.Table.from_pylist([model, tool]), tmp_path / "it.parquet")
+    [run] = reenact.import_runs(tmp_path / "it.parquet", tmp_path / "runs").runs
+    assert (run.format, counted(run), run.losses, run.unknown) == ("langsmith", (1, 1, 1), [], {})
+    [answer] = events_of(run, "llm_response")
+    assert (answer["response"]["text"], answer["usage"]) == ("Warm.", {"inputTokens": 3})
+    assert json.loads(Path(run.path, "manifest.json").read_text())["createdAt"] == at.timestamp() * 1000
+
+
+@pytest.mark.parametrize("share", [0.3, 0.95])
+def test_a_damaged_bulk_export_is_told(tmp_path: Path, share: float) -> None:
+    """In one line."""
+    rows = [{"id": str(at), "trace_id": "t", "run_type": "llm", "dotted_order": "x"} for at in range(99)]
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "it.parquet")
+    data = (tmp_path / "it.parquet").read_bytes()
+    (tmp_path / "it.parquet").write_bytes(data[: int(len(data) * share)])
+    report = reenact.import_runs(tmp_path / "it.parquet", tmp_path / "runs", format="langsmith")
+    assert (report.verdict, "not Parquet" in report.failed[0].reason) == ("nothing", True)
+
+
+def test_a_loss_among_the_observations_of_a_trace_has_its_line(tmp_path: Path) -> None:
+    """Also if the document is one trace."""
+    at = "2026-01-01T00:00:00.000Z"
+    told = {"traceId": "t", "type": "SPAN", "startTime": at}
+    trace = {"id": "t", "timestamp": at, "observations": [{**told, "id": "a"}, told, {**told, "id": "a"}]}
+    run = import_text(tmp_path, json.dumps(trace, indent=1))
+    assert [(loss.line, "None" in loss.reason) for loss in run.losses] == [(11, False), (16, False)]
 
 
 def write_csv(path: Path, rows: list[dict[str, str]]) -> None:

@@ -15,6 +15,7 @@ import yaml
 
 import reenact
 from reenact.testing import Reply, ScriptedProvider, ToolCall
+from tests.importers.make_fixtures import HOME
 from tests.importers.test_transcripts import SOURCES, Counted, counted
 from tests.npm.conftest import installed
 from tests.npm.test_others import AGENTS
@@ -86,6 +87,17 @@ def test_sessions_of_agents(name, tmp_path):
         assert counted(run) == count(path)
         assert (run.fidelity, run.losses, run.unknown) == ("tools", [], {})
         assert reenact.verify(tmp_path / f"run{number}").is_good
+
+
+def test_the_database_of_opencode_holds_what_it_exports(tmp_path):
+    """With its latest changes, which stand in a file beside it."""
+    produce("opencode", tmp_path)
+    _, count = SOURCES["opencode"]
+    source = HOME / ".local" / "share" / "opencode" / "opencode.db"
+    (run,) = reenact.import_runs(source, tmp_path / "runs").runs
+    assert counted(run) == count(tmp_path / "opencode.json")
+    assert (run.fidelity, run.losses, run.unknown) == ("tools", [], {})
+    assert reenact.verify(run.path).is_good
 
 
 def interactions(path: Path) -> int:

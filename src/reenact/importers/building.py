@@ -107,6 +107,8 @@ class ToolRequest(msgspec.Struct, frozen=True):
     id: str | None = None
     line: Line = None
     """The line in the source."""
+    is_in_text: bool = False
+    """Whether the model named it in its text alone, so that its answer has no call."""
 
     def to_json(self) -> JsonObject:
         # In canonical order, so that an answer can be written without sorting.

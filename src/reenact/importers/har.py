@@ -14,11 +14,13 @@ from reenact.errors import FormatError
 from reenact.importers.building import KnownFields, RunBuilder, iso_ms
 from reenact.importers.importing import Importer, Runs
 from reenact.importers.source import (
+    HALF_CHARACTER,
     LARGE_BYTES,
     ForeignSource,
     JsonObject,
     Losses,
     Unfit,
+    encode_text,
     expect_list,
     expect_object,
     read_value,
@@ -149,6 +151,9 @@ def _import_entry(run: RunBuilder, source: ForeignSource, entry: JsonObject, num
             run.lose(f"entry {number}: the body of {url} was not saved", line)
         body = b""
     data = run.check_fields("postData", request.get("postData") or {}, _POST_DATA)
+    for text in (content.get("text"), data.get("text")):
+        if isinstance(text, str) and not encode_text(text)[1]:
+            run.lose(f"entry {number}: {HALF_CHARACTER}", line)
     asked = _post(source, request, data)
     if asked is None:
         run.lose(f"entry {number}: the body of the request to {url} was not saved", line)
@@ -180,7 +185,7 @@ def _post(source: ForeignSource, request: JsonObject, data: JsonObject) -> bytes
     if isinstance(text, str) and text:
         if data.get("encoding") == "base64":
             return _from_base64(text)
-        return text.encode("utf-8", "surrogateescape")
+        return encode_text(text)[0]
     if (attached := _attached(source, data)) is not None:
         return attached
     params = [expect_object("postData.params", each) for each in expect_list("params", data.get("params"))]
@@ -220,7 +225,7 @@ def _encode_text(text: str, content_type: str) -> bytes:
     if charset is not None:
         with suppress(LookupError, UnicodeError):
             return text.encode(charset[1])
-    return text.encode("utf-8", "surrogateescape")
+    return encode_text(text)[0]
 
 
 def _attached(source: ForeignSource, place: JsonObject) -> bytes | None:

@@ -47,7 +47,7 @@ _BUILT_IN: Final = (
 """In the order in which they are tried; each has a module of the same name."""
 _SUFFIXES: Final = frozenset({
     ".yaml", ".yml", ".json", ".jsonl", ".ndjson", ".har", ".traj", ".eval", ".pb", ".bin", ".otlp",
-    ".csv",
+    ".csv", ".parquet",
 })  # fmt: skip
 """File suffixes of sources that are removed from the names of their runs."""
 _BATCH: Final = 16

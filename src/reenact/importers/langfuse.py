@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Iterator
+from functools import partial
 from io import StringIO
 from typing import Final
 
 from reenact.canonical import JsonValue
 from reenact.errors import FormatError
-from reenact.importers.building import Line, usage_counts
+from reenact.importers.building import Line, line_of, usage_counts
 from reenact.importers.importing import Importer, Runs
 from reenact.importers.source import MAX_WHOLE_BYTES, ForeignSource, JsonObject, Losses, Unfit
 from reenact.importers.spans import (
@@ -106,11 +108,20 @@ def _read(source: ForeignSource, runs: Runs) -> None:
     lost: Losses = []
     is_table = not source.head.lstrip().startswith((b"{", b"["))
     listing = _read_table(source, lost) if is_table else read_listing(source, ["data", "traces"], lost)
-    records = [(each, line) for top, line in listing.values for each in _with_observations(top)]
+    records = [pair for top, line in listing.values for pair in _with_lines(source, top, line)]
     spans = list(read_spans(records, _span_of, "observation", lost))
     if not spans and not lost:
         raise FormatError("it holds no observation", file=source.name)
     import_spans(runs, spans, lost, listing.about)
+
+
+def _with_lines(source: ForeignSource, top: JsonValue, line: Line) -> Iterator[tuple[JsonValue, Line]]:
+    """A value that the source lists, its observations after it, each with its line."""
+    trace, *below = _with_observations(top)
+    yield trace, line
+    is_alone = not isinstance(source.first_line, dict) and line_of(line) is None
+    for number, each in enumerate(below, 1):
+        yield each, partial(source.line_of, ("observations",), number) if is_alone else line
 
 
 def _with_observations(record: JsonValue) -> list[JsonValue]:
@@ -159,7 +170,7 @@ def _span_of(observation: JsonObject) -> Span:
     span = Span(
         trace_id=str(fields.get("traceId") or "trace"),
         span_id=str(fields["id"]),
-        name=str(fields.get("name")),
+        name=str(fields.get("name") or kind.lower()),
         kind="model" if kind == "GENERATION" else "tool" if kind == "TOOL" else "other",
         error=str(fields.get("statusMessage") or "error") if is_error else None,
         unknown=[f"attribute.{name}" for name in sorted(observation) if _api_name(name) not in _KNOWN],

@@ -1,15 +1,21 @@
-"""Runs exported from LangSmith: a list, or one per line."""
+"""Runs exported from LangSmith: a list, one per line, or the Parquet files of its bulk export."""
 
 from __future__ import annotations
 
-from typing import Final
+import re
+from datetime import date
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, Final
 
 from reenact.canonical import JsonValue
-from reenact.importers.building import KnownFields
+from reenact.errors import FormatError
+from reenact.importers.building import KnownFields, Line, usage_counts
 from reenact.importers.importing import Importer, Runs
 from reenact.importers.source import ForeignSource, JsonObject, Losses, Unfit
 from reenact.importers.spans import (
     MESSAGE,
+    Listing,
     Span,
     first_of,
     import_spans,
@@ -27,7 +33,7 @@ _KNOWN: Final = frozenset({
     "total_tokens", "prompt_tokens", "completion_tokens", "total_cost", "prompt_cost", "completion_cost",
     "feedback_stats", "status", "app_path", "child_runs", "child_run_ids", "direct_child_run_ids",
     "reference_example_id", "serialized", "first_token_time", "manifest_id", "execution_order",
-    "in_dataset",
+    "in_dataset", "tenant_id", "is_root", "trace_first_received_at", "trace_min_start_time",
     "inputs_preview", "outputs_preview", "s3_urls", "inputs_s3_urls", "outputs_s3_urls", "attachments",
     "share_token", "trace_tier", "ttl_seconds", "last_queued_at", "price_model_id", "thread_id",
 })  # fmt: skip
@@ -46,13 +52,74 @@ _OUTPUTS: Final = KnownFields(
 )  # fmt: skip
 
 
+_RECORD_USAGE: Final = {"prompt_tokens": "inputTokens", "completion_tokens": "outputTokens"}
+_USAGE: Final = {"input_tokens": "inputTokens", "output_tokens": "outputTokens"}
+
+
 def _recognises(source: ForeignSource) -> bool:
+    if source.head.startswith(_PARQUET):
+        return {b"run_type", b"trace_id", b"dotted_order"} <= _names_in_footer(source.path)
     return source.head.lstrip().startswith((b"{", b"[")) and source.has("run_type", "inputs")
+
+
+_PARQUET: Final = b"PAR1"
+_FOOTER_BYTES: Final = 1 << 20
+_COLUMN: Final = re.compile(rb"run_type|trace_id|dotted_order")
+
+
+def _names_in_footer(path: Path) -> set[bytes]:
+    """Which columns of runs the end of a Parquet file names; no package is needed for that."""
+    with path.open("rb") as stream:
+        stream.seek(max(0, path.stat().st_size - _FOOTER_BYTES))
+        return set(_COLUMN.findall(stream.read()))
+
+
+def _read_parquet(source: ForeignSource, lost: Losses) -> Listing:
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError:
+        raise FormatError(
+            "Parquet is read by its own package; install it with: pip install 'reenact[query]'",
+            file=source.name,
+        ) from None
+    values: list[tuple[JsonValue, Line]] = []
+    with source.stream() as stream:
+        stream.read(1)  # for its digest
+    try:
+        with pq.ParquetFile(source.path) as file:
+            for batch in file.iter_batches():
+                values += [(_plain_row(row), None) for row in batch.to_pylist()]
+    except (pa.ArrowException, OSError, ValueError) as error:
+        lost.append((f"the rest is not Parquet: {str(error).partition(chr(10))[0]}", None))
+        if not values:
+            raise FormatError(lost[-1][0].removeprefix("the rest is "), file=source.name) from None
+    return Listing(values)
+
+
+def _plain_row(row: dict[str, Any]) -> JsonObject:
+    return {name: _plain(value) for name, value in row.items() if value is not None}
+
+
+def _plain(value: Any) -> JsonValue:
+    """A cell as JSON: times as texts, decimals as numbers."""
+    if isinstance(value, date):
+        return value.isoformat()
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    if isinstance(value, Decimal):
+        return float(value)
+    if isinstance(value, dict):
+        return _plain_row(value)
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    return value  # type: ignore[no-any-return]  # a number, a text or a truth
 
 
 def _read(source: ForeignSource, runs: Runs) -> None:
     lost: Losses = []
-    listing = read_listing(source, ["runs"], lost)
+    is_parquet = source.head.startswith(_PARQUET)
+    listing = _read_parquet(source, lost) if is_parquet else read_listing(source, ["runs"], lost)
     records = [(run, line) for top, line in listing.values for run in _with_children(top)]
     import_spans(runs, list(read_spans(records, _span_of, "run", lost)), lost, listing.about)
 
@@ -104,8 +171,8 @@ def _fill_model(span: Span, record: JsonObject, inputs: JsonValue, outputs: Json
     span.provider = str(metadata.get("ls_provider") or "unknown")
     span.messages = messages_of(inputs)
     take_answer(span, _answer_of(span, outputs))
-    counts = {"inputTokens": record.get("prompt_tokens"), "outputTokens": record.get("completion_tokens")}
-    span.usage = {name: count for name, count in counts.items() if isinstance(count, int)} or None
+    told = outputs.get("usage_metadata") if isinstance(outputs, dict) else None
+    span.usage = usage_counts(record, _RECORD_USAGE) or usage_counts(told, _USAGE)
 
 
 def _object(record: JsonObject, name: str) -> JsonObject:

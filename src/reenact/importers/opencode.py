@@ -261,7 +261,7 @@ def _read_sessions(stored: _Folder | _Database, runs: Runs, source: ForeignSourc
     roots: list[str] = []
     for own, info in infos.items():
         parent = info.get("parentID")
-        if isinstance(parent, str) and parent in infos and parent != own:
+        if isinstance(parent, str) and parent in infos and not _is_circular(infos, own):
             below.setdefault(parent, []).append(own)
         else:
             roots.append(own)
@@ -275,13 +275,26 @@ def _read_sessions(stored: _Folder | _Database, runs: Runs, source: ForeignSourc
         run = runs.open(root, started_ms=_created_ms(infos[root]))
         parent = infos[root].get("parentID")
         if isinstance(parent, str):
-            run.lose(f"the session that began it is missing: {parent}")
+            what = "was begun by itself" if parent in infos else "is missing"
+            run.lose(f"the session that began it {what}: {parent}")
         _import_session(run, list(lanes(root, "0")))
         for reason in stored.lost:
             run.lose(reason)
         stored.lost.clear()
     if not roots:
         raise FormatError("it holds no session", file=source.name)
+
+
+def _is_circular(infos: dict[str, JsonObject], own: str) -> bool:
+    """Whether the sessions that began it, one by the other, come back to one of them."""
+    seen: set[str] = set()
+    place: JsonValue = own
+    while isinstance(place, str) and place in infos:
+        if place in seen:
+            return True
+        seen.add(place)
+        place = infos[place].get("parentID")
+    return False
 
 
 def _created_ms(info: JsonObject) -> float | None:

@@ -76,6 +76,17 @@ def _decode_block(block: TextBlock) -> list[JsonObject] | None:
     return values if len(values) == block.line_count else None
 
 
+HALF_CHARACTER: Final = "half a character in a body became the character U+FFFD"
+
+
+def encode_text(text: str) -> tuple[bytes, bool]:
+    """The bytes of a text, and whether it is whole; half a character becomes the character U+FFFD."""
+    try:
+        return text.encode("utf-8", "surrogateescape"), True
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode(), False
+
+
 Losses = list[tuple[str, int | None]]
 """The parts of a source that could not be read, with their lines, collected before a run is open."""
 

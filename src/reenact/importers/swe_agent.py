@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from contextlib import suppress
 from functools import partial
-from typing import Final
+from typing import Final, NamedTuple
 
 from reenact.canonical import JsonValue
 from reenact.errors import FormatError
@@ -83,9 +83,10 @@ def _read(source: ForeignSource, runs: Runs) -> None:
     else:
         run.missing("times")
         _add_first_messages(turns, document.get("history"))
+        told = _History(document.get("history"))
         for number, step in enumerate(entries, 1):
             line_of = partial(source.line_of, ("trajectory",), number)
-            run.attempt(line_of, _import_step, run, turns, step, number, what=f"step {number}")
+            run.attempt(line_of, _import_step, run, turns, step, number, told, what=f"step {number}")
     turns.finish()
     if isinstance(info, dict) and isinstance(info.get("submission"), str) and info["submission"]:
         run.final_output = info["submission"]
@@ -106,16 +107,58 @@ def _add_first_messages(turns: TranscriptTurns, history: JsonValue) -> None:
         turns.say(str(message.get("role") or "user"), message.get("content"))
 
 
-def _import_step(run: RunBuilder, turns: TranscriptTurns, step: JsonObject, number: int) -> None:
+class _Told(NamedTuple):
+    """What the history has of a step: the calls of its answer, and what the model was given next."""
+
+    calls: list[JsonValue]
+    given: JsonValue
+
+
+class _History:
+    """The messages as the model had them: with calls, or with commands in texts."""
+
+    def __init__(self, history: JsonValue) -> None:
+        listed = [each for each in history if isinstance(each, dict)] if isinstance(history, list) else []
+        self._answers = [
+            (each, listed[place] if place < len(listed) else {})
+            for place, each in enumerate(listed, 1)
+            if each.get("role") == "assistant" and each.get("is_demo") is not True
+        ]
+
+    def find(self, step: JsonObject) -> _Told | None:
+        """What is told of this *step*; the history may lack steps that were taken back."""
+        for place, (answer, after) in enumerate(self._answers):
+            if answer.get("action") == step.get("action") and answer.get("content") == step.get("response"):
+                del self._answers[: place + 1]
+                calls = answer.get("tool_calls")
+                given = after.get("content") if after.get("role") == "user" else None
+                return _Told(calls if isinstance(calls, list) else [], given)
+        return None
+
+
+def _import_step(
+    run: RunBuilder, turns: TranscriptTurns, step: JsonObject, number: int, history: _History
+) -> None:
     run.check_fields("step", step, _STEP)
     action, thought = step.get("action"), step.get("thought")
     response = step.get("response")
     own = f"step-{number}"
-    tools = [ToolRequest("bash", {"command": action}, own)] if action else []
+    told = history.find(step)
+    called = None
+    if told is not None and told.calls:
+        called = expect_object("function", expect_object("tool_calls", told.calls[0]).get("function"))
+    is_in_text = told is not None and called is None and told.given is not None
+    if called is not None:
+        tools = [ToolRequest(str(called.get("name")), _arguments(called), own)]
+    else:
+        tools = [ToolRequest("bash", {"command": action}, own, None, is_in_text)] if action else []
     text = response if isinstance(response, str) else text_of(response)
     turns.answer(own, text=text or str(thought or ""), tools=tools)
     if tools:
         turns.result(own, step.get("observation"))
+        if is_in_text and told is not None:
+            # The model is given the output of a command as a text.
+            turns.say("user", text_of(told.given))
     elif step.get("observation"):
         turns.say("user", step["observation"])
 
@@ -141,8 +184,10 @@ class _Mini:
             return
         own = message.get("tool_call_id") or message.get("call_id")
         if own is None and role == "user" and self._waiting:
-            own = self._waiting[0]  # without ids, results are in the order of the commands
-        if own is not None:
+            # Without ids, results are in the order of the commands, and the model is given them as texts.
+            turns.result(self._waiting.pop(0), content, time_ms=time_ms, line=line)
+            turns.say(str(role), content, time_ms)
+        elif own is not None:
             if own in self._waiting:
                 self._waiting.remove(own)
             given = content if content is not None else message.get("output")
@@ -165,12 +210,15 @@ class _Mini:
             own = str(action.get("tool_call_id") or f"action-{self._answers}-{number}")
             called = named.pop(own, None) or {"name": "bash"}
             arguments = _arguments(called) or {"command": action.get("command")}
-            tools.append(ToolRequest(str(called.get("name")), arguments, own, line))
+            is_in_text = "tool_call_id" not in action
+            tools.append(ToolRequest(str(called.get("name")), arguments, own, line, is_in_text))
         if not tools and not named and "actions" not in extra:
             commands = _COMMAND.findall(text_of(message.get("content")))
             if len(commands) == 1:
                 own = f"action-{self._answers}-0"
-                tools.append(ToolRequest("bash", {"command": commands[0].strip()}, own, line))
+                tools.append(
+                    ToolRequest("bash", {"command": commands[0].strip()}, own, line, is_in_text=True)
+                )
         self._waiting = [str(tool.id) for tool in tools]
         # Calls that could not be made into commands were not run.
         for own, called in named.items():

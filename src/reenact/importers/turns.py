@@ -189,7 +189,7 @@ class TranscriptTurns:
                 messages=answer.messages,
                 text="\n".join(answer.texts),
                 reasoning="\n".join(answer.reasoning),
-                tools=tuple(tools),
+                tools=tuple(tool for tool in tools if not tool.is_in_text),
                 provider=answer.provider,
                 model=answer.model,
                 usage=answer.usage,
@@ -242,7 +242,7 @@ class TranscriptTurns:
         if tool.id is not None:
             return tool
         self._unnamed += 1
-        return ToolRequest(tool.name, tool.arguments, f"call-{self._unnamed}", tool.line)
+        return msgspec.structs.replace(tool, id=f"call-{self._unnamed}")
 
     def _emit_result(self, output: _Result) -> None:
         self._run.tool_result(

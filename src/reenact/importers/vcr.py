@@ -28,10 +28,12 @@ from reenact.errors import FormatError
 from reenact.importers.building import KnownFields, Line, RunBuilder, iso_ms
 from reenact.importers.importing import Importer, Runs
 from reenact.importers.source import (
+    HALF_CHARACTER,
     LARGE_BYTES,
     ForeignSource,
     Losses,
     Unfit,
+    encode_text,
     expect_list,
     expect_object,
     unfit,
@@ -543,7 +545,9 @@ def _import_interaction(run: RunBuilder, interaction: Any) -> None:
     method = request.get("method")
     if not isinstance(method, str):
         raise unfit("request.method", "a text", method)
-    answer = _body(response)
+    answer, asked = _body(response), _body(request)
+    if any(map(_has_half_character, (response, request))):
+        run.lose(HALF_CHARACTER)
     head = _head(response)
     if answer.is_remade:
         run.missing("exact bytes of JSON bodies")
@@ -551,7 +555,7 @@ def _import_interaction(run: RunBuilder, interaction: Any) -> None:
         # The recorded length is the one of the bytes that were sent.
         head = head.for_decoded_body(len(answer.content))
     # The first VCR in Ruby wrote symbols.
-    sent = Sent(method.removeprefix(":").upper(), _address(request), headers, _body(request).content)
+    sent = Sent(method.removeprefix(":").upper(), _address(request), headers, asked.content)
     run.exchange(sent, head, answer.content, is_decoded=answer.is_decoded)
 
 
@@ -652,6 +656,12 @@ def _encode_json(value: object) -> bytes:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
 
 
+def _has_half_character(message: dict[str, Any]) -> bool:
+    body = message.get("body", message.get("content"))
+    text = body.get("string", body.get("content")) if isinstance(body, dict) else body
+    return isinstance(text, str) and not text.isascii() and not encode_text(text)[1]
+
+
 def _from_base64(text: object) -> bytes:
     try:
         return base64.b64decode(_bytes(text), validate=False)
@@ -667,7 +677,7 @@ def _bytes(body: object) -> bytes:
     if isinstance(body, BytesIO):
         return body.getvalue()
     if isinstance(body, str):
-        return body.encode("utf-8", "surrogateescape")
+        return encode_text(body)[0]
     if isinstance(body, list | tuple):
         return b"".join(map(_bytes, body))
     return _encode_json(body)
