@@ -99,6 +99,7 @@ def test_every_reading_verb_says_what_it_says_of_the_folder(place, capsys, team)
     capsys.readouterr()
     verbs = [
         ["show", "RUN"], ["show", "RUN", "--json"], ["show", "RUN", "--at", "2"], ["verify", "RUN"],
+        ["show", "RUN", "--transcript"],
         ["verify", "RUN", "--json"], ["stats", "RUN", "--json"], ["convert", "RUN", "--to", "replay-log"],
         ["files", "RUN"], ["diff", "RUN", "runs/lamp"], ["query", "select run from runs", "RUN", "--csv"],
     ]  # fmt: skip
@@ -456,7 +457,9 @@ def test_a_damaged_manifest_is_named_once(s3, team, capsys):
     assert told.count("broken") == 1
 
 
-@pytest.mark.parametrize("verb", [["recover"], ["prune", "--older-than", "1d"], ["update"]])
+@pytest.mark.parametrize(
+    "verb", [["recover"], ["prune", "--older-than", "1d"], ["update"], ["show", "--tree"]], ids=" ".join
+)
 def test_a_verb_that_takes_paths_names_the_address_as_given(verb, capsys, team):
     """It does not call it a missing file."""
     words = [*verb, "s3://team/runs/lamp", *(["--", "true"] if verb == ["update"] else [])]
