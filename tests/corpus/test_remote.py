@@ -496,18 +496,12 @@ def test_a_run_at_an_address_is_sealed_there(team, s3, capsys):
     assert reenact.verify(address, seal="local.json", key="key.pub").is_good
     out = said(capsys, "verify", address, "--seal", report.seal, "--key", "key.pub")
     assert f"good: the capture {address} is valid, and agrees with {report.seal}" in out
-    said(
-        capsys,
-        "disclose",
-        address,
-        "2",
-        "--field",
-        "$.type",
-        "--seal",
-        report.seal,
-        "--secret",
-        report.secret,
-    )
+    said(capsys, "disclose", address, "2", "--field", "$.type", "--seal", report.seal)
+    Path(report.secret).rename("hidden")
+    told = said(capsys, "prove", address, "2", "--seal", report.seal, status=2)
+    assert told.startswith("reenact: lamp.seal.secret: there is no such file; name the secret")
+    said(capsys, "prove", address, "2", "--seal", report.seal, "--secret", "hidden")
+    Path("hidden").rename(report.secret)
     with pytest.raises(reenact.StoreError, match="exists already"):
         reenact.seal(address, "key")
     assert reenact.seal("team.pack#lamp", "key", out="packed.seal.json").seal == "packed.seal.json"
