@@ -99,6 +99,7 @@ def test_every_reading_verb_says_what_it_says_of_the_folder(place, capsys, team)
     capsys.readouterr()
     verbs = [
         ["show", "RUN"], ["show", "RUN", "--json"], ["show", "RUN", "--at", "2"], ["verify", "RUN"],
+        ["show", "RUN", "--transcript"],
         ["verify", "RUN", "--json"], ["stats", "RUN", "--json"], ["convert", "RUN", "--to", "replay-log"],
         ["files", "RUN"], ["diff", "RUN", "runs/lamp"], ["query", "select run from runs", "RUN", "--csv"],
     ]  # fmt: skip
@@ -456,7 +457,9 @@ def test_a_damaged_manifest_is_named_once(s3, team, capsys):
     assert told.count("broken") == 1
 
 
-@pytest.mark.parametrize("verb", [["recover"], ["prune", "--older-than", "1d"], ["update"]])
+@pytest.mark.parametrize(
+    "verb", [["recover"], ["prune", "--older-than", "1d"], ["update"], ["show", "--tree"]], ids=" ".join
+)
 def test_a_verb_that_takes_paths_names_the_address_as_given(verb, capsys, team):
     """It does not call it a missing file."""
     words = [*verb, "s3://team/runs/lamp", *(["--", "true"] if verb == ["update"] else [])]
@@ -493,18 +496,12 @@ def test_a_run_at_an_address_is_sealed_there(team, s3, capsys):
     assert reenact.verify(address, seal="local.json", key="key.pub").is_good
     out = said(capsys, "verify", address, "--seal", report.seal, "--key", "key.pub")
     assert f"good: the capture {address} is valid, and agrees with {report.seal}" in out
-    said(
-        capsys,
-        "disclose",
-        address,
-        "2",
-        "--field",
-        "$.type",
-        "--seal",
-        report.seal,
-        "--secret",
-        report.secret,
-    )
+    said(capsys, "disclose", address, "2", "--field", "$.type", "--seal", report.seal)
+    Path(report.secret).rename("hidden")
+    told = said(capsys, "prove", address, "2", "--seal", report.seal, status=2)
+    assert told.startswith("reenact: lamp.seal.secret: there is no such file; name the secret")
+    said(capsys, "prove", address, "2", "--seal", report.seal, "--secret", "hidden")
+    Path("hidden").rename(report.secret)
     with pytest.raises(reenact.StoreError, match="exists already"):
         reenact.seal(address, "key")
     assert reenact.seal("team.pack#lamp", "key", out="packed.seal.json").seal == "packed.seal.json"

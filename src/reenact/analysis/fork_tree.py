@@ -15,6 +15,7 @@ from reenact.errors import ReenactError
 from reenact.formats.capture import CaptureManifest, Fork, read_manifest
 from reenact.formats.record import ABSENT
 from reenact.store.paths import open_inside
+from reenact.store.remote import path_here
 from reenact.store.rundir import MANIFEST
 from reenact.suite.verdict import shorten
 
@@ -67,14 +68,15 @@ def fork_tree(path: str | Path, among: Iterable[Path] | None = None) -> list[For
     """The runs of the tree that the run in *path* belongs to, parents before their forks.
 
     Forks are searched *among* the given runs, or else in the folders of the run and its parents, and in the
-    folders of samples there. For a folder of runs, all trees below it are listed.
+    folders of samples there. For a folder of runs, all trees below it are listed. *path* is on this machine.
     """
+    path = path_here(path)
     if is_folder_of_runs(path):
         runs = list(map(Path, name_runs([path])))
         return _list_trees([way for run in runs if (way := _list_ancestors(run))], runs)
-    way_up = _list_ancestors(Path(path))
+    way_up = _list_ancestors(path)
     if not way_up:
-        Path(path).stat()  # raises if there is no run
+        path.stat()  # raises if there is no run
         return []
     return _list_trees([way_up], _runs_around(way_up) if among is None else among)
 

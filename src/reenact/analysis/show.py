@@ -15,6 +15,7 @@ from reenact.check.kinds import find_kind, name_runs
 from reenact.errors import FormatError, StoreError, UsageError
 from reenact.formats.workspace import WORKSPACE
 from reenact.progress import ProgressBar, no_progress_bar
+from reenact.store.paths import takes_addresses
 from reenact.store.reader import EventReader, LoneEventReader
 from reenact.store.rundir import RunDir
 from reenact.store.transcript import transcript_of
@@ -45,6 +46,7 @@ def show_runs(folder: str | Path) -> RunsReport:
     return report
 
 
+@takes_addresses("path")
 def transcript(path: str | Path) -> str:
     """What was said and done in a run, for review, without ids and times.
 

@@ -789,10 +789,11 @@ def _cut(content: bytes, lengths: Sequence[int], *, has_nulls: bool = False) -> 
     With *has_nulls*, those of length 0 are null.
     """
     import pyarrow as pa
+    import pyarrow.compute as pc
 
-    ends = pa.py_buffer(array("i", accumulate(lengths, initial=0)))
+    ends = pc.cumulative_sum_checked(pa.array([0, *lengths], pa.int32())).buffers()[1]
     # The values of an array of booleans are the bits that say which texts are there.
-    is_there = pa.array([length > 0 for length in lengths]).buffers()[1] if has_nulls and lengths else None
+    is_there = pc.greater(pa.array(lengths, pa.int32()), 0).buffers()[1] if has_nulls else None
     return pa.Array.from_buffers(pa.string(), len(lengths), [is_there, ends, pa.py_buffer(content)])
 
 

@@ -319,8 +319,12 @@ class Secret:
 
     @staticmethod
     def of(seal_path: Path, secret_path: Path | None) -> Secret:
-        """The secret in *secret_path*, or at its default place beside the seal."""
-        return Secret(secret_path or default_secret(seal_path))
+        """The secret in *secret_path*, or at its default place.
+
+        That is beside the seal, or for a seal at an address the current folder.
+        """
+        beside = default_secret(seal_path)
+        return Secret(secret_path or (beside if beside.exists() else Path(beside.name)))
 
     def lines(self) -> Iterator[SealedLine]:
         """The log that was sealed."""
