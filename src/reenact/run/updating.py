@@ -97,8 +97,6 @@ class MatchingFirst(ReplayEngine):
         )
         self.placed: dict[int, _Placed] = {}
         """The recorded calls that were made again, by event number."""
-        self.is_missed = False
-        """Whether any call was not answered from the recording."""
         self.due_instead: dict[str, int] = {}
         """The recorded call that was due instead of a new one, by the id of the new call."""
         self._passed_over: set[int] = set()
@@ -248,7 +246,6 @@ class MatchingFirst(ReplayEngine):
 
         Returns its number, unless it was replaced before.
         """
-        self.is_missed = True
         due = missed.instead
         if due is None:
             return 0
