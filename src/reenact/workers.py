@@ -210,6 +210,10 @@ def _import_ray() -> Any:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # no telemetry
     # Hides a warning about variables that our tasks do not use.
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    # It says on the standard output that a worker died, and results may be there; we say it if it matters.
+    os.environ.setdefault(
+        "RAY_DEDUP_LOGS_SKIP_REGEX", f"^A worker died|^Task {_work_in.__name__} failed|memory pressure"
+    )
     try:
         import ray
     except ImportError:

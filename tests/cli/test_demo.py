@@ -67,3 +67,18 @@ def test_the_printed_commands_can_be_pasted(
     [line] = [line for line in story.splitlines() if " verify " in line]
     assert line.strip() == f"{sys.executable} -m reenact verify '{tmp_path}/a run'"
     assert subprocess.run(["sh", "-c", line], capture_output=True, check=False).returncode == 0
+
+
+def test_under_uvx_the_printed_commands_name_the_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The user's shell does not find ``reenact``, although this process does."""
+    script = Path(sys.executable).with_name("reenact")
+    monkeypatch.setenv("PATH", f"{script.parent}:/usr/bin:/bin")
+    monkeypatch.setenv("UV", "/usr/bin/uv")
+    monkeypatch.setattr("sys.argv", [str(script)])
+    monkeypatch.chdir(tmp_path)
+    assert main(["demo", "-o", "run"]) == 0
+    [line] = [line for line in capsys.readouterr().out.splitlines() if " verify " in line]
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    assert subprocess.run(["sh", "-c", line], capture_output=True, check=False).returncode == 0

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import pickle
 import shutil
+import sqlite3
 import uuid
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -180,3 +184,71 @@ def test_an_id_that_was_given_may_not(agent: Agent, provider: ScriptedProvider, 
     assert done.returncode == 1
     assert "what a model is asked differs" in done.stderr
     assert orders[1][:8] in done.stderr  # the end of a long question is cut off behind a long name
+
+
+FILED = '''
+"""A framework that reads the order itself."""
+
+import gzip, os, pathlib, pickle, sqlite3
+import httpx2
+
+HOME = pathlib.Path.home()
+
+
+def read(way):
+    if way == "database":
+        with sqlite3.connect(HOME / "orders.db") as database:
+            [[order]] = database.execute("select id from orders")
+            database.execute("create table told (at)")
+        return order
+    if way == "rewritten":
+        order = (HOME / "order").read_text()
+        (HOME / "new").write_text("none")
+        os.replace(HOME / "new", HOME / "order")
+        return order
+    if way == "packed":
+        return gzip.open(HOME / "order.gz").read().decode()
+    return str(pickle.load(open(HOME / "order.pickle", "rb")))
+
+
+def ask(text):
+    body = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": text}]}
+    return httpx2.post(f"{os.environ['ANTHROPIC_BASE_URL']}/v1/messages", json=body).status_code
+'''
+
+
+def put_order(home: Path, order: uuid.UUID) -> None:
+    shutil.rmtree(home, ignore_errors=True)
+    home.mkdir()
+    (home / "order").write_text(str(order))
+    (home / "order.gz").write_bytes(gzip.compress(str(order).encode()))
+    (home / "order.pickle").write_bytes(pickle.dumps(order))
+    with closing(sqlite3.connect(home / "orders.db")) as database, database:
+        database.execute("create table orders (id)")
+        database.execute("insert into orders values (?)", (str(order),))
+
+
+@pytest.mark.parametrize("way", ["database", "rewritten", "packed", "pickled"])
+def test_an_id_in_a_file_that_was_opened_may_not(
+    provider: ScriptedProvider, way: str, tmp_path: Path
+) -> None:
+    """Wherever it is, in whatever form, and although the program itself changes the file."""
+    home, site = tmp_path / "home", tmp_path / "site-packages"
+    site.mkdir()
+    (site / "framework.py").write_text(FILED)
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work" / "agent.py").write_text(
+        "import framework, sys\nprint(framework.ask(f'Cancel {framework.read(sys.argv[1])}'))\n"
+    )
+    known = {"HOME": str(home), "PYTHONPATH": f"{ENVIRONMENT['PYTHONPATH']}:{site}"}
+    known["ANTHROPIC_BASE_URL"] = provider.base_url("anthropic")
+    orders = uuid.uuid4(), uuid.uuid4()
+    statuses = []
+    for verb, order in zip(("record", "replay", "replay"), (orders[0], *orders), strict=True):
+        put_order(home, order)
+        words = ("-o", "../a") if verb == "record" else ("../a",)
+        done = run(verb, *words, "--", PYTHON, "agent.py", way, cwd=tmp_path / "work", **known)
+        statuses.append(done.returncode)
+    assert statuses == [0, 0, 1]
+    assert "what a model is asked differs" in done.stderr
+    assert str(orders[1])[:8] in done.stderr

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -314,6 +315,24 @@ def test_a_file_where_a_capture_is_wanted_is_named_alike(tmp_path):
         assert err == "reenact: notes: Not a directory; name a capture directory\n", verb
 
 
+@pytest.mark.parametrize("words", ["show {}", "diff {} {}", "verify {}", "convert {} --to trace"])
+def test_a_pipe_is_named(words):
+    """As a shell passes the output of a command: a run is read in several places, a pipe only once."""
+    reading, writing = os.pipe()
+    os.close(writing)
+    done = subprocess.run(
+        commands.command(*words.format(*[f"/dev/fd/{reading}"] * 2).split()),
+        env=commands.ENVIRONMENT,
+        pass_fds=[reading],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    os.close(reading)
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"reenact: /dev/fd/{reading}: a pipe can be read only once; ")
+
+
 def test_what_is_printed_can_be_pasted():
     """A shell reads the words back, whatever is in them."""
     words = ["a b", "two\nlines", "it's", "\t\\n", "\x1b[31m", "ünï", "a'\n'b", "\u2028"]
@@ -346,6 +365,19 @@ def test_output_that_is_not_utf_8_never_fails(encoding, tmp_path):
         assert done.returncode == 0, done.stderr
     done = run_with_encoding(encoding, "show", "run", "--json", cwd=tmp_path)
     assert json.loads(done.stdout)["finalOutput"] == "✓ fünf 🙂"
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_closed_standard_streams_are_no_error(closed, tmp_path):
+    """As a service or a cron job may have them; the recorded command has them at the null device."""
+    code = "import os, uuid; uuid.uuid4(); print(os.read(0, 9)); os.write(2, b'x')"
+    record = " ".join(
+        map(shlex.quote, commands.command("record", "-o", "a", "--", sys.executable, "-c", code))
+    )
+    show = " ".join(map(shlex.quote, commands.command("show", "a")))
+    line = f"{record} {closed} && {show} {closed}"
+    subprocess.run(["sh", "-c", line], cwd=tmp_path, env=commands.ENVIRONMENT, check=True)
+    assert cli.main(["verify", str(tmp_path / "a")]) == 0
 
 
 def test_a_working_folder_that_was_removed_is_named(tmp_path, monkeypatch, capsys):

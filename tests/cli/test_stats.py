@@ -147,6 +147,14 @@ def test_a_run_that_cannot_be_read_is_named_and_the_others_counted(runs, capsys)
     assert captured.err.startswith("reenact: runs/a/manifest.json: ")
 
 
+def test_where_no_run_can_be_read_nothing_is_counted(tmp_path, capsys):
+    """One line says so, without a table of zeros."""
+    (tmp_path / "notes.txt").write_text("hello")
+    assert main(["stats", str(tmp_path / "notes.txt")]) == 2
+    captured = capsys.readouterr()
+    assert (captured.out, captured.err.count("\n")) == ("", 1)
+
+
 @pytest.mark.parametrize(
     ("words", "status"),
     [

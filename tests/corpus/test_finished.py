@@ -6,6 +6,7 @@ import shutil
 from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import get_args
 
 import msgspec
 import pytest
@@ -16,9 +17,16 @@ import reenact
 from reenact.boundary import Call, crossing
 from reenact.corpus import captures
 from reenact.corpus.captures import CaptureBatch, FinishedCapture
-from reenact.corpus.messages import AllTexts, ExchangeAsStored, message_rows, read_request_texts
+from reenact.corpus.messages import (
+    AllTexts,
+    ExchangeAsStored,
+    message_rows,
+    read_answer_texts,
+    read_request_texts,
+)
 from reenact.corpus.rows import read_source, read_sources
 from reenact.corpus.tables import ALL_COLUMNS, TABLES, CorpusSource, TableRows
+from reenact.formats.capture import EVENT_TYPES
 from tests.analysis.recordings import ask, fetch, order, search
 
 GOLDEN = sorted(
@@ -177,6 +185,27 @@ def test_whole_requests_of_texts_give_the_rows_of_the_general_reader():
         general = [ExchangeAsStored(seq, "0", request, 0, None) for seq, request in enumerate(whole)]
         assert any(isinstance(exchange.request, AllTexts) for exchange in fast)
         assert message_rows("run", fast, None) == message_rows("run", general, None)
+
+
+def test_one_odd_request_leaves_the_others_to_the_fast_reader():
+    """Many requests and answers are read at once, and again without the ones that cannot be read so."""
+    texts = {"url": CHAT, "body": {"messages": [{"role": "user", "content": "hi"}]}}
+    odd = {
+        "url": CHAT,
+        "body": {"messages": [{"role": "user", "content": [{"type": "text", "text": "$ref"}]}]},
+    }
+    requests = [texts, texts, odd, texts, odd, texts, texts]
+    found = read_request_texts([msgspec.Raw(msgspec.json.encode(request)) for request in requests])
+    assert [texts is None for texts in found] == [request is odd for request in requests]
+    said = [{"body": '{"choices":[{"message":{"content":"hi"}}]}'}, {"body": 7}]
+    responses = [msgspec.Raw(msgspec.json.encode(said[number])) for number in (0, 1, 0, 0, 1)] + [
+        msgspec.Raw()
+    ]
+    assert read_answer_texts(responses) == ["hi", None, "hi", "hi", None, None]
+
+
+def test_every_type_of_event_is_read_together():
+    assert set(get_args(captures._Type)) == set(EVENT_TYPES)
 
 
 def test_the_data_of_every_event_is_json(tmp_path):

@@ -45,8 +45,8 @@ class BadLine(BaseHTTPRequestHandler):
             self.close_connection = True
             return None
         fault = self.faults.pop(0) if self.faults else ""
-        if fault == "500":
-            return self.send_error(500)
+        if fault in ("500", "403"):
+            return self.send_error(int(fault))
         if fault == "reset":
             self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             self.close_connection = True
@@ -248,6 +248,16 @@ def test_missing_credentials_are_one_line(bucket, monkeypatch):
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     with pytest.raises(StoreError, match=r"there are no credentials|access is denied"):
         reenact.list_runs(bucket)
+
+
+def test_a_clock_that_is_off_is_one_line(bucket):
+    """A service refuses requests whose signature is of another time, as it refuses credentials."""
+    BadLine.faults = ["403"]
+    with pytest.raises(
+        StoreError, match=r"^[^\n]*: access is denied; check [^\n]* the clock of this machine$"
+    ):
+        reenact.push("runs", to=bucket)
+    assert reenact.push("runs", to=bucket).pushed == ["deep/large", "lamp"]
 
 
 def test_a_run_that_is_not_finished_is_not_pushed(bucket):

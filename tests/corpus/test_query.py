@@ -140,6 +140,12 @@ def test_bad_sql_is_one_line(runs):
     assert os.listdir() == ["runs"]
 
 
+def test_sql_that_is_not_utf_8_is_one_line(runs):
+    """As an argument in another encoding becomes half characters."""
+    with pytest.raises(UsageError, match=r"^SQL: is not UTF-8"):
+        reenact.query("select '\udcff'", runs)
+
+
 def test_an_error_in_the_middle_of_the_rows_is_one_line(runs, call):
     """Also where rows have been given out."""
     done = call("query", "select seq, (case when seq > 2 then 'x' else '1' end)::int from calls", "runs")

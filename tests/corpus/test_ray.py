@@ -68,6 +68,33 @@ def test_a_killed_worker_of_ray_is_replaced(cluster, tmp_path):
     assert (tmp_path / "killed").exists()
 
 
+PRINTS = """
+import sys, time
+from functools import partial
+from pathlib import Path
+from reenact.workers import map_batches
+from tests.corpus.batch_work import square
+
+print(*map_batches(partial(square, Path(sys.argv[1])), range(6), on=f"ray={sys.argv[2]}"))
+time.sleep(2)
+"""
+
+
+def test_what_ray_says_of_a_killed_worker_is_not_among_the_results(cluster, tmp_path):
+    """It prints that on the standard output, where a report as JSON may be."""
+    (tmp_path / "prints.py").write_text(PRINTS)
+    done = subprocess.run(
+        [sys.executable, tmp_path / "prints.py", tmp_path / "killed", cluster],
+        env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])},
+        capture_output=True,
+        text=True,
+        timeout=200,
+        check=True,
+    )
+    assert (tmp_path / "killed").exists()
+    assert done.stdout == "0 1 4 9 16 25\n"
+
+
 def test_a_batch_that_kills_every_worker_ends_the_work(cluster, tmp_path):
     """In one line, and with nothing left in the cluster."""
     with pytest.raises(StoreError, match="workers: one was ended 4 times over the same runs"):

@@ -88,7 +88,7 @@ _VERSIONS = {"curl": ("curl", "--version"), "go": ("go", "version")}
 def later_date() -> Path:
     """A library that, preloaded, lets a program live 40 days later."""
     library = ROOT / ".venv" / "frameworks" / "later.so"
-    library.parent.mkdir(exist_ok=True)
+    library.parent.mkdir(parents=True, exist_ok=True)
     build = ["cc", "-shared", "-fPIC", "-O1", "-o", str(library), str(FRAMEWORKS / "later.c"), "-ldl"]
     subprocess.run(build, check=True)
     return library

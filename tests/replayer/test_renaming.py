@@ -92,6 +92,10 @@ def cuid() -> str:
     return f"c{in_base(number, string.digits + string.ascii_lowercase, 24)}"
 
 
+def time_36(age_s: float = 0) -> str:
+    return in_base(int((time.time() - age_s) * 1000), string.digits + string.ascii_lowercase, 8)
+
+
 COUNT = itertools.count()
 
 
@@ -144,6 +148,10 @@ MAKERS: dict[str, Callable[[], str]] = {
     "an xid": xid,
     "a cuid": cuid,
     "a snowflake": lambda: str(snowflake()),
+    "a time in base 36": lambda: time_36(),
+    "in capitals with chance behind it": lambda: f"{time_36().upper()}{secrets.token_hex(3).upper()}",
+    "a time in hex": lambda: f"run-{int(time.time() * 1000):x}",
+    "a second in hex": lambda: f"{int(time.time()):x}",
     "a TypeID": lambda: f"user_{ulid().lower()}",
     "a nanoid": nanoid,
     "its beginning": lambda: uuid.uuid4().hex[:8],
@@ -251,6 +259,8 @@ DIFFERENT: dict[str, Callable[[dict[str, str]], Any]] = {
     "a number of the past": lambda ids: tell(since=ids["epoch"]),
     "an id of the past": lambda ids: tell(since=ids["aged"]),
     "a snowflake of the past": lambda ids: tell(since=ids["fallen"]),
+    "a time in base 36 of the past": lambda ids: tell(since=ids["written"]),
+    "a word like a time in base 36": lambda ids: tell(word=ids["eight"]),
 }
 
 
@@ -273,6 +283,8 @@ def _ids(*, is_replayed: bool) -> dict[str, str]:
         "since": (datetime.now(UTC) - (2 * DAY if is_replayed else DAY)).isoformat(),
         "digest": ("ab12" if is_replayed else "9f4e") * 16,
         "aged": ksuid(age_s=2e5 if is_replayed else 1e5),
+        "written": time_36(age_s=2e5 if is_replayed else 1e5),
+        "eight": "mountain" if is_replayed else "material",
         "fallen": str(snowflake(age_s=2e5 if is_replayed else 1e5)),
         "epoch": time.time() - (2e5 if is_replayed else 1e5),  # type: ignore[dict-item]
     }

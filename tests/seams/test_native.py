@@ -12,13 +12,16 @@ from contextlib import suppress
 from pathlib import Path
 
 import curl_cffi
+import obstore
 import psycopg
 import psycopg2
 import pycurl
 import pytest
+from obstore.store import HTTPStore, MemoryStore, S3Store
 
 import reenact
 from reenact.errors import LiveCallBlocked
+from reenact.seams.native import address_of_git
 
 
 @pytest.fixture
@@ -77,7 +80,23 @@ def _ask_pycurl_multi(port: int) -> None:
         multi.select(0.1)
 
 
+def _ask_obstore(port: int) -> None:
+    store = HTTPStore.from_url(f"http://127.0.0.1:{port}/", client_options={"allow_http": True})
+    obstore.get(store, "notes.txt")
+
+
+def _ask_obstore_async(port: int) -> None:
+    store = S3Store(
+        "bucket",
+        endpoint=f"http://127.0.0.1:{port}",
+        skip_signature=True,
+        client_options={"allow_http": True},
+    )
+    asyncio.run(store.head_async("notes.txt"))
+
+
 CLIENTS = {
+    "obstore": (_ask_obstore, _ask_obstore_async),
     "psycopg": (_ask_psycopg, _ask_psycopg_async),
     "psycopg2": (_ask_psycopg2,),
     "curl_cffi": (_ask_curl_cffi, _ask_curl_cffi_async),
@@ -117,6 +136,85 @@ def test_an_allowed_port_is_neither_said_nor_refused(
     assert run.warnings == []
     with reenact.replay(tmp_path / "run", allow=[port]), suppress(Exception):
         ask(port)
+
+
+OTHERS = {
+    "primp": "import primp; primp.Client().get(f'http://127.0.0.1:{port}/')",
+    "wreq": "import wreq.blocking; wreq.blocking.Client().request(wreq.Method.GET, f'http://127.0.0.1:{port}/')",
+    "rnet": "import asyncio, rnet; asyncio.run(rnet.Client().get(url=f'http://127.0.0.1:{port}/'))",
+    "pyreqwest": "from pyreqwest.client import SyncClientBuilder\n"
+    "SyncClientBuilder().build().get(f'http://127.0.0.1:{port}/').build().send()",
+    "tls_client": "import tls_client; tls_client.Session().get(f'http://127.0.0.1:{port}/')",
+    "pygit2": "import pygit2; pygit2.clone_repository(f'http://127.0.0.1:{port}/a.git', 'cloned')",
+    "confluent_kafka": "from confluent_kafka import Consumer\n"
+    "Consumer({'bootstrap.servers': f'127.0.0.1:{port}', 'group.id': 'a'}).list_topics(timeout=1)",
+    "adbc": "import adbc_driver_postgresql.dbapi\n"
+    "adbc_driver_postgresql.dbapi.connect(f'postgresql://ada@127.0.0.1:{port}/shop')",
+    "pulsar": "import pulsar; pulsar.Client(f'pulsar://127.0.0.1:{port}').close()",
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_clients_that_are_not_installed_here_by_default_too(
+    tmp_path: Path, port: int, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The setup of the tests has none of them; whoever has one tests it."""
+    pytest.importorskip("adbc_driver_postgresql" if name == "adbc" else name)
+    monkeypatch.chdir(tmp_path)
+
+    def ask() -> None:
+        with suppress(Exception):
+            exec(compile(OTHERS[name], __file__, "exec"), {"port": port})
+
+    with reenact.capture(tmp_path / "run") as run:
+        ask()
+    [warning] = run.warnings
+    assert f"{name} asks 127.0.0.1:{port} outside Python" in warning
+    with (
+        pytest.raises(LiveCallBlocked, match=f"connecting to 127.0.0.1:{port}"),
+        reenact.replay(tmp_path / "run"),
+    ):
+        ask()
+
+
+def test_a_lookup_by_pycares_is_one(tmp_path: Path) -> None:
+    pycares = pytest.importorskip("pycares")
+
+    def ask() -> None:
+        channel = pycares.Channel(servers=["127.0.0.1"], udp_port=9, tcp_port=9, timeout=0.1, tries=1)
+        channel.query("shop.example", pycares.QUERY_TYPE_A, callback=lambda *_: None)
+
+    with reenact.capture(tmp_path / "run") as run:
+        ask()
+    [warning] = run.warnings
+    assert "looking up shop.example is not recorded" in warning
+    with pytest.raises(LiveCallBlocked, match=r"looking up shop\.example"), reenact.replay(tmp_path / "run"):
+        ask()
+
+
+def test_objects_on_the_disk_are_asked_without_a_word(tmp_path: Path) -> None:
+    with reenact.capture(tmp_path / "run") as run:
+        obstore.put(MemoryStore(), "notes.txt", b"milk")
+    assert run.warnings == []
+
+
+@pytest.mark.parametrize(
+    ("url", "address"),
+    [
+        ("https://example.org/a.git", "example.org:443"),
+        ("ssh://git@example.org/a.git", "example.org:22"),
+        ("git@example.org:a/b.git", "example.org:22"),
+        ("git://[::1]/a.git", "[::1]:9418"),
+    ],
+)
+def test_where_git_goes(url: str, address: str) -> None:
+    assert address_of_git(url) == address
+
+
+@pytest.mark.parametrize("url", ["/srv/a.git", "../a.git", "file:///srv/a.git", "C:\\a.git"])
+def test_a_repository_on_the_disk_is_no_address(url: str) -> None:
+    with pytest.raises(ValueError, match=r"a\.git"):
+        address_of_git(url)
 
 
 def test_inside_a_tool_it_is_fine(tmp_path: Path, port: int) -> None:

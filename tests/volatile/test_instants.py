@@ -1,4 +1,4 @@
-"""Finding a time of the run in a text that an id is made of."""
+"""Finding a time of the run in a text, a number, or what an id is made of."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reenact.volatile.times import Window, holds_instant
+from reenact.volatile.times import Window, holds_instant, was_now, was_now_number
 
 NOW_S = 1_790_000_000.0
 UNITS = st.sampled_from([1, 10**3, 10**6, 10**9])
@@ -35,3 +35,14 @@ def test_another_moment_is_not(start_s, length_s, away_s, unit, base, side):
 def test_in_a_run_of_days_none_is_found():
     """So many numbers are times of it that some stand anywhere."""
     assert not holds_instant(f"x{int(NOW_S)}", Window(NOW_S - 10**5, NOW_S + 10**5))
+
+
+@given(STARTS, st.floats(0, 3600), st.floats(0, 1), st.sampled_from([1, 10**3]))
+def test_a_number_may_be_cut_off_or_rounded(start_s, length_s, share, unit):
+    """A rounded one may be later than the clock that was read."""
+    window = Window(start_s, start_s + length_s)
+    moment = (start_s + length_s * share) * unit
+    for number in (int(moment), round(moment)):
+        assert was_now_number(number, window)
+        assert was_now(str(number), window)
+    assert not was_now_number(int(moment) + (int(length_s) + 3) * unit, window)

@@ -90,6 +90,8 @@ def kind_of(path: Path, *, takes_events: bool = False) -> ArtifactKind:
         document = read_yaml(path.read_bytes(), str(path))
         return _kind(document.value, has_lines=False, file=str(path), takes_events=takes_events)
     with path.open("rb") as stream:
+        if not stream.seekable():
+            raise StoreError(f"{path}: a pipe can be read only once; write it to a file, and name that")
         head = stream.readline(MAX_LINE_BYTES + 2)
         if head.startswith(PARQUET_MAGIC):
             return "dataset"

@@ -84,6 +84,10 @@ exit status: 0 good · 1 differs, fails or is rejected · 2 unreadable or invali
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit status; never raises."""
     try:
+        if None in (sys.stdin, sys.stdout, sys.stderr):  # closed by whoever started us
+            from reenact.cli.terminal import open_closed_streams
+
+            open_closed_streams()
         encodings = {getattr(sys.stdout, "encoding", "utf-8"), getattr(sys.stderr, "encoding", "utf-8")}
         if encodings != {"utf-8"}:  # a character that the encoding lacks becomes \\u2713; JSON stays valid
             from reenact.cli.terminal import escape_on_output

@@ -77,7 +77,8 @@ class _DemoPrinter:
 def _program() -> list[str]:
     """The words that start this program in the user's shell."""
     script = Path(sys.argv[0])
-    if shutil.which("reenact") is not None:
+    # `uvx` and `uv run` put their environment on the path for us alone, and say so.
+    if shutil.which("reenact") is not None and "UV" not in os.environ:
         return ["reenact"]
     if script.name == "reenact" and script.is_file():
         return [os.path.relpath(script)]

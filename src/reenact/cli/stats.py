@@ -182,7 +182,7 @@ def command(
         click.echo(safe_json(msgspec.to_builtins(report.stats)))
     elif as_csv:
         _write_csv(report.stats, by)
-    else:
+    elif report.stats.runs or not report.unreadable:
         for line in stats_lines(report.stats, report.latencies_ms):
             write_line(line)
     return INVALID if report.unreadable else 0

@@ -42,6 +42,22 @@ BROKEN_PIPE: Final = 141
 DEBUG_VARIABLE: Final = "REENACT_DEBUG"
 
 
+def open_closed_streams() -> None:
+    """Open the null device in the place of closed standard streams.
+
+    Otherwise a file that we open next would get such a stream's number, and our children would write into it.
+    """
+    for number, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
+        if getattr(sys, name) is None:
+            null = os.open(os.devnull, os.O_RDWR)
+            os.dup2(null, number)
+            if null != number:
+                os.close(null)
+            else:
+                os.set_inheritable(number, True)
+            setattr(sys, name, open(number, mode, encoding="utf-8", closefd=False))  # noqa: SIM115
+
+
 def report(error: BaseException) -> int:
     """Print *error* as one line on stderr and return its exit status."""
     if isinstance(error, SystemExit):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
-from typing import Annotated, Any, Final, Literal, NamedTuple, Protocol, TypeAlias, get_args
+from typing import Annotated, Any, Final, Literal, NamedTuple, Protocol, TypeAlias, TypeVar, get_args
 from urllib.parse import urlsplit
 
 import msgspec
@@ -256,19 +256,18 @@ def read_request_texts(requests: Sequence[msgspec.Raw]) -> list[NewTexts | AllTe
         found = _read_text_requests(text)
     except _UNREADABLE:
         found = []
-    told = [
+    # The only references are those to earlier messages.
+    references = sum([isinstance(each.body.messages, NewTexts) for each in found])
+    if len(found) != len(requests) or text.count(b'"$') != references:
+        return [None] if len(requests) == 1 else _read_in_halves(read_request_texts, requests)
+    return [
         None
         if not _asks_in_texts(each.url)
         else each.body.messages
         if isinstance(each.body.messages, NewTexts)
         else AllTexts(each.body.messages, request)
-        for each, request in zip(found, requests, strict=False)
+        for each, request in zip(found, requests, strict=True)
     ]
-    # The only references are those to earlier messages.
-    has_others = text.count(b'"$') != sum([isinstance(each.body.messages, NewTexts) for each in found])
-    if len(found) == len(requests) and not has_others:
-        return told
-    return [None] if len(requests) == 1 else [read_request_texts([request])[0] for request in requests]
 
 
 @lru_cache(maxsize=256)
@@ -283,9 +282,20 @@ def read_answer_texts(responses: Sequence[msgspec.Raw]) -> list[str | None]:
         found = [] if b'"$' in text else _read_text_responses(text)
     except _UNREADABLE:
         found = []
-    if len(found) == len(responses):
-        return [_answer_text(each) for each in found]
-    return [None] if len(responses) == 1 else [read_answer_texts([each])[0] for each in responses]
+    if len(found) != len(responses):
+        return [None] if len(responses) == 1 else _read_in_halves(read_answer_texts, responses)
+    return [_answer_text(each) for each in found]
+
+
+_Said = TypeVar("_Said")
+
+
+def _read_in_halves(
+    read: Callable[[Sequence[msgspec.Raw]], list[_Said]], texts: Sequence[msgspec.Raw]
+) -> list[_Said]:
+    """What *read* returns for each of *texts*, at least one of which it cannot read with the others."""
+    half = len(texts) // 2
+    return [*read(texts[:half]), *read(texts[half:])]
 
 
 def _answer_text(response: _TextResponse) -> str | None:

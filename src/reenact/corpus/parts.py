@@ -139,12 +139,11 @@ class _Writers:
 
     def write(self, tables: Mapping[str, Any]) -> None:
         import pyarrow as pa
-        import pyarrow.parquet as pq
 
         for table, rows in tables.items():
             if table not in self._open:
                 sink = pa.BufferOutputStream()
-                self._open[table] = sink, pq.ParquetWriter(sink, rows.schema, compression="zstd")
+                self._open[table] = sink, _open_writer(sink, rows.schema)
             self._open[table][1].write_table(rows)
             self.rows[table] = self.rows.get(table, 0) + rows.num_rows
 
@@ -154,6 +153,15 @@ class _Writers:
             writer.close()
             files[table] = sink.getvalue().to_pybytes()
         return files
+
+
+def _open_writer(sink: Any, schema: Any) -> Any:
+    """A writer that states the ranges of numbers, times and the key: a range of other texts skips nothing."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    ranged = [field.name for field in schema if field.type != pa.string() or field.name == schema[0].name]
+    return pq.ParquetWriter(sink, schema, compression="zstd", write_statistics=ranged)
 
 
 def _sources_table(listed: Sequence[tuple[object, ...]]) -> object:
@@ -181,7 +189,7 @@ def merge_files(table: str, files: Sequence[Path], without: Sequence[str]) -> tu
     key = "name" if table == SOURCES else KEYS[table]
     gone = pa.array(without, type=pa.string())
     sink, count = pa.BufferOutputStream(), 0
-    with pq.ParquetWriter(sink, schema, compression="zstd") as writer:
+    with _open_writer(sink, schema) as writer:
         for file in files:
             source = pq.ParquetFile(file)
             for group in range(source.num_row_groups):

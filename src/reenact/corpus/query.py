@@ -151,6 +151,8 @@ def _first_line(error: Exception) -> str:
 
 
 def _refuse_changes(connection: duckdb.DuckDBPyConnection, sql: str) -> None:
+    if not sql.isascii() and sql != sql.encode("utf-8", "replace").decode():
+        raise UsageError("SQL: is not UTF-8; write it in UTF-8")
     statements = connection.extract_statements(sql)
     if len(statements) != 1:
         raise UsageError(f"SQL: there are {len(statements)} statements; write one")

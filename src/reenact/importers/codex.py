@@ -20,7 +20,7 @@ from reenact.importers.building import (
     usage_counts,
 )
 from reenact.importers.importing import Importer, Runs
-from reenact.importers.source import ForeignSource, JsonObject, read_value
+from reenact.importers.source import ForeignSource, JsonObject, Losses, read_value
 from reenact.importers.turns import TranscriptTurns
 
 _LINE: Final = KnownFields("timestamp", "ordinal", "type", "payload", metadata=None)
@@ -61,7 +61,8 @@ def _recognises(source: ForeignSource) -> bool:
     is_early = (
         bool(first) and {"id", "timestamp", "instructions"} <= first[0].keys() and "type" not in first[0]
     )
-    return is_current or is_early
+    is_document = source.head.lstrip().startswith(b"{") and source.has("session", "items", "instructions")
+    return is_current or is_early or is_document
 
 
 def _read(source: ForeignSource, runs: Runs) -> None:
@@ -70,14 +71,38 @@ def _read(source: ForeignSource, runs: Runs) -> None:
         "requests as they were sent", "the request of each answer, if there is no token count between them"
     )
     reading = _Reading(run)
-    for line, entry in source.objects(run.lose):
-        run.attempt(line, reading.entry, line, entry)
+    if b'"items"' in source.head and not _is_by_lines(source):
+        _read_document(source, run, reading)
+    else:
+        for line, entry in source.objects(run.lose):
+            run.attempt(line, reading.entry, line, entry)
     reading.turns.finish()
     if reading.repeated:
         run.note("repeated history", {"items": reading.repeated})
         run.missing("repeated history of the session that this one was forked from; it is left out")
     if run.is_empty:
         raise FormatError("it holds no conversation", file=source.name)
+
+
+def _is_by_lines(source: ForeignSource) -> bool:
+    first = source.first_line
+    return isinstance(first, dict) and not {"session", "items"} <= first.keys()
+
+
+def _read_document(source: ForeignSource, run: RunBuilder, reading: _Reading) -> None:
+    """Read a rollout of the first version, which was in TypeScript: one document."""
+    lost: Losses = []
+    number = 0
+    for path, line, value, is_item in source.members([("items",)], lost):
+        if is_item:
+            number += 1
+            run.attempt(line, reading.early_entry, line, value, None, what=f"item {number}")
+        elif path == ("session",):
+            run.attempt(line, reading.session, value)
+        elif path not in ((), ("items",)):
+            run.unknown("", path)
+    for reason, at in lost:
+        run.lose(reason, at)
 
 
 class _Reading:
@@ -98,7 +123,7 @@ class _Reading:
         if "payload" not in entry:
             if self._session is not None:
                 run.lose("the line has no payload, so it is not one of Codex; it is kept as it is", line)
-            self._early_entry(line, entry, time_ms)
+            self.early_entry(line, entry, time_ms)
             return
         run.check_fields("line", entry, _LINE)
         kind, payload = kind_of(entry), entry["payload"]
@@ -120,7 +145,7 @@ class _Reading:
         made_ms = made_ms or iso_ms(payload.get("started_at")) or time_ms
         return made_ms is not None and self._forked_ms is not None and made_ms < self._forked_ms
 
-    def _early_entry(self, line: int, entry: JsonObject, time_ms: float | None) -> None:
+    def early_entry(self, line: int, entry: JsonObject, time_ms: float | None) -> None:
         if entry.get("type") in ("message", "reasoning", *_CALLS, *_OUTPUTS):
             self._item(line, entry, time_ms)
         else:
@@ -128,6 +153,9 @@ class _Reading:
                 self._run.unknown("type", [kind_of(entry)])
             kind = str(entry.get("type") or entry.get("record_type") or "session")
             self._run.note(kind, entry, time_ms=time_ms)
+
+    def session(self, session: JsonObject) -> None:
+        self._run.note("session", session, time_ms=self._run.time_ms(session.get("timestamp")))
 
     def _meta(self, payload: JsonObject, time_ms: float | None) -> None:
         if self._session is None:

@@ -1,8 +1,12 @@
-"""Sessions of Gemini CLI: one JSON object per line, which may repeat a message; older ones are one object."""
+"""Sessions of Gemini CLI: one JSON object per line, which may repeat a message; older ones are one object.
+
+Chats that were saved by ``/chat save`` are the contents as they are sent: a list, or an object that holds it.
+"""
 
 from __future__ import annotations
 
 import json
+import re
 from hashlib import sha256
 from typing import Final
 
@@ -47,19 +51,39 @@ _USAGE: Final = {
     "thoughts": "reasoningTokens",
 }
 _NOTICES: Final = ("info", "error", "warning")
+_CONTENT: Final = frozenset({"role", "parts"})
+_PART: Final = KnownFields(
+    "text", "thought", "thoughtSignature", functionCall=frozenset({"id", "name", "args"}),
+    functionResponse=frozenset({"id", "name", "response"}),
+)  # fmt: skip
+_SAVED: Final = re.compile(rb'\s*\[\s*\{\s*"(?:role|parts)"\s*:')
 
 
 def _recognises(source: ForeignSource) -> bool:
     first = source.first_line
+    if _is_saved(source):
+        return True
     if isinstance(first, dict):
         return {"sessionId", "projectHash"} <= first.keys()
     return source.head.lstrip().startswith(b"{") and source.has("sessionId", "projectHash", "messages")
+
+
+def _is_saved(source: ForeignSource) -> bool:
+    """Whether it is a chat that was saved by its user."""
+    is_list = _SAVED.match(source.head) is not None
+    is_object = (
+        source.head.lstrip().startswith(b"{") and source.has("history") and not source.has("sessionId")
+    )
+    return (is_list or is_object) and source.has("role", "parts")
 
 
 def _read(source: ForeignSource, runs: Runs) -> None:
     run = runs.open()
     run.missing("requests as they were sent", "instructions and tools of the model")
     reading = _Reading(run)
+    if _is_saved(source):
+        _read_saved(source, run)
+        return
     if isinstance(source.first_line, dict):
         for line, entry in source.objects(run.lose):
             run.attempt(line, reading.entry, line, entry)
@@ -74,6 +98,78 @@ def _read(source: ForeignSource, runs: Runs) -> None:
     run.attempt(None, reading.finish)
     if run.is_empty:
         raise FormatError("it holds no conversation", file=source.name)
+
+
+def _read_saved(source: ForeignSource, run: RunBuilder) -> None:
+    lost: Losses = []
+    chat = _SavedChat(run)
+    number = 0
+    for path, line, value, is_item in source.members([(), ("history",)], lost):
+        if is_item:
+            number += 1
+            run.attempt(line, chat.content, value, number, line, what=f"content {number}")
+        elif path not in ((), ("history",)):
+            run.note("saved chat", {path[0]: value})
+    for reason, at in lost:
+        run.lose(reason, at)
+    chat.turns.finish()
+    if run.is_empty:
+        raise FormatError("it holds no conversation", file=source.name)
+
+
+class _SavedChat:
+    """Contents as they are sent to the model; a call without an id is answered in its order."""
+
+    def __init__(self, run: RunBuilder) -> None:
+        self._run = run
+        self.turns = TranscriptTurns(run)
+        self._waiting: list[tuple[str, str]] = []
+        """The id and name of each call without a result."""
+
+    def content(self, content: JsonObject, number: int, line: int) -> None:
+        self._run.check_fields("content", content, _CONTENT)
+        parts = self._run.objects("parts", content.get("parts"), line)
+        for part in parts:
+            self._run.check_fields("part", part, _PART)
+        if content.get("role") == "model":
+            self._answer(parts, number, line)
+            return
+        said: list[JsonValue] = []
+        for part in parts:
+            if isinstance(given := part.get("functionResponse"), dict):
+                self.turns.result(self._call_of(given), given.get("response"), line=line)
+            else:
+                said.append(part)
+        if said:
+            is_text = all(isinstance(each, dict) and "text" in each for each in said)
+            self.turns.say("user", text_of(said) if is_text else said)
+
+    def _answer(self, parts: list[JsonObject], number: int, line: int) -> None:
+        tools: list[ToolRequest] = []
+        texts: list[str] = []
+        thoughts: list[str] = []
+        for at, part in enumerate(parts):
+            if isinstance(call := part.get("functionCall"), dict):
+                own = call.get("id")
+                own = own if isinstance(own, str) else f"call-{number}-{at}"
+                self._waiting.append((own, str(call.get("name"))))
+                tools.append(ToolRequest(str(call.get("name")), call.get("args"), own, line))
+            elif isinstance(text := part.get("text"), str):
+                (thoughts if part.get("thought") is True else texts).append(text)
+            else:
+                self._run.note("part of an answer", part)
+        self.turns.answer(
+            str(number), text="\n".join(texts), reasoning="\n".join(thoughts), tools=tools, provider="gemini"
+        )
+
+    def _call_of(self, given: JsonObject) -> str:
+        own, name = given.get("id"), str(given.get("name"))
+        found = next((each for each in self._waiting if own == each[0]), None)
+        found = found or next((each for each in self._waiting if name == each[1]), None)
+        if found is None:
+            return str(own or name)
+        self._waiting.remove(found)
+        return found[0]
 
 
 class _Reading:

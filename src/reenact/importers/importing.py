@@ -47,6 +47,7 @@ _BUILT_IN: Final = (
 """In the order in which they are tried; each has a module of the same name."""
 _SUFFIXES: Final = frozenset({
     ".yaml", ".yml", ".json", ".jsonl", ".ndjson", ".har", ".traj", ".eval", ".pb", ".bin", ".otlp",
+    ".csv",
 })  # fmt: skip
 """File suffixes of sources that are removed from the names of their runs."""
 _BATCH: Final = 16
@@ -75,7 +76,7 @@ class Runs:
         fidelity: Fidelity | None = None,
         upstreams: Mapping[str, str] | None = None,
     ) -> RunBuilder:
-        """Open a new capture; if the source holds many runs, each gets a *name*.
+        """Open a new capture; if the source holds many runs, each gets a *name*, and a folder of that name.
 
         *upstreams* are for agents in other languages: a replay answers them through the gateway.
         """
@@ -105,7 +106,7 @@ class Runs:
         return make_redactor(named or default_profile(os.environ), values, self._source.seed).of_names
 
     def _place(self, name: str) -> Path:
-        if not self._importer.holds_many:
+        if not self._importer.holds_many and not name:
             return self._out
         plain = folder_name(self._names_redactor.redact_text(name) or "run")
         unique, number = plain, 1

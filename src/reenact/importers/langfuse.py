@@ -1,16 +1,19 @@
-"""Traces and observations exported from Langfuse: one trace, a list of either, or one per line."""
+"""Traces and observations exported from Langfuse: one trace, a list of either, one per line, or CSV."""
 
 from __future__ import annotations
 
+import csv
+from io import StringIO
 from typing import Final
 
 from reenact.canonical import JsonValue
 from reenact.errors import FormatError
-from reenact.importers.building import usage_counts
+from reenact.importers.building import Line, usage_counts
 from reenact.importers.importing import Importer, Runs
-from reenact.importers.source import ForeignSource, JsonObject, Losses, Unfit
+from reenact.importers.source import MAX_WHOLE_BYTES, ForeignSource, JsonObject, Losses, Unfit
 from reenact.importers.spans import (
     MESSAGE,
+    Listing,
     Span,
     first_of,
     import_spans,
@@ -40,11 +43,14 @@ _KNOWN: Final = frozenset({
     "promptVersion", "version", "environment", "projectId", "createdAt", "updatedAt", "inputPrice",
     "outputPrice", "totalPrice", "calculatedInputCost", "calculatedOutputCost", "calculatedTotalCost",
     "latency", "timeToFirstToken", "unit", "promptTokens", "completionTokens", "totalTokens", "bookmarked",
-    "providedModelName", "internalModelId", "toolCalls", "toolDefinitions", "toolCallNames",
+    "inputTokens", "outputTokens", "traceName", "providedModelName", "internalModelId",
+    "toolCalls", "toolDefinitions", "toolCallNames",
 })  # fmt: skip
 _USAGE: Final = {
     "input": "inputTokens",
     "output": "outputTokens",
+    "inputTokens": "inputTokens",
+    "outputTokens": "outputTokens",
     "promptTokens": "inputTokens",
     "completionTokens": "outputTokens",
     "cache_read_input_tokens": "cachedInputTokens",
@@ -60,15 +66,46 @@ _COUNTS: Final = frozenset({
 
 def _recognises(source: ForeignSource) -> bool:
     if not source.head.lstrip().startswith((b"{", b"[")):
-        return False
+        return _is_table(source.head)
     is_trace = source.has("observations") and (source.has("timestamp") or source.has("startTime"))
     names_trace = source.has("traceId", "type") or source.has("trace_id", "type", "start_time")
     return is_trace or (names_trace and any(source.has(kind) for kind in _KINDS[:4]))
 
 
+def _is_table(head: bytes) -> bool:
+    first = head.lstrip().partition(b"\n")[0].decode("utf-8", "replace").strip()
+    return {"id", "traceId", "type", "startTime"} <= {
+        _api_name(name.strip(' "')) for name in first.split(",")
+    }
+
+
+def _read_table(source: ForeignSource, lost: Losses) -> Listing:
+    """The rows of a table, whose cells may hold JSON; an empty cell is an absent member."""
+    try:
+        text = source.read().removeprefix(b"\xef\xbb\xbf").decode()
+    except UnicodeDecodeError as error:
+        raise FormatError(f"no table in UTF-8: {error.reason}", file=source.name) from None
+    values: list[tuple[JsonValue, Line]] = []
+    before = csv.field_size_limit(MAX_WHOLE_BYTES)
+    try:
+        rows = csv.DictReader(StringIO(text, newline=""))
+        _ = rows.fieldnames  # reads the first line
+        line = rows.line_num + 1
+        for row in rows:
+            cells: JsonObject = {str(name): cell for name, cell in row.items() if cell not in ("", None)}
+            values.append((cells, line))
+            line = rows.line_num + 1
+    except csv.Error as error:
+        lost.append((f"the rest is no table: {error}", rows.line_num + 1))
+    finally:
+        csv.field_size_limit(before)
+    return Listing(values)
+
+
 def _read(source: ForeignSource, runs: Runs) -> None:
     lost: Losses = []
-    listing = read_listing(source, ["data", "traces"], lost)
+    is_table = not source.head.lstrip().startswith((b"{", b"["))
+    listing = _read_table(source, lost) if is_table else read_listing(source, ["data", "traces"], lost)
     records = [(each, line) for top, line in listing.values for each in _with_observations(top)]
     spans = list(read_spans(records, _span_of, "observation", lost))
     if not spans and not lost:
@@ -136,12 +173,11 @@ def _span_of(observation: JsonObject) -> Span:
         span.check_fields("input", given["messages"] if is_wrapped else given, MESSAGE)
         output = value_of(fields.get("output"))
         span.check_fields("output", output, MESSAGE)
-        span.check_fields("usage", first_of(fields, "usageDetails", "usage"), _COUNTS)
+        counts = value_of(first_of(fields, "usageDetails", "usage"))
+        span.check_fields("usage", counts, _COUNTS)
         answer = output[-1] if isinstance(output, list) and output else output
         take_answer(span, {"role": "assistant", "content": answer} if isinstance(answer, str) else answer)
-        span.usage = usage_counts(first_of(fields, "usageDetails", "usage"), _USAGE) or usage_counts(
-            fields, _USAGE
-        )
+        span.usage = usage_counts(counts, _USAGE) or usage_counts(fields, _USAGE)
     elif span.kind == "tool":
         span.arguments, span.result = value_of(fields.get("input")), value_of(fields.get("output"))
     else:

@@ -17,6 +17,7 @@ from reenact.importers.spans import (
     read_listing,
     read_spans,
     take_answer,
+    value_of,
 )
 
 _KNOWN: Final = frozenset({
@@ -75,7 +76,8 @@ def _span_of(record: JsonObject) -> Span:
         unknown=[f"attribute.{name}" for name in sorted(record.keys() - _KNOWN)],
     )
     span.set_times(record.get("start_time"), record.get("end_time"))
-    inputs, outputs = record.get("inputs") or {}, record.get("outputs") or {}
+    # Bulk exports have them as texts.
+    inputs, outputs = value_of(record.get("inputs")) or {}, value_of(record.get("outputs")) or {}
     if span.kind == "model":
         _fill_model(span, record, inputs, outputs)
     elif span.kind == "tool":
@@ -107,7 +109,7 @@ def _fill_model(span: Span, record: JsonObject, inputs: JsonValue, outputs: Json
 
 
 def _object(record: JsonObject, name: str) -> JsonObject:
-    found = record.get(name)
+    found = value_of(record.get(name))
     return found if isinstance(found, dict) else {}
 
 

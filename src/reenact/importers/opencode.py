@@ -1,9 +1,21 @@
-"""Sessions of opencode, as ``opencode export`` writes them: messages and their parts."""
+"""Sessions of opencode: what ``opencode export`` writes, its database, and the folder of earlier versions.
+
+A session that another one began, for a subagent, is a lane of that one.
+"""
 
 from __future__ import annotations
 
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing, suppress
 from functools import partial
-from typing import Final
+from heapq import merge
+from pathlib import Path
+from struct import unpack_from
+from typing import Final, NamedTuple
+from urllib.parse import quote
+
+import msgspec
 
 from reenact.canonical import JsonValue
 from reenact.errors import FormatError
@@ -12,11 +24,12 @@ from reenact.importers.building import (
     Line,
     RunBuilder,
     ToolRequest,
+    iso_ms,
     kind_of,
     usage_counts,
 )
 from reenact.importers.importing import Importer, Runs
-from reenact.importers.source import ForeignSource, JsonObject, Losses, expect_object
+from reenact.importers.source import ForeignSource, JsonObject, Losses, expect_object, read_value, unfit
 from reenact.importers.turns import TranscriptTurns
 
 _ROLES: Final = ("user", "assistant")
@@ -46,11 +59,59 @@ _STATE: Final = KnownFields(
 _USAGE: Final = {"input": "inputTokens", "output": "outputTokens", "reasoning": "reasoningTokens"}
 
 
+_SQLITE: Final = b"SQLite format 3\x00"
+_TABLES: Final = frozenset({"session", "message", "part"})
+_FOLDERS: Final = (("session", "message", "part"), ("session/info", "session/message", "session/part"))
+"""The folders of a storage: of the later versions, and of the early ones."""
+_ALL_OF_A_SESSION: Final = (
+    "SELECT id, data FROM message WHERE session_id = ? ORDER BY time_created, id",
+    "SELECT id, data FROM part WHERE message_id = ? ORDER BY id",
+)
+
+
 def _recognises(source: ForeignSource) -> bool:
+    if source.is_folder:
+        return any(all((source.path / name).is_dir() for name in names) for names in _FOLDERS)
+    if source.head.startswith(_SQLITE):
+        return _is_database(source.path)
     return source.head.lstrip().startswith(b"{") and source.has("info", "messages", "directory", "projectID")
 
 
+def _is_database(path: Path) -> bool:
+    with suppress(sqlite3.Error), closing(_open(path)) as database:
+        found = {name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        return found >= _TABLES
+    return False
+
+
+def _open(path: Path) -> sqlite3.Connection:
+    """Open a database for reading, with what another process has not yet merged into it."""
+    place = f"file:{quote(str(path.absolute()))}"
+    try:
+        database = sqlite3.connect(f"{place}?mode=ro", uri=True)
+        database.execute("SELECT 1 FROM sqlite_master").fetchone()
+    except sqlite3.OperationalError:  # its folder cannot be written
+        database = sqlite3.connect(f"{place}?immutable=1", uri=True)
+    database.text_factory = partial(str, encoding="utf-8", errors="replace")
+    return database
+
+
 def _read(source: ForeignSource, runs: Runs) -> None:
+    if source.is_folder:
+        _read_sessions(_Folder(source), runs, source)
+    elif source.head.startswith(_SQLITE):
+        with source.stream() as stream:
+            stream.read(1)  # for its digest
+        try:
+            with closing(_open(source.path)) as database:
+                _read_sessions(_Database(source, database), runs, source)
+        except sqlite3.Error as error:
+            runs.lose(f"the rest cannot be read: {error}")
+    else:
+        _read_export(source, runs)
+
+
+def _read_export(source: ForeignSource, runs: Runs) -> None:
     lost: Losses = []
     document = source.document(lost)
     messages = document.get("messages") if isinstance(document, dict) else None
@@ -59,15 +120,173 @@ def _read(source: ForeignSource, runs: Runs) -> None:
     run = runs.open()
     for reason, line in lost:
         run.lose(reason, line)
-    run.missing("requests as they were sent", "instructions and tools of the model")
     run.check_fields("", document, _TOP)
-    info = document.get("info")
-    run.note("session", info, time_ms=_time(run, info, "created"))
+    numbered = (
+        (f"message {number}", partial(source.line_of, ("messages",), number), message)
+        for number, message in enumerate(messages, 1)
+    )
+    _import_session(run, [_Lane("0", document.get("info"), numbered)])
+
+
+_Messages = Iterable[tuple[str, Line, JsonValue]]
+"""The messages of a session: what each is called in a loss, its line, and the message."""
+
+
+class _Lane(NamedTuple):
+    name: str
+    info: JsonValue
+    messages: _Messages
+
+
+class _Piece(NamedTuple):
+    """A part of a message that is imported at its time, between those of other lanes."""
+
+    time_ms: float
+    what: str
+    line: Line
+    take: Callable[[], None]
+
+
+def _import_session(run: RunBuilder, lanes: list[_Lane]) -> None:
+    run.missing("requests as they were sent", "instructions and tools of the model")
     turns = TranscriptTurns(run)
-    for number, message in enumerate(messages, 1):
-        line_of = partial(source.line_of, ("messages",), number)
-        run.attempt(line_of, _import_message, run, turns, message, line_of, what=f"message {number}")
+    infos = {lane.name: lane.info for lane in lanes}
+
+    def begin(name: str) -> None:
+        info = infos.pop(name)
+        if name != "0":
+            turns.begin_aside(name)
+        run.note("session", info, time_ms=_time(run, info, "created"), lane=name)
+
+    begin("0")
+    in_order = merge(*(_pieces(run, turns, lane) for lane in lanes), key=lambda each: each[1].time_ms)
+    for name, piece in in_order:
+        if name in infos:
+            begin(name)
+        run.attempt(piece.line, piece.take, what=piece.what)
+    for name in list(infos):
+        begin(name)
     turns.finish()
+
+
+def _pieces(run: RunBuilder, turns: TranscriptTurns, lane: _Lane) -> Iterator[tuple[str, _Piece]]:
+    """The pieces of a session, whose times do not run backwards."""
+    time_ms = 0.0
+    for what, line, message in lane.messages:
+        found: list[_Piece] = []
+        run.attempt(line, _split_message, run, turns, message, line, lane.name, what, found, what=what)
+        for piece in found:
+            time_ms = max(time_ms, piece.time_ms)
+            yield lane.name, piece._replace(time_ms=time_ms)
+
+
+class _Folder:
+    """The files of versions before the database: one for each session, message and part."""
+
+    def __init__(self, source: ForeignSource) -> None:
+        self._source = source
+        self.lost: list[str] = []
+
+    def sessions(self) -> Iterator[JsonObject]:
+        for below in self._source.beside("session/**/*.json"):
+            parts = Path(below).parts
+            if parts[1] not in ("message", "part") and (info := self._value(below)) is not None:
+                yield info
+
+    def messages(self, session: str) -> _Messages:
+        for place in ("message", "session/message"):
+            for below in self._source.beside(f"{place}/{quote(session, safe='')}/*.json"):
+                if (info := self._value(below)) is not None:
+                    own = str(info.get("id"))
+                    inner = [f"part/{own}", f"session/part/{session}/{own}"]
+                    files = [each for folder in inner for each in self._source.beside(f"{folder}/*.json")]
+                    parts: list[JsonValue] = [
+                        part for each in files if (part := self._value(each)) is not None
+                    ]
+                    yield below, None, {"info": info, "parts": parts}
+
+    def _value(self, below: str) -> JsonObject | None:
+        try:
+            return expect_object("the file", read_value(self._source.read(below)))
+        except (ValueError, FormatError) as error:
+            self.lost.append(f"{below} cannot be read: {error}")
+            return None
+
+
+def _is_cut_off(source: ForeignSource) -> bool:
+    """Whether the file is shorter than its header says: the size of a page, and their number."""
+    [page_bytes], [pages] = unpack_from(">H", source.head, 16), unpack_from(">I", source.head, 28)
+    size_bytes: int = (page_bytes if page_bytes > 1 else 65_536) * pages
+    return source.path.stat().st_size < size_bytes
+
+
+class _Database:
+    """The tables of the current versions."""
+
+    def __init__(self, source: ForeignSource, database: sqlite3.Connection) -> None:
+        self._database = database
+        self.lost = ["the database was cut off"] if _is_cut_off(source) else []
+
+    def sessions(self) -> Iterator[JsonObject]:
+        rows = self._database.execute("SELECT * FROM session ORDER BY time_created, id")
+        names = [column[0] for column in rows.description]
+        for row in rows.fetchall():
+            fields = {name: value for name, value in zip(names, row, strict=True) if value is not None}
+            time = {"created": fields.pop("time_created", None), "updated": fields.pop("time_updated", None)}
+            yield {**fields, "parentID": fields.pop("parent_id", None), "time": time}
+
+    def messages(self, session: str) -> _Messages:
+        messages, parts = _ALL_OF_A_SESSION
+        for own, data in self._database.execute(messages, (session,)).fetchall():
+            info = self._value(f"message {own}", data)
+            if info is not None:
+                rows = self._database.execute(parts, (own,)).fetchall()
+                told = [(part, self._value(f"part {part}", inner)) for part, inner in rows]
+                found: list[JsonValue] = [{**each, "id": part} for part, each in told if each is not None]
+                yield f"message {own}", None, {"info": {**info, "id": own}, "parts": found}
+
+    def _value(self, what: str, data: object) -> JsonObject | None:
+        text = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data
+        try:
+            return expect_object("it", read_value(text if isinstance(text, bytes) else b""))
+        except ValueError as error:
+            self.lost.append(f"{what} cannot be read: {error}")
+            return None
+
+
+def _read_sessions(stored: _Folder | _Database, runs: Runs, source: ForeignSource) -> None:
+    """Import each session that no other one began, with those that it began."""
+    infos = {str(info.get("id")): info for info in stored.sessions()}
+    below: dict[str, list[str]] = {}
+    roots: list[str] = []
+    for own, info in infos.items():
+        parent = info.get("parentID")
+        if isinstance(parent, str) and parent in infos and parent != own:
+            below.setdefault(parent, []).append(own)
+        else:
+            roots.append(own)
+
+    def lanes(own: str, name: str) -> Iterator[_Lane]:
+        yield _Lane(name, infos[own], stored.messages(own))
+        for number, child in enumerate(below.get(own, ())):
+            yield from lanes(child, f"{name}.{number}")
+
+    for root in roots:
+        run = runs.open(root, started_ms=_created_ms(infos[root]))
+        parent = infos[root].get("parentID")
+        if isinstance(parent, str):
+            run.lose(f"the session that began it is missing: {parent}")
+        _import_session(run, list(lanes(root, "0")))
+        for reason in stored.lost:
+            run.lose(reason)
+        stored.lost.clear()
+    if not roots:
+        raise FormatError("it holds no session", file=source.name)
+
+
+def _created_ms(info: JsonObject) -> float | None:
+    time = info.get("time")
+    return iso_ms(time.get("created")) if isinstance(time, dict) else None
 
 
 def _time(run: RunBuilder, info: JsonValue, name: str) -> float | None:
@@ -75,12 +294,25 @@ def _time(run: RunBuilder, info: JsonValue, name: str) -> float | None:
     return run.time_ms(time.get(name)) if isinstance(time, dict) else None
 
 
-def _import_message(run: RunBuilder, turns: TranscriptTurns, message: JsonObject, line: Line) -> None:
+def _split_message(
+    run: RunBuilder,
+    turns: TranscriptTurns,
+    message: JsonObject,
+    line: Line,
+    lane: str,
+    what: str,
+    pieces: list[_Piece],
+) -> None:
+    """Add what a message says to *pieces*: its text, or each answer and the results of its tools."""
     run.check_fields("message", message, _MESSAGE)
     info = expect_object("info", message.get("info"))
     run.check_fields("info", info, _INFO)
-    parts = run.objects("parts", message.get("parts"), line)
-    for part in parts:
+    parts = []
+    for part in run.objects("parts", message.get("parts"), line):
+        if part.get("type") == "tool" and not isinstance(part.get("state"), dict):
+            run.lose(f"{what}: {unfit('part.state', 'an object', part.get('state'))}", line)
+            continue
+        parts.append(part)
         if kind_of(part) not in _PARTS:
             run.unknown("part", [kind_of(part)])
         run.check_fields("part", part, _PART)
@@ -90,46 +322,54 @@ def _import_message(run: RunBuilder, turns: TranscriptTurns, message: JsonObject
     if info.get("role") not in _ROLES:
         run.unknown("info", [f"role={info.get('role')}"])
     created_ms = _time(run, info, "created")
-    if info.get("role") == "user":
-        texts = [part for part in parts if part.get("type") == "text"]
-        others = [part for part in parts if part.get("type") != "text"]
-        text = "\n".join(str(part.get("text") or "") for part in texts)
-        turns.say("user", [{"type": "text", "text": text}, *others] if others else text, created_ms)
-    else:
-        _import_answer(run, turns, info, parts, created_ms, line)
+    if info.get("role") != "user":
+        for time_ms, take in _split_answer(run, turns, info, parts, created_ms, line, lane):
+            pieces.append(_Piece(time_ms or 0.0, what, line, take))
+        return
+    texts = [part for part in parts if part.get("type") == "text"]
+    others = [part for part in parts if part.get("type") != "text"]
+    text = "\n".join(str(part.get("text") or "") for part in texts)
+    said: JsonValue = [{"type": "text", "text": text}, *others] if others else text
+    pieces.append(_Piece(created_ms or 0.0, what, line, partial(turns.say, "user", said, created_ms, lane)))
 
 
-def _import_answer(
+def _split_answer(
     run: RunBuilder,
     turns: TranscriptTurns,
     info: JsonObject,
     parts: list[JsonObject],
     created_ms: float | None,
     line: Line,
-) -> None:
+    lane: str,
+) -> Iterator[tuple[float | None, Callable[[], None]]]:
     steps, completed_ms = _steps(parts), _time(run, info, "completed")
     failed = info.get("error")
     for number, step in enumerate(steps):
         is_last = number == len(steps) - 1
         finished = next((part for part in step if part.get("type") == "step-finish"), {})
         tokens = finished.get("tokens", info.get("tokens") if len(steps) == 1 else None)
-        turns.answer(
+        tools = [part for part in step if part.get("type") == "tool"]
+        started_ms = next(filter(None, (_time(run, _state_of(part), "start") for part in tools)), None)
+        take = partial(
+            turns.answer,
             f"{info.get('id')}-{number}",
             text="\n".join(str(part.get("text") or "") for part in step if part.get("type") == "text"),
             reasoning="\n".join(
                 str(part.get("text") or "") for part in step if part.get("type") == "reasoning"
             ),
-            tools=[_tool_of(part, line) for part in step if part.get("type") == "tool"],
+            tools=[_tool_of(part, line) for part in tools],
             provider=str(info.get("providerID") or "unknown"),
             model=info.get("modelID"),
             usage=_usage_of(tokens),
             stop_reason=finished.get("reason") or (info.get("finish") if is_last else None),
-            error=str(failed) if failed and is_last else None,
-            time_ms=(completed_ms if is_last else None) or created_ms,
+            error=_error_of(failed) if failed and is_last else None,
+            time_ms=started_ms or (completed_ms if is_last else None) or created_ms,
+            lane=lane,
         )
-        for part in step:
-            if part.get("type") == "tool":
-                _import_result(run, turns, part, line)
+        yield created_ms, take
+        for part in tools:
+            if (result := _result_of(run, turns, part, line, lane)) is not None:
+                yield result
 
 
 def _steps(parts: list[JsonObject]) -> list[list[JsonObject]]:
@@ -150,14 +390,24 @@ def _state_of(part: JsonObject) -> JsonObject:
     return expect_object("part.state", part.get("state"))
 
 
-def _import_result(run: RunBuilder, turns: TranscriptTurns, part: JsonObject, line: Line) -> None:
+def _result_of(
+    run: RunBuilder, turns: TranscriptTurns, part: JsonObject, line: Line, lane: str
+) -> tuple[float | None, Callable[[], None]] | None:
     state = _state_of(part)
     status = state.get("status")
-    if status in ("completed", "error"):
-        is_error = status == "error"
-        result = state.get("error" if is_error else "output")
-        time_ms = _time(run, state, "end")
-        turns.result(str(part.get("callID")), result, is_error=is_error, time_ms=time_ms, line=line)
+    if status not in ("completed", "error"):
+        return None
+    is_error = status == "error"
+    result = state.get("error" if is_error else "output")
+    time_ms = _time(run, state, "end")
+    own = str(part.get("callID"))
+    return time_ms, partial(
+        turns.result, own, result, is_error=is_error, time_ms=time_ms, line=line, lane=lane
+    )
+
+
+def _error_of(failed: JsonValue) -> str:
+    return failed if isinstance(failed, str) else msgspec.json.encode(failed).decode()
 
 
 def _usage_of(tokens: JsonValue) -> JsonObject | None:
@@ -174,4 +424,5 @@ IMPORTER: Final = Importer(
     fidelity="tools",
     recognises=_recognises,
     read=_read,
+    reads_folders=True,
 )

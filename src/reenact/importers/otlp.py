@@ -1,14 +1,17 @@
 """OpenTelemetry: spans of the GenAI conventions and of OpenInference, as OTLP JSON or protobuf.
 
-JSON is one document, or one per line as file exporters write it; protobuf is one request, or many with length
-prefixes. The protobuf wire format is decoded here, so that no package is needed.
+Attributes of Vercel's AI SDK and of Logfire are translated to the GenAI conventions first. JSON is one
+document, or one per line as file exporters write it; protobuf is one request, or many with length prefixes.
+The protobuf wire format is decoded here, so that no package is needed.
 """
 
 from __future__ import annotations
 
 import re
 import struct
+from base64 import b64decode
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import partial
 from itertools import zip_longest
 from typing import Any, Final
@@ -42,24 +45,33 @@ from reenact.importers.spans import (
 
 _MODEL_OPERATIONS: Final = ("chat", "text_completion", "generate_content", "completion")
 _USAGE: Final = {
-    "inputTokens": ("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens", "llm.token_count.prompt"),
+    "inputTokens": (
+        "gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens", "llm.token_count.prompt",
+        "ai.usage.inputTokens", "ai.usage.promptTokens",
+    ),
     "outputTokens": (
         "gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens", "llm.token_count.completion",
+        "ai.usage.outputTokens", "ai.usage.completionTokens",
     ),
     "cachedInputTokens": (
         "gen_ai.usage.cache_read.input_tokens", "llm.token_count.prompt_details.cache_read",
+        "ai.usage.cachedInputTokens",
     ),
     "cacheWriteTokens": (
         "gen_ai.usage.cache_creation.input_tokens", "llm.token_count.prompt_details.cache_write",
     ),
     "reasoningTokens": (
         "llm.token_count.completion_details.reasoning", "gen_ai.usage.reasoning.output_tokens",
+        "ai.usage.reasoningTokens",
     ),
 }  # fmt: skip
 _INDEXED: Final = re.compile(
     r"(?P<side>gen_ai\.prompt|gen_ai\.completion|llm\.input_messages|llm\.output_messages)\.(?P<at>\d+)\."
     r"(?:message\.)?(?P<rest>.+)"
 )
+_CONTENT: Final = re.compile(r"contents\.(?P<at>\d+)\.message_content\.(?P<rest>type|text)")
+_TOOLS: Final = re.compile(r"llm\.(?:tools\.\d+\.tool|request\.functions\.\d+)\..+")
+"""The definitions of tools, which are left out in all conventions."""
 _CALL: Final = re.compile(r"tool_calls\.(?P<at>\d+)\.(?:tool_call\.)?(?:function\.)?(?P<rest>.+)")
 _MEMBERS: Final = frozenset({"role", "content", "name", "tool_call_id", "finish_reason"})
 _CALL_MEMBERS: Final = frozenset({"id", "type", "name", "arguments"})
@@ -78,22 +90,34 @@ _KNOWN: Final = frozenset({
     "tool.description", "tool.id", "tool_call.id", "input.value", "input.mime_type", "output.value",
     "output.mime_type", "session.id", "user.id", "metadata", "tag.tags", "traceloop.span.kind",
     "traceloop.entity.name", "traceloop.entity.input", "traceloop.entity.output", "traceloop.entity.path",
-    "traceloop.entity.version", "traceloop.workflow.name",
+    "traceloop.entity.version", "traceloop.workflow.name", "ai.operationId", "operation.name",
+    "resource.name",
+    "ai.model.id", "ai.model.provider", "ai.prompt.tools", "ai.prompt.toolChoice", "ai.response.model",
+    "ai.response.id", "ai.response.timestamp", "ai.response.finishReason", "ai.finishReason",
+    "ai.usage.totalTokens", "ai.toolCall.name", "ai.toolCall.id", "ai.toolCall.args", "ai.toolCall.result",
+    "ai.toolCall.input", "ai.toolCall.output", "ai.response.msToFirstChunk", "ai.response.msToFinish",
+    "ai.response.avgOutputTokensPerSecond", "ai.settings.maxRetries", "ai.telemetry.functionId",
+    "tool_arguments", "tool_response", "logfire.msg", "logfire.msg_template", "logfire.json_schema",
+    "logfire.span_type", "logfire.level_num", "logfire.tags", "model_request_parameters", "async",
     *(name for names in _USAGE.values() for name in names),
 })  # fmt: skip
 
 
-# The attributes for the name, input and output of a tool: GenAI, OpenInference, Traceloop.
-_TOOL_NAMES: Final = ("gen_ai.tool.name", "tool.name", "traceloop.entity.name")
+# The attributes for the name, input and output of a tool: GenAI, OpenInference, Traceloop, AI SDK, Logfire.
+_TOOL_NAMES: Final = ("gen_ai.tool.name", "tool.name", "traceloop.entity.name", "ai.toolCall.name")
 _TOOL_INPUTS: Final = (
     "gen_ai.tool.call.arguments", "tool.parameters", "input.value", "traceloop.entity.input",
+    "ai.toolCall.args", "ai.toolCall.input", "tool_arguments",
 )  # fmt: skip
-_TOOL_OUTPUTS: Final = ("gen_ai.tool.call.result", "output.value", "traceloop.entity.output")
+_TOOL_OUTPUTS: Final = (
+    "gen_ai.tool.call.result", "output.value", "traceloop.entity.output", "ai.toolCall.result",
+    "ai.toolCall.output", "tool_response",
+)  # fmt: skip
 _NUMBER: Final = re.compile(r"\.\d+\.")
 _ATTRIBUTE: Final = frozenset({"key", "value"})
 _EVENT: Final = frozenset({"timeunixnano", "name", "attributes", "droppedattributescount"})
 _FIELDS: Final = {
-    "request": frozenset({"resourcespans"}),
+    "request": frozenset({"resourcespans", "batches", "trace"}),
     "resourceSpans": frozenset({
         "resource", "scopespans", "instrumentationlibraryspans", "schemaurl", "deprecatedscopespans",
     }),
@@ -118,7 +142,8 @@ _VALUES: Final = frozenset({
 def _recognises(source: ForeignSource) -> bool:
     head = source.head.lstrip()
     if head.startswith((b"{", b"[")):
-        return source.has("resourceSpans") or source.has("resource_spans")
+        is_of_tempo = source.has("batches") and (source.has("scopeSpans") or source.has("scope_spans"))
+        return source.has("resourceSpans") or source.has("resource_spans") or is_of_tempo
     return b"trace" not in head[:1] and _looks_like_protobuf(source.head)
 
 
@@ -146,7 +171,7 @@ def _read(source: ForeignSource, runs: Runs) -> None:
         numbered = list(source.objects(lambda *loss: lost.append(loss)))
         requests, lines = [value for _, value in numbered], [line for line, _ in numbered]
     else:
-        requests = [_whole_document(source, lost)]
+        requests = _whole_document(source, lost)
     about: list[tuple[str, JsonValue]] = []
     pairs = zip_longest(requests, lines)
     import_spans(runs, [span for each in pairs for span in _spans_of(*each, lost, about)], lost, about)
@@ -158,9 +183,13 @@ def _scopes_of(requests: list[Any]) -> Iterator[dict[str, JsonValue]]:
             yield from resource["scopeSpans"]
 
 
-def _whole_document(source: ForeignSource, lost: Losses) -> dict[str, JsonValue]:
+def _whole_document(source: ForeignSource, lost: Losses) -> list[JsonValue]:
     document = source.document(lost)
-    return {"resourceSpans": document} if isinstance(document, list) else expect_object("it", document)
+    if not isinstance(document, list):
+        return [expect_object("it", document)]
+    if any(isinstance(each, dict) and first_of(each, "resourceSpans", "resource_spans") for each in document):
+        return document
+    return [{"resourceSpans": document}]
 
 
 def _spans_of(
@@ -168,7 +197,9 @@ def _spans_of(
 ) -> Iterator[Span]:
     """Its spans; resources and scopes are added to *about* once, and unknown fields to the next span."""
     odd = _odd_fields("request", request)
-    for resource in _objects(request, lost, line, "resourceSpans", "resource_spans"):
+    if isinstance(request, dict) and isinstance(inner := request.get("trace"), dict):
+        request = inner
+    for resource in _objects(request, lost, line, "resourceSpans", "resource_spans", "batches"):
         odd += _odd_fields("resourceSpans", resource)
         _note_about("resource", resource.get("resource"), odd, about, lost, line)
         for scope in _objects(
@@ -256,12 +287,13 @@ def _span_of(raw: dict[str, JsonValue]) -> Span:
     for event in map(partial(expect_object, "event"), _list(raw, "events")):
         odd += [*_odd_fields("event", event), *_odd_values(event.get("attributes"))]
         _take_event(attributes, event)
+    _translate(attributes)
     kind = _kind_of(attributes, str(raw.get("name")))
     status = expect_object("status", raw.get("status") or {})
     is_error = status.get("code") in (2, "2", "STATUS_CODE_ERROR")
     span = Span(
-        trace_id=str(first_of(raw, "traceId", "trace_id") or "trace"),
-        span_id=str(first_of(raw, "spanId", "span_id") or ""),
+        trace_id=_hex_id(first_of(raw, "traceId", "trace_id"), _TRACE_ID_BYTES) or "trace",
+        span_id=_hex_id(first_of(raw, "spanId", "span_id"), _SPAN_ID_BYTES),
         name=str(raw.get("name")),
         kind=kind,
         error=str(status.get("message") or attributes.get("error.type") or "error") if is_error else None,
@@ -286,22 +318,94 @@ def _span_of(raw: dict[str, JsonValue]) -> Span:
     return span
 
 
+_TRACE_ID_BYTES: Final = 16
+_SPAN_ID_BYTES: Final = 8
+
+
+def _hex_id(value: JsonValue, size_bytes: int) -> str:
+    """An id in hexadecimal digits; generic writers of protobuf as JSON use base64."""
+    text = str(value or "")
+    if len(text) == (size_bytes + 2) // 3 * 4 and text.endswith("="):
+        with suppress(ValueError):
+            return b64decode(
+                text, altchars=b"-_" if "-" in text or "_" in text else None, validate=True
+            ).hex()
+    return text
+
+
+def _translate(attributes: dict[str, Any]) -> None:
+    """Say in the GenAI conventions what Vercel's AI SDK and Logfire say in their own."""
+    asked, answer = value_of(attributes.pop("ai.prompt.messages", None)), _answer_of_ai_sdk(attributes)
+    events = value_of(attributes.get("events"))
+    if isinstance(events, list) and all(isinstance(each, dict) for each in events):
+        del attributes["events"]
+        for event in events:
+            details = {name: value for name, value in event.items() if name != "event.name"}
+            _take_event(attributes, {"name": event.get("event.name"), "attributes": details})
+    if isinstance(request := value_of(attributes.get("request_data")), dict) and "messages" in request:
+        del attributes["request_data"]
+        asked = request["messages"]
+    if isinstance(response := value_of(attributes.get("response_data")), dict):
+        if isinstance(response.get("message"), dict):
+            del attributes["response_data"]
+            answer = response["message"]
+        elif isinstance(text := response.get("combined_chunk_content"), str):
+            del attributes["response_data"]
+            answer = {"role": "assistant", "content": text}
+    if asked is not None:
+        attributes.setdefault("gen_ai.input.messages", asked)
+    if answer is not None:
+        attributes.setdefault("gen_ai.output.messages", [answer])
+
+
+def _answer_of_ai_sdk(attributes: dict[str, Any]) -> dict[str, JsonValue] | None:
+    if not _is_model_of_ai_sdk(attributes):
+        return None
+    found = {
+        name: first_of(attributes, f"ai.response.{name}", f"ai.result.{name}")
+        for name in ("text", "object", "toolCalls", "reasoning")
+    }
+    for name in found:
+        attributes.pop(f"ai.response.{name}", None)
+        attributes.pop(f"ai.result.{name}", None)
+    calls = value_of(found["toolCalls"])
+    return {
+        "role": "assistant",
+        "content": found["text"] or found["object"],
+        "tool_calls": calls if isinstance(calls, list) else [],
+        "reasoning_content": found["reasoning"],
+    }
+
+
+def _is_model_of_ai_sdk(attributes: dict[str, Any]) -> bool:
+    return str(attributes.get("ai.operationId")).endswith((".doGenerate", ".doStream"))
+
+
 def _is_member(name: str) -> bool:
     """Whether *name* is a known member of a message that has one attribute per member."""
     found = _INDEXED.fullmatch(name)
-    call = _CALL.fullmatch(found["rest"]) if found else None
-    return found is not None and (call["rest"] in _CALL_MEMBERS if call else found["rest"] in _MEMBERS)
+    if found is None:
+        return _TOOLS.fullmatch(name) is not None
+    call = _CALL.fullmatch(found["rest"])
+    is_content = _CONTENT.fullmatch(found["rest"]) is not None
+    return call["rest"] in _CALL_MEMBERS if call else found["rest"] in _MEMBERS or is_content
 
 
 def _kind_of(attributes: dict[str, JsonValue], name: str) -> SpanKind:
     operation = attributes.get("gen_ai.operation.name")
     inference = str(attributes.get("openinference.span.kind") or "").upper()
-    if operation in _MODEL_OPERATIONS or inference == "LLM" or attributes.get("llm.request.type"):
+    if (
+        operation in _MODEL_OPERATIONS
+        or inference == "LLM"
+        or attributes.get("llm.request.type")
+        or _is_model_of_ai_sdk(attributes)
+    ):
         return "model"
     if (
         operation == "execute_tool"
         or inference == "TOOL"
         or attributes.get("traceloop.span.kind") == "tool"
+        or attributes.get("ai.operationId") == "ai.toolCall"
         or (operation is None and "gen_ai.tool.name" in attributes)
     ):
         return "tool"
@@ -311,12 +415,24 @@ def _kind_of(attributes: dict[str, JsonValue], name: str) -> SpanKind:
 
 def _fill_model(span: Span, attributes: dict[str, Any]) -> None:
     span.provider = str(
-        first_of(attributes, "gen_ai.provider.name", "gen_ai.system", "llm.provider", "llm.system")
+        first_of(
+            attributes,
+            "gen_ai.provider.name",
+            "gen_ai.system",
+            "llm.provider",
+            "llm.system",
+            "ai.model.provider",
+        )
         or "unknown"
     )
-    span.model = str(
-        first_of(attributes, "gen_ai.response.model", "gen_ai.request.model", "llm.model_name") or "unknown"
+    names = (
+        "gen_ai.response.model",
+        "gen_ai.request.model",
+        "llm.model_name",
+        "ai.response.model",
+        "ai.model.id",
     )
+    span.model = str(first_of(attributes, *names) or "unknown")
     usage = {ours: first_of(attributes, *names) for ours, names in _USAGE.items()}
     counts = {
         name: int(count)
@@ -324,7 +440,11 @@ def _fill_model(span: Span, attributes: dict[str, Any]) -> None:
         if isinstance(count, int | float | str) and str(count).isdigit()
     }
     span.usage = counts or None
-    reasons = value_of(first_of(attributes, "gen_ai.response.finish_reasons", "llm.finish_reason"))
+    reasons = value_of(
+        first_of(
+            attributes, "gen_ai.response.finish_reasons", "llm.finish_reason", "ai.response.finishReason"
+        )
+    )
     span.stop_reason = (
         str(reasons[0]) if isinstance(reasons, list) and reasons else str(reasons) if reasons else None
     )
@@ -358,8 +478,10 @@ def _indexed_messages(
             continue
         is_asked = found["side"] in ("gen_ai.prompt", "llm.input_messages")
         message = sides[is_asked].setdefault(int(found["at"]), {})
-        call = _CALL.fullmatch(found["rest"])
-        if call is None:
+        call, part = _CALL.fullmatch(found["rest"]), _CONTENT.fullmatch(found["rest"])
+        if part is not None:
+            message.setdefault("contents", {}).setdefault(int(part["at"]), {})[part["rest"]] = value
+        elif call is None:
             message[found["rest"]] = value
         else:
             message.setdefault("calls", {}).setdefault(int(call["at"]), {})[call["rest"]] = value
@@ -370,6 +492,9 @@ def _in_order(messages: dict[int, dict[str, Any]]) -> list[dict[str, JsonValue]]
     found = []
     for _, fields in sorted(messages.items()):
         calls = [call for _, call in sorted(fields.pop("calls", {}).items())]
+        parts = [part for _, part in sorted(fields.pop("contents", {}).items())]
+        if parts:
+            fields.setdefault("content", parts)
         message = plain_message({"role": fields.get("role", "assistant"), **fields})
         if message is not None:
             requests = [request for request in map(tool_request, calls) if request is not None]

@@ -41,12 +41,14 @@ from reenact.importers.source import (
 _FUNCTION: Final = KnownFields("name", "arguments", "parsed_arguments", "description")
 _CALL: Final = KnownFields(
     "id", "type", "index", "name", "args", "arguments", "input", "parameters", "tool_call_id", "error",
-    function=_FUNCTION,
+    "toolCallId", "toolName", "toolCallType", function=_FUNCTION, providerMetadata=None, providerOptions=None,
 )  # fmt: skip
 _PART: Final = KnownFields(
     "type", "text", "content", "thinking", "reasoning", "id", "name", "args", "arguments", "input",
     "parameters", "response", "result", "tool_use_id", "tool_call_id", "is_error", "index", "signature",
+    "toolCallId", "toolName", "output", "isError",
     annotations=None, cache_control=None, function=_FUNCTION, image_url=None, source=None,
+    providerMetadata=None, providerOptions=None,
 )  # fmt: skip
 _OWN_FIELDS: Final = KnownFields(
     "role", "type", "text", "name", "id", "tool_call_id", "finish_reason", "refusal", "status", "example",
@@ -306,13 +308,13 @@ def tool_request(call: JsonValue) -> ToolRequest | None:
         return None
     function = call.get("function")
     inner: dict[str, JsonValue] = function if isinstance(function, dict) else call
-    name = inner.get("name")
+    name = inner.get("name", inner.get("toolName"))
     if not isinstance(name, str):
         return None
     arguments = next(
         (inner[key] for key in ("arguments", "args", "input", "parameters") if key in inner), None
     )
-    own = call.get("id", call.get("tool_call_id"))
+    own = next((call[key] for key in ("id", "tool_call_id", "toolCallId") if key in call), None)
     return ToolRequest(name, value_of(arguments), own if isinstance(own, str) else None)
 
 
@@ -334,18 +336,45 @@ def plain_message(raw: Any) -> dict[str, Any] | None:
     role = {"human": "user", "ai": "assistant", "model": "assistant", "function": "tool"}.get(role, role)
     content = raw.get("content", raw.get("parts", raw.get("text")))
     message: dict[str, JsonValue] = {"role": role, "content": content}
-    calls = list(raw.get("tool_calls") or []) if isinstance(raw.get("tool_calls"), list) else []
-    more = raw.get("additional_kwargs")
-    if not calls and isinstance(more, dict) and isinstance(more.get("tool_calls"), list):
-        calls = more["tool_calls"]
+    calls = _calls_of(raw)
     if isinstance(content, list):
         _take_parts(message, content, calls)
     found = [request for request in map(tool_request, calls) if request is not None]
     if found:
         message["tool_calls"] = [request.to_json() for request in found]
+    if isinstance(raw.get("reasoning_content"), str) and raw["reasoning_content"]:
+        message.setdefault("reasoning", raw["reasoning_content"])
     if isinstance(raw.get("tool_call_id"), str):
         message["tool_call_id"] = raw["tool_call_id"]
     return message
+
+
+def _calls_of(raw: dict[str, Any]) -> list[Any]:
+    more = raw.get("additional_kwargs")
+    for place in (raw, more if isinstance(more, dict) else {}):
+        if isinstance(calls := place.get("tool_calls"), list) and calls:
+            return [*calls]
+    return []
+
+
+_RESULTS: Final = ("tool_call_response", "tool_result", "tool-result")
+
+
+def _split_results(raw: JsonValue) -> list[JsonValue]:
+    """A message with several results of tools as one message for each, and one for the rest."""
+    for name in ("content", "parts"):
+        parts = raw.get(name) if isinstance(raw, dict) else None
+        if isinstance(raw, dict) and isinstance(parts, list) and len(parts) > 1:
+            results: list[JsonValue] = [part for part in parts if _is_result(part)]
+            others: list[JsonValue] = [part for part in parts if not _is_result(part)]
+            if results:
+                groups = [*([part] for part in results), *([others] if others else [])]
+                return [{**raw, name: group} for group in groups]
+    return [raw]
+
+
+def _is_result(part: JsonValue) -> bool:
+    return isinstance(part, dict) and part.get("type") in _RESULTS
 
 
 def _take_parts(message: dict[str, JsonValue], parts: list[Any], calls: list[JsonValue]) -> None:
@@ -353,15 +382,14 @@ def _take_parts(message: dict[str, JsonValue], parts: list[Any], calls: list[Jso
     texts, reasoning = [], []
     for part in parts:
         kind = part.get("type") if isinstance(part, dict) else None
-        if kind in ("tool_call", "tool_use", "function_call"):
+        if kind in ("tool_call", "tool_use", "function_call", "tool-call"):
             calls.append(part)
-        elif kind in ("tool_call_response", "tool_result"):
-            result = next((part[key] for key in ("response", "result", "content") if key in part), None)
-            message |= {
-                "role": "tool",
-                "content": result,
-                "tool_call_id": str(part.get("id") or part.get("tool_use_id")),
-            }
+        elif kind in _RESULTS:
+            own = next((part[key] for key in ("id", "tool_use_id", "toolCallId") if part.get(key)), None)
+            result = next(
+                (part[key] for key in ("response", "result", "content", "output") if key in part), None
+            )
+            message |= {"role": "tool", "content": result, "tool_call_id": str(own)}
             return
         elif kind in ("reasoning", "thinking"):
             reasoning.append(str(part.get("content") or part.get("thinking") or part.get("text") or ""))
@@ -393,7 +421,7 @@ def messages_of(raw: JsonValue) -> list[dict[str, JsonValue]]:
         raw = next((raw[name] for name in _MESSAGES if name in raw), raw)
     listed = raw if isinstance(raw, list) else [raw]
     flat = [message for each in listed for message in (each if isinstance(each, list) else [each])]
-    found = map(plain_message, flat)
+    found = (plain_message(each) for message in flat for each in _split_results(message))
     return [message for message in found if message is not None]
 
 

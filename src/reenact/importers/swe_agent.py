@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
 from functools import partial
 from typing import Final
@@ -37,6 +38,8 @@ _MESSAGE: Final = KnownFields(
     "reasoning_content", "id", "status", "model", "created_at", "refusal", extra=None, tool_calls=_CALL,
     function_call=None, provider_specific_fields=None, thinking_blocks=None, annotations=None, usage=None,
 )  # fmt: skip
+_COMMAND: Final = re.compile(r"```(?:bash|mswea_bash_command)\s*\n(.*?)\n```", re.DOTALL)
+"""A command in the text of an answer, which version 1 of mini-swe-agent runs if it is the only one."""
 _USAGE: Final = {
     "prompt_tokens": "inputTokens",
     "completion_tokens": "outputTokens",
@@ -163,6 +166,11 @@ class _Mini:
             called = named.pop(own, None) or {"name": "bash"}
             arguments = _arguments(called) or {"command": action.get("command")}
             tools.append(ToolRequest(str(called.get("name")), arguments, own, line))
+        if not tools and not named and "actions" not in extra:
+            commands = _COMMAND.findall(text_of(message.get("content")))
+            if len(commands) == 1:
+                own = f"action-{self._answers}-0"
+                tools.append(ToolRequest("bash", {"command": commands[0].strip()}, own, line))
         self._waiting = [str(tool.id) for tool in tools]
         # Calls that could not be made into commands were not run.
         for own, called in named.items():

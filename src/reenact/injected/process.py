@@ -58,7 +58,8 @@ from reenact.replayer.guard import Guard
 from reenact.replayer.source import lanes_of
 from reenact.run import MODE_VARIABLE, CaptureRun, ReplayRun, Run, UpdateRun
 from reenact.run.capturing import without_places
-from reenact.run.evidence import Given, RunEvidence
+from reenact.run.evidence import RunEvidence
+from reenact.run.given import Given, OpenedFiles
 from reenact.run.provenance import origin_of_run
 from reenact.run.updating import UpdatePart
 from reenact.seams import stdlib
@@ -491,7 +492,7 @@ class _ReplayedProcess(_Rerun):
             root=root,
             find_root=self._first_lane,
             within=new_child.within if new_child is not None else None,
-            evidence=_gather_evidence(handover, orders.files),
+            evidence=_gather_evidence(handover, orders.path, orders.files),
             workspace=orders.files_folder,
             repository=orders.repository_folder,
             runs_programs=True,
@@ -573,7 +574,7 @@ class _ForkedProcess(_Rerun):
             root=root,
             find_root=self._first_lane,
             within=new_child.within if new_child is not None else None,
-            evidence=_gather_evidence(handover, orders.files),
+            evidence=_gather_evidence(handover, orders.path, orders.files),
             workspace=orders.files_folder,
             repository=orders.repository_folder,
         )
@@ -604,15 +605,19 @@ def _read_allowed(orders: ToRecord | ToReplay | ToFork, file_began_s: float = 0.
     )
 
 
-def _gather_evidence(handover: Handover, workspace: str | None = None) -> RunEvidence:
+def _gather_evidence(handover: Handover, path: str, workspace: str | None = None) -> RunEvidence:
     """The evidence of a run that is the whole program: its input is what existed before it began."""
+    before_s = handover.file_began_s
+    opened = OpenedFiles(before_s, [handover.folder, Path(path)])
+    opened.watch()
     given = Given(
         sys.orig_argv,
         os.environ,
         Path.cwd(),
-        before_s=handover.file_began_s,
+        before_s=before_s,
         more=_own_files,
         input_copy=handover.input_copy,
+        opened=opened,
     )
     places = own_places(workspace)
     return RunEvidence("unique", draws=Draws(), given=given, began_s=handover.began_s, places=places)

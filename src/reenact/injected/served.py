@@ -31,7 +31,8 @@ from reenact.replayer.engine import Policy
 from reenact.replayer.source import LaneTest, RecordedCall, talking_programs
 from reenact.replayer.step import OnUnmatched
 from reenact.run.capturing import SURROUNDINGS_VARIABLE, CaptureRun, Identity, without_places
-from reenact.run.evidence import Given, RunEvidence, changed_files
+from reenact.run.evidence import RunEvidence
+from reenact.run.given import Given, changed_files
 from reenact.run.provenance import origin_of_run
 from reenact.run.replaying import STALL_S, ReplayRun
 from reenact.run.rules import project_beside

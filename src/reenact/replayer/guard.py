@@ -272,7 +272,9 @@ class Watch:
 
 
 _MOST_WARNED: Final = 20
-_NATIVE_CLIENTS: Final = frozenset({"MySQLdb", "primp", "pyodbc", "pyreqwest", "rnet"})
+_NATIVE_CLIENTS: Final = frozenset(
+    {"MySQLdb", "aerospike", "couchbase", "glide", "ibm_db", "livekit.rtc", "pylibmc", "pyodbc", "zenoh"}
+)
 """Clients in native code that ``seams.native`` cannot patch; at the end their connections may be closed."""
 _OURS: Final = frozenset({NEW_INTERPRETER, WORKER})
 _FOR_RECORDINGS: Final = frozenset({NATIVE_CALL, SPAWNED_CHILD})

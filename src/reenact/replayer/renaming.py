@@ -51,6 +51,9 @@ class DrawnNames(Protocol):
     def is_given(self, name: str) -> bool:
         """Whether it occurs in the input of this run: command line, environment, files."""
 
+    def is_told(self, time: str, now: Window) -> bool:
+        """Whether the user gave it, in whatever form, so that no clock was read."""
+
     def is_own_port(self, port: int) -> bool:
         """Whether a server listens on that port of this machine."""
 
@@ -81,6 +84,9 @@ class Unknown:
         return False
 
     is_drawn_word = is_drawn
+
+    def is_told(self, time: str, now: Window) -> bool:  # noqa: ARG002
+        return False
 
     def is_given(self, name: str) -> bool:  # noqa: ARG002
         return False
@@ -309,7 +315,8 @@ class _Comparison:
     def _compare_numbers(self, one: Any, other: Any, path: str) -> None:
         if not isinstance(one, int | float) or isinstance(one, bool):
             raise Unlike(path, one, other)
-        if was_now_number(one, self._facts.there) and was_now_number(other, self._facts.here):
+        is_now = was_now_number(one, self._facts.there) and was_now_number(other, self._facts.here)
+        if is_now and not self._evidence.is_told(str(other), self._facts.here):
             self.times.append(TimeRead(one, other, self._facts.seq, path))
             return
         names = str(one), str(other)
@@ -402,9 +409,14 @@ class _Comparison:
             raise Unlike(path, one, other)
 
     def _compare_times(self, one: str, other: str, path: str) -> None:
-        if not are_both_now(one, other, self._facts.there, self._facts.here):
+        if not self._are_clocks(one, other):
             raise Unlike(path, one, other)
         self.times.append(TimeRead(one, other, self._facts.seq, path))
+
+    def _are_clocks(self, one: str, other: str) -> bool:
+        """Whether both were read from a clock: they were current, and the user did not give the live one."""
+        is_now = are_both_now(one, other, self._facts.there, self._facts.here)
+        return is_now and not self._evidence.is_told(other, self._facts.here)
 
     def _are_ports(self, one: re.Match[str], other: re.Match[str], path: str) -> bool:
         """Whether both are ports; raises if they may not differ, because the live one is not this run's."""
@@ -471,13 +483,17 @@ class _Comparison:
         if len(units) != len(others) or units[::2] != others[::2]:
             raise Unlike(path, one, other)
         pairs = [pair for pair in zip(units[1::2], others[1::2], strict=True) if pair[0] != pair[1]]
-        if any(_is_word(unit) and not self._is_drawn_text(*pair) for pair in pairs for unit in pair):
+        if any(_is_word(unit) and not self._is_unlike_words(*pair) for pair in pairs for unit in pair):
             if not self._is_slug(pairs):
                 raise Unlike(path, one, other)
             self._compare_wholes(one, other, path)
             return
         for pair in pairs:
             self._compare_names(*pair, path)
+
+    def _is_unlike_words(self, one: str, other: str) -> bool:
+        """Whether both are names, although their letters could be words."""
+        return self._have_times(one, other) or self._is_drawn_text(one, other)
 
     def _is_one_name(self, one: str, other: str) -> bool:
         """Whether two words with separators are one random name each, separators included."""
@@ -489,7 +505,7 @@ class _Comparison:
         found, others = list(_TIMES.finditer(one)), list(_TIMES.finditer(other))
         if len(found) == len(others):
             for mine, theirs in zip(reversed(found), reversed(others), strict=True):
-                if are_both_now(mine[0], theirs[0], self._facts.there, self._facts.here):
+                if self._are_clocks(mine[0], theirs[0]):
                     self.times.append(TimeRead(mine[0], theirs[0], self._facts.seq, path))
                     one = one[: mine.start()] + one[mine.end() :]
                     other = other[: theirs.start()] + other[theirs.end() :]
@@ -732,6 +748,13 @@ _TIMED_IDS: Final = (
     ),
     _TimedId(LazyRegex(r"[0-9a-f]{24}"), lambda name: int(name[:8], 16), 1),  # an ObjectId
     _TimedId(LazyRegex(r"[0-9a-v]{20}"), lambda name: _number(name[:7], _LOWER[:32]) >> 3, 1),  # an xid
+    _TimedId(  # milliseconds in base 36, perhaps with chance behind them, as JavaScript writes them
+        LazyRegex(r"[0-9a-z]{8,}", re.IGNORECASE),
+        lambda name: _number(name[:8].lower(), _LOWER) / 1000,
+        1e-3,
+    ),
+    _TimedId(LazyRegex(r"[0-9a-f]{11,}"), lambda name: int(name[:11], 16) / 1000, 1e-3),
+    _TimedId(LazyRegex(r"[0-9a-f]{8}"), lambda name: int(name, 16), 1),
     _TimedId(LazyRegex(r"c[0-9a-z]{24}"), lambda name: _number(name[1:9], _LOWER) / 1000, 1e-3),  # a cuid
     *(
         _TimedId(LazyRegex(r"[0-9]{17,19}"), partial(_snowflake_s, epoch_ms), 1e-3)

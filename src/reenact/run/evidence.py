@@ -3,125 +3,24 @@
 from __future__ import annotations
 
 import os
-import stat
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
-from functools import cached_property
 from pathlib import Path
 from time import time
 from typing import Final
 
 from reenact.lazy_regex import LazyRegex
 from reenact.replayer.renaming import Forms
+from reenact.run.given import Given
 from reenact.seams.stdlib.digests import Digests
 from reenact.seams.stdlib.draws import Draws
-from reenact.seams.stdlib.written import is_users_file, tell_place
 from reenact.volatile.places import own_places
 from reenact.volatile.times import Window, holds_instant
 
-_MAX_FILE_BYTES: Final = 2 * 2**20
-_MAX_BYTES: Final = 64 * 2**20
-_MAX_FILES: Final = 5000
-_PASSED_BY: Final = frozenset(
-    {"node_modules", "site-packages", "dist-packages", "__pycache__", ".git", ".hg", ".venv", "venv", ".tox"}
-)
-_MAX_PATH: Final = 4096
-_CAPTURE: Final = "events.jsonl"
 _NOT_YET_S: Final = float(2**40)
 _LISTENING: Final = "0A"
 _WORD: Final = LazyRegex(r"[A-Za-z0-9_-]{12,}")
 _SOCKET_TABLES: Final = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
-
-
-class Given:
-    """The input of a command: its words, its environment, and the files that existed before it.
-
-    Files are those that its words name, those in its working folder and *more*. They are read on first use;
-    of a large folder only the first ones.
-    """
-
-    def __init__(
-        self,
-        words: Sequence[str],
-        environ: Mapping[str, str],
-        folder: Path,
-        *,
-        before_s: float,
-        more: Callable[[], Iterable[Path]] = lambda: (),
-        input_copy: Path | None = None,
-    ) -> None:
-        """*input_copy* has what the command has read from a pipe so far."""
-        self._texts = [*words, *environ.values()]
-        self._words = words
-        self._folder = folder
-        self._before_s = before_s
-        self._more = more
-        self._input_copy = input_copy
-
-    def holds(self, name: str) -> bool:
-        """Whether the input contains *name*."""
-        if any(name in text for text in self._texts):
-            return True
-        wanted = name.encode()
-        return wanted in self._input() or any(wanted in content for content in self._contents)
-
-    def _input(self) -> bytes:
-        try:
-            if self._input_copy is not None and self._input_copy.exists():
-                return self._input_copy.read_bytes()
-            # A new descriptor reads from the beginning and does not move the position of the command.
-            return Path("/dev/stdin").read_bytes() if stat.S_ISREG(os.fstat(0).st_mode) else b""
-        except OSError:
-            return b""
-
-    @cached_property
-    def _contents(self) -> list[bytes]:
-        found: list[bytes] = [os.fsencode(path) for path in _files_in(self._folder)]
-        room_bytes = _MAX_BYTES
-        for path in dict.fromkeys(self._files()):
-            content = self._read(path)
-            if content is not None and len(content) <= room_bytes:
-                room_bytes -= len(content)
-                found.append(content)
-        return found
-
-    def _files(self) -> Iterator[Path]:
-        for word in self._words:
-            parts = word, word.partition("=")[2]
-            yield from (self._folder / part for part in parts if 0 < len(part) < _MAX_PATH)
-        yield from self._more()
-        yield from _files_in(self._folder)
-
-    def _read(self, path: Path) -> bytes | None:
-        """The content of a file before the run; ``None`` if it is not known."""
-        try:
-            state = path.stat()
-            is_fit = path.is_file() and state.st_size <= _MAX_FILE_BYTES and state.st_mtime < self._before_s
-            return path.read_bytes() if is_fit else None
-        except (OSError, ValueError):
-            return None
-
-
-def changed_files(folder: Path, *, since_s: float) -> list[str]:
-    """The files in *folder* that were written since then, as relative names."""
-    return [
-        tell_place(str(path), str(folder))
-        for path in _files_in(folder)
-        if is_users_file(str(path), str(folder)) and path.stat().st_mtime >= since_s
-    ]
-
-
-def _files_in(folder: Path) -> Iterator[Path]:
-    """The files of a project, except libraries and captures, which contain the recorded names."""
-    count = 0
-    for place, folders, names in os.walk(folder):
-        is_capture = _CAPTURE in names
-        folders[:] = [] if is_capture else sorted(set(folders) - _PASSED_BY)
-        for name in () if is_capture else sorted(names):
-            count += 1
-            if count > _MAX_FILES:
-                return
-            yield Path(place, name)
 
 
 class RunEvidence:
@@ -173,6 +72,9 @@ class RunEvidence:
 
     def is_given(self, name: str) -> bool:
         return self._given is not None and self._given.holds(name)
+
+    def is_told(self, time: str, now: Window) -> bool:
+        return self._given is not None and self._given.tells(time, now)
 
     def is_own_port(self, port: int) -> bool:
         return port in set(_listening_ports())

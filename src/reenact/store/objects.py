@@ -277,7 +277,7 @@ class ObjectStore:
             elif isinstance(error, errors.PermissionDeniedError | errors.UnauthenticatedError) or (
                 "code: 401" in said or "code: 403" in said
             ):
-                reason = "access is denied; are the credentials those for it?"
+                reason = "access is denied; check the credentials, and the clock of this machine"
             else:
                 reason = _short_reason(error)
             raise StoreError(f"{where}: {reason}") from None

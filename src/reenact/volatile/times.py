@@ -7,7 +7,7 @@ if one of them lies within the time of the run.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
 from math import ceil, floor
 from typing import Final, NamedTuple
@@ -127,14 +127,27 @@ def form_of(text: str) -> str:
 
 def was_now(text: str, window: Window) -> bool:
     """Whether *text* is a time within *window*."""
-    readings = (span for found in _readings(text) for span in _spans(*found, window))
-    return any(window.meets(start_s, length_s) for start_s, length_s in readings)
+    return any(window.meets(start_s, length_s) for start_s, length_s in _meanings(text, window))
+
+
+def find_times(text: str) -> list[str]:
+    """The parts of *text* that look like times, each once."""
+    return [*dict.fromkeys(found[0] for found in _FOUND.finditer(text))]
+
+
+def is_one_of(time: str, others: Iterable[str], window: Window) -> bool:
+    """Whether one of *others* may be the same time as *time*, however it is written."""
+    wanted = set(_meanings(time, window))
+    return any(time == other or not wanted.isdisjoint(_meanings(other, window)) for other in others)
+
+
+def _meanings(time: str, window: Window) -> Iterator[tuple[float, float]]:
+    return (span for reading in _readings(time) for span in _spans(*reading, window))
 
 
 def holds_instant(text: str, window: Window) -> bool:
     """Whether a time within *window* stands in *text*, at least to the second, also between other letters."""
-    readings = (reading for found in _FOUND.finditer(text) for reading in _readings(found[0]))
-    spans = (span for reading in readings for span in _spans(*reading, window))
+    spans = (span for found in _FOUND.finditer(text) for span in _meanings(found[0], window))
     if any(length_s <= 1 and window.meets(start_s, length_s) for start_s, length_s in spans):
         return True
     return any(
@@ -166,7 +179,12 @@ def _to_base(number: int, base: int) -> str:
 
 def was_now_number(value: float, window: Window) -> bool:
     """Whether *value*, in s, ms, µs or ns since 1970, is a time within *window*."""
-    return any(window.meets(value / unit, 1.0 / unit) for unit in _UNITS.values())
+    return any(window.meets(*_cut_or_rounded(value / unit, 1 / unit)) for unit in _UNITS.values())
+
+
+def _cut_or_rounded(start_s: float, length_s: float) -> tuple[float, float]:
+    """The start and length of the time span that a number of this precision may mean."""
+    return start_s - length_s / 2, length_s * 1.5
 
 
 def _readings(text: str) -> Iterator[tuple[str, dict[str, str]]]:
@@ -181,7 +199,7 @@ def _spans(form: str, fields: dict[str, str], window: Window) -> Iterator[tuple[
     if form == "epoch":
         unit, number = next(iter(fields.items()))
         length_s = 10.0 ** -len(number.partition(".")[2]) / _UNITS[unit]
-        yield float(number) / _UNITS[unit], length_s
+        yield _cut_or_rounded(float(number) / _UNITS[unit], length_s)
         return
     clock = _read_clock(fields)
     for zone in _zones(fields, window):
