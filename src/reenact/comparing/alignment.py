@@ -200,16 +200,16 @@ class TaskCalls(NamedTuple):
 
     whole: tuple[Hashable, ...]
     """Each call with all calls inside it, in order."""
-    alone: tuple[Hashable, ...]
+    own: tuple[Hashable, ...]
     """The calls by themselves; sometimes only the calls inside them differ."""
 
     @property
     def traits(self) -> set[Hashable]:
-        return {*self.whole, *self.alone}
+        return {*self.whole, *self.own}
 
 
 def bind_tasks(ours: Mapping[str, TaskCalls], theirs: Mapping[str, TaskCalls]) -> list[Bound]:
-    """Match every task once: those with equal calls, then the most similar ones; the rest stay alone."""
+    """Match every task once: those with equal calls, then the most similar ones; the rest stay unmatched."""
     bound = {lane: lane for lane in ours if lane in theirs and ours[lane].whole == theirs[lane].whole}
     free, open_ = _without(ours, bound), _without(theirs, bound)
     same = common_subsequence([ours[lane].whole for lane in free], [theirs[lane].whole for lane in open_])
@@ -219,8 +219,8 @@ def bind_tasks(ours: Mapping[str, TaskCalls], theirs: Mapping[str, TaskCalls]) -
         {lane: theirs[lane].traits for lane in _without(theirs, bound.values())},
     )
     bound |= alike
-    alone: list[Bound] = [(lane, None) for lane in _without(ours, bound)]
-    return [*bound.items(), *alone, *((None, lane) for lane in _without(theirs, bound.values()))]
+    unmatched: list[Bound] = [(lane, None) for lane in _without(ours, bound)]
+    return [*bound.items(), *unmatched, *((None, lane) for lane in _without(theirs, bound.values()))]
 
 
 def _without(lanes: Iterable[str], taken: Iterable[str]) -> list[str]:

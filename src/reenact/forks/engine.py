@@ -268,7 +268,7 @@ class ForkEngine(ReplayEngine):
             return
         if call.seq > self._at and self.is_reached and call.may_write:
             self._refuse_other_files(call)
-        self.recorder.note_files_before(call.call_id, call.parent, is_told=call.seq > self.shared)
+        self.recorder.note_files_before(call.call_id, call.parent, is_written=call.seq > self.shared)
 
     def _refuse_other_files(self, call: RecordedCall) -> None:
         """Treat a tool or program call as new if the files before it differ."""

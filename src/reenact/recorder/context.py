@@ -184,10 +184,10 @@ class CaptureContext:
         shared = LatestTree(tree_file) if tree_file else None
         self._files = WorkspaceRecorder(scanner, tree, self._record_tree, self.warn, find_recorded, shared)
 
-    def note_files_before(self, call_id: str | None, parent: str | None, *, is_told: bool = True) -> None:
-        """Note the files before a recorded call runs again; an event is written if *is_told*."""
+    def note_files_before(self, call_id: str | None, parent: str | None, *, is_written: bool = True) -> None:
+        """Note the files before a recorded call runs again; an event is written if *is_written*."""
         if self._files is not None and call_id is not None:
-            (self._files.scan_before if is_told else self._files.note_begin)(call_id, parent)
+            (self._files.scan_before if is_written else self._files.note_begin)(call_id, parent)
 
     def note_files_after(self, call_id: str | None, *, may_write: bool) -> None:
         """Note the files after the call has returned."""

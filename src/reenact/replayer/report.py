@@ -6,7 +6,7 @@ import re
 from bisect import bisect_left
 from collections import Counter
 from heapq import nsmallest
-from typing import Any, Final, TypedDict
+from typing import Any, Final, NamedTuple, TypedDict
 
 import msgspec
 
@@ -49,7 +49,6 @@ def describe_mismatch(
     """
     observed = Observed(key.type, _observed_data(key, request))
     what = name_call(key.type, key.name)
-    asked = "what a model is asked" if key.type == "llm_request" else what
     candidates = _find_candidates(source, key, request, expected, volatile)
     moved = _explain_move(source, lane, unmade) if unmade is not None else ""
     if expected is None:
@@ -63,46 +62,68 @@ def describe_mismatch(
             lane=source.lane_name(lane),
             **called_from(lane),
         )
-    recorded_as = name_call(expected.type, expected.name)
-    is_same = expected.type == key.type and family(expected.name) == family(key.name)
     code: DivergenceCode = "event_payload_mismatch" if expected.type == key.type else "event_type_mismatch"
-    reason = ""
-    all_places: tuple[Difference, ...] = ()
+    is_same = expected.type == key.type and family(expected.name) == family(key.name)
     if is_same:
-        base, places = _request_path(expected), volatile.differences(expected, request)
-        all_places = places
-        remaining = likeness.remaining(expected, places)
-        if remaining != places or _are_within_texts(places):
-            asked_for = volatile.without_volatile(key.type, key.name, request)
-            reason = likeness.explain(expected, asked_for, places)
-        places = remaining
-    elif code == "event_payload_mismatch":
-        base, places = (
-            "$.data",
-            differences(_name_members(expected.type, expected.name), _name_members(key.type, key.name)),
-        )
+        found = _compare_requests(source, key, request, expected, volatile, likeness)
     else:
-        base, places = "$", (Difference("$.type", expected.type, key.type),)
-    detail = f"the recording has {recorded_as} here, not {what}"
-    is_reordered = False
-    if is_same:
-        is_reordered = _is_reordered(source, expected, request, all_places)
-        detail = f"{asked} {'has the same results in another order' if is_reordered else 'differs'}"
-        detail += f" ({reason})" if reason else ""
+        found = _compare_names(key, expected)
     return ReplayDivergence(
         code=code,
-        detail=f"{detail}; {moved}" if moved else detail,
+        detail=f"{found.detail}; {moved}" if moved else found.detail,
         expected=_event(source, expected.seq),
         observed=observed,
         event_seq=expected.seq,
-        json_path=places[0].path.replace("$", base, 1) if places else base,
-        differences=places,
+        json_path=found.places[0].path.replace("$", found.base, 1) if found.places else found.base,
+        differences=found.places,
         candidates=candidates,
         lane=source.lane_name(lane),
         **called_from(lane),
-        volatile=volatile.suggested(key, places) if is_same else (),
-        has_set_order=is_reordered and orders_sets_anew,
+        volatile=volatile.suggested(key, found.places) if is_same else (),
+        has_set_order=found.is_reordered and orders_sets_anew,
     )
+
+
+class _Mismatch(NamedTuple):
+    """How a live call differs from the recorded one that was due."""
+
+    detail: str
+    base: str
+    """The path of what was compared, in the event."""
+    places: tuple[Difference, ...]
+    is_reordered: bool = False
+
+
+def _compare_requests(
+    source: ReplaySource,
+    key: Key,
+    request: object,
+    expected: RecordedCall,
+    volatile: VolatileKeys,
+    likeness: RunLikeness,
+) -> _Mismatch:
+    """Compare the requests of two calls with the same name."""
+    places = volatile.differences(expected, request)
+    remaining = likeness.remaining(expected, places)
+    reason = ""
+    if remaining != places or _are_within_texts(places):
+        asked_for = volatile.without_volatile(key.type, key.name, request)
+        reason = likeness.explain(expected, asked_for, places)
+    is_reordered = _is_reordered(source, expected, request, places)
+    asked = "what a model is asked" if key.type == "llm_request" else name_call(key.type, key.name)
+    detail = f"{asked} {'has the same results in another order' if is_reordered else 'differs'}"
+    detail += f" ({reason})" if reason else ""
+    return _Mismatch(detail, _request_path(expected), remaining, is_reordered)
+
+
+def _compare_names(key: Key, expected: RecordedCall) -> _Mismatch:
+    """Compare two calls with different names, or of different types."""
+    recorded, live = name_call(expected.type, expected.name), name_call(key.type, key.name)
+    detail = f"the recording has {recorded} here, not {live}"
+    if expected.type != key.type:
+        return _Mismatch(detail, "$", (Difference("$.type", expected.type, key.type),))
+    names = differences(_name_members(expected.type, expected.name), _name_members(key.type, key.name))
+    return _Mismatch(detail, "$.data", names)
 
 
 def _explain_move(source: ReplaySource, lane: Lane, unmade: RecordedCall) -> str:

@@ -508,8 +508,8 @@ def _continue_times(events: Sequence[_NewEvent]) -> dict[int, _Time]:
             before_ms = head.ts if before_ms is None else max(before_ms, head.ts)
             asked = began.setdefault(head.data.callId, (ts_ms, head.ts)) if head.data.callId else (0, 0)
             latency_ms = max(0, head.ts - asked[1])
-            is_told = not head.data.callId or ts_ms - asked[0] == latency_ms
-            times[place] = _Time(ts_ms, max(0, int(head.ts - ts_ms)), None if is_told else latency_ms)
+            is_stated = not head.data.callId or ts_ms - asked[0] == latency_ms
+            times[place] = _Time(ts_ms, max(0, int(head.ts - ts_ms)), None if is_stated else latency_ms)
         latest_ms = max(latest_ms, ts_ms)
     return times
 

@@ -97,8 +97,6 @@ class MatchingFirst(ReplayEngine):
         )
         self.placed: dict[int, _Placed] = {}
         """The recorded calls that were made again, by event number."""
-        self.is_missed = False
-        """Whether any call was not answered from the recording."""
         self.due_instead: dict[str, int] = {}
         """The recorded call that was due instead of a new one, by the id of the new call."""
         self._passed_over: set[int] = set()
@@ -248,7 +246,6 @@ class MatchingFirst(ReplayEngine):
 
         Returns its number, unless it was replaced before.
         """
-        self.is_missed = True
         due = missed.instead
         if due is None:
             return 0
@@ -395,6 +392,9 @@ class UpdatePart(msgspec.Struct, frozen=True):
     """The file in which all processes share the latest recorded tree."""
 
 
+_ONLY_PROCESS: Final = UpdatePart("", lambda lane: not is_below(lane))
+
+
 class UpdateRun(Run):
     """An update of a recorded run; :meth:`accept` replaces the recording."""
 
@@ -421,10 +421,8 @@ class UpdateRun(Run):
         """
         super().__init__()
         self._accepts_at_end = accepts_at_end
-        self._part = part
-        root = ROOT if part is None else part.root
-        is_ours = (lambda lane: not is_below(lane)) if part is None else part.is_ours
-        source = ReplaySource(path, is_ours, root, project_beside(Path(working_folder())))
+        self._part = own = part or _ONLY_PROCESS
+        source = ReplaySource(path, own.is_ours, own.root, project_beside(Path(working_folder())))
         if part is None and any(LaneName(call.lane).process != ROOT for call in source.calls):
             raise UsageError(
                 f"{path}: several programs were recorded in it; use: reenact update {path} -- COMMAND"
@@ -442,8 +440,8 @@ class UpdateRun(Run):
         else:
             blobs = BlobStore(Path(part.blobs))
         places = own_places(str(workspace)) if workspace is not None else None
-        if part is not None and part.places is not None:
-            places = dict(part.places)
+        if own.places is not None:
+            places = dict(own.places)
         self._evidence = RunEvidence("none", draws=Draws(), places=places)
         self._engine = self.make_engine(
             source,
@@ -452,15 +450,14 @@ class UpdateRun(Run):
             seed_for_repetition(before),
             self._evidence,
             blobs,
-            find_root=None if part is None else part.find_root,
-            is_causal=part is not None and part.is_gateway,
-            names=ProcessNames(call_prefix=LANE) if part is not None and part.is_gateway else None,
+            find_root=own.find_root,
+            is_causal=own.is_gateway,
+            names=ProcessNames(call_prefix=LANE) if own.is_gateway else None,
         )
         if workspace is not None:
             history = WorkspaceHistory(source.reader, repository=repository, aside=run_unguarded)
             files = WorkspaceReplay(history, workspace, redactor, self._engine.likeness.places, own=blobs)
-            tree_file = part.tree_file if part is not None else None
-            self._engine.record_files(files, history.start.tree, tree_file)
+            self._engine.record_files(files, history.start.tree, own.tree_file)
         self._written = WrittenFiles()
         self._entered = ExecutedFiles(self._engine)
         self._stand_ins = before.standIns or stdlib.NOTHING
@@ -483,8 +480,7 @@ class UpdateRun(Run):
 
     def result(self) -> UpdateResult:
         """The result, after the end."""
-        is_gateway = self._part is not None and self._part.is_gateway
-        root = None if is_gateway else self._engine.source.root
+        root = None if self._part.is_gateway else self._engine.source.root
         places = self._evidence.places() if self._engine.files is not None else {}
         return self._engine.new_events.result(root, self._engine.kept_calls(), self.arguments(), places)
 
@@ -507,7 +503,7 @@ class UpdateRun(Run):
         yield workspace_known(self._engine.files.root if self._engine.files is not None else None)
         yield probes.record_probes(self._engine, lambda host, port: True)  # noqa: ARG005
         yield watch_written_files(self._written)
-        yield enter_context(self._engine, None if self._part is None else self._part.within)
+        yield enter_context(self._engine, self._part.within)
         self._entered.is_whole = self.is_test
         yield self._entered
 
