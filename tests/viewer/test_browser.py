@@ -60,7 +60,7 @@ def test_two_runs_are_compared(page, served):
 
 
 def test_a_comparison_opens_a_first_difference_in_the_first_step(page, tmp_path):
-    """With the words that differ marked in their surroundings."""
+    """With the words that differ marked in their surroundings, in the colours of both sides."""
     ask = reenact.tool(lambda prompt: "ok", name="ask")
     around = "You are a careful assistant. " * 20
     for name, word in (("left", "lazy"), ("right", "sleepy")):
@@ -72,6 +72,9 @@ def test_a_comparison_opens_a_first_difference_in_the_first_step(page, tmp_path)
         chosen = page.get_by_role("complementary")
         expect(chosen.locator("del")).to_have_text("lazy")
         expect(chosen.locator("ins")).to_have_text("sleepy")
+        for word, side in (("del", "left"), ("ins", "right")):
+            colour = chosen.locator(word).evaluate("one => getComputedStyle(one).color")
+            expect(chosen.get_by_label(side)).to_have_css("border-top-color", colour)
     finally:
         served.end()
 

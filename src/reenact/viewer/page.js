@@ -1,4 +1,4 @@
-// made of static/*.js by make viewer: sha256:1447a5d2c19375f36c503e7fc96256884a4786f3d4a3cd7168ae904c380ffc2c
+// made of static/*.js by make viewer: sha256:f4f78d5a4c9f1aab4da7bc6f67bae6eb432f26650417665a3e88c11352e079a0
 
 // src/reenact/viewer/static/text.js
 var UNSEEN = /(?![\n\t]|(?<=\P{ASCII})[\u200c\u200d])[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu;
@@ -314,7 +314,7 @@ function diffLine(line) {
 `);
 }
 function pair(one) {
-  return h("div.sides", {}, side(one, "left", "expected"), side(one, "right", "observed"));
+  return h("div.sides", {}, side(one, "left", "removed"), side(one, "right", "added"));
 }
 function side(one, name, tone) {
   const shown = name in one ? jsonTree(one[name], { open: 2 }) : h("span.muted", {}, "nothing");

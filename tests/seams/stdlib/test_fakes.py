@@ -5,8 +5,10 @@ from __future__ import annotations
 import builtins
 import datetime
 import os
+import platform
 import random
 import secrets
+import socket
 import subprocess
 import time
 import uuid
@@ -31,6 +33,7 @@ SOURCES: dict[str, Callable[[], Any]] = {
     "time.gmtime": lambda: time.gmtime(),
     "time.ctime": lambda: time.ctime(),
     "time.asctime": lambda: time.asctime(),
+    "time.sleep": lambda: time.sleep(0),
     "time.strftime": lambda: time.strftime("%Y"),
     "random.random": lambda: random.random(),
     "random.choice": lambda: random.choice([1, 2]),
@@ -45,6 +48,9 @@ SOURCES: dict[str, Callable[[], Any]] = {
     "os.getenv": lambda: os.getenv("HOME"),
     "subprocess.run": lambda: subprocess.run(["true"], check=False),
     "subprocess.check_output": lambda: subprocess.check_output(["true"]),
+    "socket.gethostname": lambda: socket.gethostname(),
+    "socket.getfqdn": lambda: socket.getfqdn("here"),
+    "platform.node": lambda: platform.node(),
     "os.system": lambda: os.system("true"),
     "builtins.open": lambda: open("/nowhere/at/all", "w"),  # noqa: SIM115
 }

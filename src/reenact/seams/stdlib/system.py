@@ -105,22 +105,27 @@ STAND_INS: Final[dict[ModuleType, dict[str, object]]] = {
 }
 
 
-def _name_of_host(original: Callable[..., str]) -> Callable[..., str]:
+def _name_of_host(name: str) -> Callable[[Callable[..., str]], Callable[..., str]]:
     """``gethostname`` or ``getfqdn``, recorded if the agent calls it.
 
     Not by a stand-in for ``socket``: fakes of sockets take that module apart.
     """
-    form = _form_of(str)
+    form, genuine = _form_of(str), getattr(socket, name)
 
-    def read(*args: str) -> str:
-        if not is_exchanged_in(sys._getframe(1).f_globals):  # noqa: SLF001 — who calls decides
-            return original(*args)
-        key = f"socket.{original.__name__}" + (f"({args[0]!r})" if args else "")
-        instant = Instant("nondeterministic", {"source": "system", "key": key})
-        name: str = formed_value_of("system", instant, lambda: original(*args), form)
-        return name
+    def wrap(original: Callable[..., str]) -> Callable[..., str]:
+        is_fake = not is_genuine(original, genuine)
 
-    return read
+        def read(*args: str) -> str:
+            if not is_exchanged_in(sys._getframe(1).f_globals):  # noqa: SLF001 — who calls decides
+                return original(*args)
+            key = f"socket.{name}" + (f"({args[0]!r})" if args else "")
+            instant = Instant("nondeterministic", {"source": "system", "key": key})
+            found: str = formed_value_of("system", instant, lambda: original(*args), form, is_fake=is_fake)
+            return found
+
+        return read
+
+    return wrap
 
 
-PATCHES: Final = [Patch(socket, name, _name_of_host) for name in ("gethostname", "getfqdn")]
+PATCHES: Final = [Patch(socket, name, _name_of_host(name)) for name in ("gethostname", "getfqdn")]

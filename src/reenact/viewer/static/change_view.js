@@ -57,7 +57,7 @@ export function diffLine(line) {
 
 /** The left and the right value at one path. */
 export function pair(one) {
-  return h("div.sides", {}, side(one, "left", "expected"), side(one, "right", "observed"));
+  return h("div.sides", {}, side(one, "left", "removed"), side(one, "right", "added"));
 }
 
 function side(one, name, tone) {
