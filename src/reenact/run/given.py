@@ -62,6 +62,7 @@ class OpenedFiles:
         self._contents: dict[str, _Content | None] = {}
         """By path; what the program is about to change is read before, all else when it is asked for."""
         self._unread: dict[str, None] = {}
+        self._room_bytes = _MAX_BYTES
 
     def watch(self) -> None:
         """Note what is opened until the end of the process."""
@@ -69,7 +70,8 @@ class OpenedFiles:
 
     def _note(self, event: str, arguments: tuple[object, ...]) -> None:
         path = arguments[1 if event == "os.rename" else 0]
-        if not isinstance(path, str | bytes | os.PathLike):
+        is_full = len(self._unread) + len(self._contents) >= _MAX_FILES
+        if is_full or not isinstance(path, str | bytes | os.PathLike):
             return
         with suppress(OSError, ValueError):  # the program gets these itself
             path = os.path.abspath(os.fsdecode(path))
@@ -93,8 +95,10 @@ class OpenedFiles:
     def _read(self, path: str) -> None:
         self._unread.pop(path, None)
         self._contents[path] = None  # so that opening it here is not noted
-        content = read_older(Path(path), self._before_s, _MAX_BYTES)
-        self._contents[path] = _as_content(content) if content is not None else None
+        content = read_older(Path(path), self._before_s, self._room_bytes)
+        if content is not None:
+            self._room_bytes = max(0, self._room_bytes - len(content))
+            self._contents[path] = _as_content(content)
 
 
 class Given:
