@@ -22,7 +22,7 @@ REPLAYS = ("same folder", "other folder", "other home and date")
 TIMEOUT_S = 300
 PRINTED = "it printed something else: "
 DURATIONS = "it printed other durations: "
-_DURATION = re.compile(r"\d+(?:\.\d+)?(?= ?(?:ms|s|sec|secs|seconds)\b)")
+_DURATION = re.compile(r"\d+(?:\.\d+)?(?= ?(?:ms|s|sec|secs|seconds)\b)|\b\d+:\d\d:\d\d\b")
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
 _NOT_THE_AGENT = shutil.ignore_patterns("__pycache__", "model.py", "requirements.txt")
 _ASK = FRAMEWORKS / "_ask.py"

@@ -28,6 +28,9 @@ import pytest
 import reenact
 from reenact.boundary import Call, crossing
 from reenact.replayer import renaming
+from reenact.run.evidence import RunEvidence
+from reenact.volatile.places import Places
+from reenact.volatile.times import Window
 from tests.cli.commands import run
 from tests.twice import captured, replayed
 
@@ -624,3 +627,47 @@ def test_the_number_of_the_process_may_be_another(tmp_path: Path) -> None:
     assert "generated name" in done.stderr
     done = run("replay", "a", "--", python, "agent.py", "-7", cwd=tmp_path)
     assert done.returncode == 1, done.stderr
+
+
+WORDS_OF_PEOPLE = [
+    ("getWeatherNow", "getOrdersNow"),
+    ("iPhoneProMax", "iPhoneProMin"),
+    ("listTaskDefinition", "listTaskDefaultion"),
+    ("ActivityListItem", "LocationListItem"),
+    ("RuleAzureSandbox", "RuleOtherSandbox"),
+    ("refund", "cancel"),
+    ("stringlist", "scriptlist"),
+]
+MADE_BY_PROGRAMS = [
+    ("k3j9x2qf0a", "p0v8sd71rb"),  # Math.random().toString(36).slice(2)
+    ("0gxkqvbnm4z", "x7rtpwsdfgk"),  # with few digits
+    ("V1StGXR8Z5jdHi6B", "Uakgb3J5m9g0JDMb"),
+    ("dQxWkTzRbLmNvPcY", "hGfDsKjLqWrTzXcV"),
+    ("a81bc9d20e", "0fe1d2c3b4"),
+]
+
+
+def _differ_by_form(one: str, other: str) -> None:
+    """Compare two texts with these names as requests of a program in which no chance is watched."""
+    facts = renaming.Facts(
+        seq=1,
+        there=Window(0, 1),
+        here=Window(0, 1),
+        evidence=RunEvidence("any", places={}),
+        is_known_there=lambda _: False,
+        is_known_here=lambda _: False,
+        places=Places({}, {}, b""),
+    )
+    renaming.compare(f"Do {one}.", f"Do {other}.", renaming.RenamedNames(), facts)
+
+
+@pytest.mark.parametrize(("one", "other"), WORDS_OF_PEOPLE)
+def test_words_that_are_written_together_are_no_name(one: str, other: str) -> None:
+    """By its form: the functions and products that people name have capitals and digits too."""
+    with pytest.raises(renaming.Unlike):
+        _differ_by_form(one, other)
+
+
+@pytest.mark.parametrize(("one", "other"), MADE_BY_PROGRAMS)
+def test_letters_without_order_are_a_name(one: str, other: str) -> None:
+    _differ_by_form(one, other)

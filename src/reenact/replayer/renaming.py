@@ -202,6 +202,8 @@ _MAX_NAME: Final = 4096
 _LONG_CHARACTERS: Final = 100_000
 """In longer texts the words are not counted first; the first difference decides."""
 _MIN_NUMBER: Final = 10**6
+_DIGIT, _LOWER_CASE, _UPPER, _OTHER = range(4)
+_CONSONANTS: Final = LazyRegex(r"[bcdfghjklmnpqrstvwxz]{4,}", re.IGNORECASE)
 _TIME_CHARACTERS: Final = 80
 """Longer than any time as text."""
 _SHOWN_CHARACTERS: Final = 60
@@ -692,19 +694,31 @@ def _is_meaningful(path: str) -> bool:
 
 
 def _are_random(one: str, other: str, *, at_least: int) -> bool:
-    """Whether two texts change between letters, cases and digits so often that no person wrote them."""
+    """Whether two texts have so little order in their letters and digits that no person wrote them."""
     if min(len(one), len(other)) < at_least or abs(len(one) - len(other)) > (2 if at_least < len(one) else 0):
         return False
     if _HEX.fullmatch(one) or _HEX.fullmatch(other):
         return False
-    changes = [
-        sum(before != behind for before, behind in pairwise(map(_class, name))) for name in (one, other)
-    ]
-    return min(changes) >= 2 and sum(changes) >= max(5, (len(one) + len(other)) // 4)
+    disorder = _count_disorder(one), _count_disorder(other)
+    return min(disorder) >= 2 and sum(disorder) >= max(5, (len(one) + len(other)) // 4)
+
+
+def _count_disorder(name: str) -> int:
+    """How often *name* changes between letters, cases and digits, other than where a word begins.
+
+    Many consonants in a row count too, because half of the names in base 36 have few digits; but not where
+    all letters are of one case and there is no digit.
+    """
+    classes = [_class(character) for character in name]
+    changes = sum(pair[0] != pair[1] and pair != (_UPPER, _LOWER_CASE) for pair in pairwise(classes))
+    is_mixed = _DIGIT in classes or {_UPPER, _LOWER_CASE} <= {*classes}
+    return changes + sum(len(found) - 2 for found in _CONSONANTS.findall(name) if is_mixed)
 
 
 def _class(character: str) -> int:
-    return 0 if character.isdigit() else 1 if character.islower() else 2 if character.isupper() else 3
+    if character.isdigit():
+        return _DIGIT
+    return _LOWER_CASE if character.islower() else _UPPER if character.isupper() else _OTHER
 
 
 def _uuid_s(name: str) -> float:

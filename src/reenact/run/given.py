@@ -14,10 +14,11 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 from uuid import UUID
 
 from reenact.boundary import hear_audit_events
+from reenact.lazy_regex import LazyRegex
 from reenact.library import is_library
 from reenact.replayer.renaming import spellings
 from reenact.seams.stdlib.written import is_users_file, tell_place
@@ -35,8 +36,20 @@ _OF_SYSTEM: Final = ("/proc/", "/sys/", "/dev/")
 _CHANGED_BY: Final = ("open", "sqlite3.connect", "os.rename", "os.remove")
 _GZIP: Final = b"\x1f\x8b"
 _ZIP: Final = b"PK\x03\x04"
-_MIN_IN_BASE64: Final = 12
-"""Shorter names stand in base64 by chance."""
+_MIN_PACKED: Final = 30
+"""In shorter names it takes too long to look into all that could be base64."""
+_MAY_BE_PACKED: Final = LazyRegex(rb"\0|[A-Za-z0-9+/]{40}|\d{30}")
+
+
+class _Content(NamedTuple):
+    text: bytes
+    """In small letters."""
+    raw: bytes
+    """As it is, if a name may be packed in it; else empty, which saves most of the time."""
+
+
+def _as_content(content: bytes) -> _Content:
+    return _Content(content.lower(), content if _MAY_BE_PACKED.search(content) else b"")
 
 
 class OpenedFiles:
@@ -46,9 +59,10 @@ class OpenedFiles:
         """The files below *passed_by* are reenact's."""
         self._before_s = before_s
         self._passed_by = (*_OF_SYSTEM, *(f"{folder}{os.sep}" for folder in passed_by))
-        self._contents: dict[str, bytes | None] = {}
+        self._contents: dict[str, _Content | None] = {}
         """By path; what the program is about to change is read before, all else when it is asked for."""
         self._unread: dict[str, None] = {}
+        self._room_bytes = _MAX_BYTES
 
     def watch(self) -> None:
         """Note what is opened until the end of the process."""
@@ -56,7 +70,8 @@ class OpenedFiles:
 
     def _note(self, event: str, arguments: tuple[object, ...]) -> None:
         path = arguments[1 if event == "os.rename" else 0]
-        if not isinstance(path, str | bytes | os.PathLike):
+        is_full = len(self._unread) + len(self._contents) >= _MAX_FILES
+        if is_full or not isinstance(path, str | bytes | os.PathLike):
             return
         with suppress(OSError, ValueError):  # the program gets these itself
             path = os.path.abspath(os.fsdecode(path))
@@ -68,7 +83,7 @@ class OpenedFiles:
             if not is_read and path in self._unread:
                 self._read(path)
 
-    def contents(self, besides: Container[str]) -> Iterator[bytes]:
+    def contents(self, besides: Container[str]) -> Iterator[_Content]:
         """What stood in them when the run began; in all but those at the paths *besides*."""
         for path in [*self._unread]:
             if path not in besides:
@@ -80,7 +95,10 @@ class OpenedFiles:
     def _read(self, path: str) -> None:
         self._unread.pop(path, None)
         self._contents[path] = None  # so that opening it here is not noted
-        self._contents[path] = read_older(Path(path), self._before_s, _MAX_BYTES)
+        content = read_older(Path(path), self._before_s, self._room_bytes)
+        if content is not None:
+            self._room_bytes = max(0, self._room_bytes - len(content))
+            self._contents[path] = _as_content(content)
 
 
 class Given:
@@ -102,7 +120,7 @@ class Given:
         opened: OpenedFiles | None = None,
     ) -> None:
         """*input_copy* has what the command has read from a pipe so far."""
-        self._texts = [*words, *environ.values()]
+        self._given = [_as_content(os.fsencode(text)) for text in (*words, *environ.values())]
         self._words = words
         self._folder = folder
         self._before_s = before_s
@@ -113,12 +131,16 @@ class Given:
 
     def holds(self, name: str) -> bool:
         """Whether the input contains *name*, in any spelling."""
-        wanted = [*dict.fromkeys(_written_forms(name))]
-        return any(form in content for content in self._everything() for form in wanted)
+        texts = {spelling.lower().encode() for spelling in spellings(name)}
+        packed = [*dict.fromkeys(_packed_forms(name))]
+        return any(
+            any(form in content.text for form in texts) or any(form in content.raw for form in packed)
+            for content in self._everything()
+        )
 
-    def _everything(self) -> Iterator[bytes]:
-        yield from (text.encode(errors="surrogateescape") for text in self._texts)
-        yield self._input()
+    def _everything(self) -> Iterator[_Content]:
+        yield from self._given
+        yield _as_content(self._input())
         yield from self._contents
         if self._opened is not None:
             yield from self._opened.contents(self._looked_through)
@@ -150,9 +172,10 @@ class Given:
             return b""
 
     @cached_property
-    def _contents(self) -> list[bytes]:
-        names = [os.fsencode(path) for path in _files_in(self._folder)]
-        return [*names, *self._read_all([*self._named_files(), *_files_in(self._folder)])]
+    def _contents(self) -> list[_Content]:
+        names = b"\n".join(os.fsencode(path) for path in _files_in(self._folder))
+        files = self._read_all([*self._named_files(), *_files_in(self._folder)])
+        return [_as_content(names), *map(_as_content, files)]
 
     def _read_all(self, paths: Iterable[Path]) -> Iterator[bytes]:
         room_bytes = _MAX_BYTES
@@ -202,14 +225,12 @@ def _unpacked(content: bytes) -> bytes:
         return content
 
 
-def _written_forms(name: str) -> Iterator[bytes]:
-    """How *name* may stand in a text, in a database or in a packed value."""
-    for spelling in dict.fromkeys(spellings(name)):
-        for form in {spelling, spelling.lower(), spelling.upper()}:
-            yield form.encode()
-            if len(form) >= _MIN_IN_BASE64:
-                yield form.encode("utf-16-le")
-                yield from _in_base64(form.encode())
+def _packed_forms(name: str) -> Iterator[bytes]:
+    """How *name* may stand in a database or in a packed value."""
+    forms = {form for spelling in spellings(name) for form in (spelling, spelling.lower(), spelling.upper())}
+    for form in sorted(forms) if len(name) >= _MIN_PACKED else ():
+        yield form.encode("utf-16-le")
+        yield from _in_base64(form.encode())
     with suppress(ValueError):
         uuid = UUID(name)
         yield uuid.bytes

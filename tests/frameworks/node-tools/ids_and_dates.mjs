@@ -1,0 +1,10 @@
+import OpenAI from "openai";
+import { v4, v7 } from "uuid";
+import { ulid } from "ulid";
+import { nanoid } from "nanoid";
+const client = new OpenAI();
+const ask = async (content) => (await client.chat.completions.create({ model: "gpt-4o-mini", messages: [{ role: "user", content }] })).choices[0].message.content;
+for (const id of [v4(), v7(), ulid(), nanoid(), crypto.randomUUID().slice(0, 8), Date.now().toString(36)]) await ask(`Session ${id}`);
+const now = new Date();
+for (const time of [now.toISOString(), now.toLocaleString("en-US"), now.toLocaleDateString("de-DE"), `${now.getTime()}`, now.toTimeString()]) await ask(`It is ${time}`);
+console.log("asked");
