@@ -154,6 +154,15 @@ class Turns:
             if self._queue or self._timers:
                 self._deliver()
 
+    def stream_ended(self, call: RecordedCall, *, is_read: bool) -> None:
+        """Note that the stream of *call* has ended; if it *is_read* to its end, that came in on the loop."""
+        with self._lock:
+            if is_read and self._timeline.has_joined_near():
+                loop = self._rest.find_loop(running_loop())
+                if loop is not None:
+                    loop.has_come_in()
+            self.happened([call.outcome_seq])
+
     def has_happened(self, seq: int) -> bool:
         """Whether a recorded event has happened or need not happen."""
         return bool(self._timeline.happened[seq])
@@ -198,6 +207,7 @@ class Turns:
             self._endless.clear()
             self._early.clear()
             self._acting.clear()
+            self._rest.release_loops()
         self._wake.set()
 
     # Waiting
