@@ -250,3 +250,41 @@ def test_what_a_thread_hands_over_comes_in_the_same_round(tmp_path: Path) -> Non
         assert all(abs(each) <= 1 for each in late_by)
         compared += len(late_by)
     assert compared
+
+
+def test_answers_that_came_together_after_a_callback_keep_their_order(tmp_path: Path) -> None:
+    """The first of them is given before the callback, and must not be overtaken by the others."""
+    found: list[int] = []
+
+    async def agent(_: reenact.Run) -> None:
+        loop = asyncio.get_running_loop()
+        gates = [loop.create_future() for _ in range(3)]
+        all_found = asyncio.Event()
+
+        @reenact.tool
+        async def ask(number: int) -> int:
+            await gates[number]
+            return number
+
+        async def note(number: int) -> None:
+            found.append(await ask(number))
+            if len(found) == len(gates):
+                all_found.set()
+            await all_found.wait()
+
+        def open_gates() -> None:
+            for number in (2, 0, 1):
+                gates[number].set_result(None)
+
+        def hand_over() -> None:
+            select.select([], [], [], 0.02)  # meanwhile the loop comes to rest
+            loop.call_soon_threadsafe(open_gates)
+
+        tasks = [asyncio.create_task(note(number)) for number in range(3)]
+        threading.Thread(target=hand_over).start()
+        await asyncio.gather(*tasks)
+
+    for run in (captured, replayed):
+        found.clear()
+        run(tmp_path / "run", agent)
+        assert found == [2, 0, 1]

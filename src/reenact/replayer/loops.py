@@ -125,9 +125,9 @@ class Loop:
         """Whether it will never run again."""
         return bool(self.loop.is_closed())
 
-    def came_in(self) -> None:
-        """Note that something comes in from outside, in the next round."""
-        self._came_in = self._round + 1
+    def came_in(self, rounds_later: int = 0) -> None:
+        """Note that something comes in from outside, in the next round or so many *rounds_later*."""
+        self._came_in = self._round + 1 + rounds_later
         self.stir()
 
     def has_come_in(self) -> None:

@@ -600,9 +600,11 @@ class Turns:
         elif not self._begin_on(timer.loop, self._timeline.next_act_of(timer.name)):
             return False
         else:
-            self._answer_before(timer)
+            ahead = self._answer_before(timer)
             self._fire_in_turn(timer)
-            self._deliver_followers(timer.loop, at_once=True)
+            self._deliver_followers(timer.loop, at_once=True, before=ahead)
+            if ahead is not None:
+                timer.loop.came_in(rounds_later=1)
         self._timeline.next_since_s = self._clock.now_s
         return True
 
@@ -628,8 +630,8 @@ class Turns:
                 return True
         return False
 
-    def _answer_before(self, timer: Timer) -> None:
-        """Answer the task that continues one round after *timer* before it fires.
+    def _answer_before(self, timer: Timer) -> RecordedCall | None:
+        """Answer the task that continues one round after *timer* before it fires; returns its call.
 
         The task had its answer already, so the timeout must not cancel it.
         """
@@ -637,18 +639,27 @@ class Turns:
         for found in self._followers(timer.loop, self._timeline.next_act_of(timer.name)):
             if isinstance(found, Act):
                 if found.joined != 0:
-                    return
+                    return None
                 continue
             waiter = self._waiter_of(found)
             if found.joined != 1 or not isinstance(waiter, LoopWaiter) or waiter.loop is not timer.loop:
-                return
+                return None
             timer.loop.run(waiter.release)
             self._note_answered(waiter)
-            return
+            return found
+        return None
 
-    def _deliver_followers(self, loop: Loop, *, at_once: bool = False) -> None:
-        """Deliver what came in on *loop* together with the last item, or as many rounds after it."""
+    def _deliver_followers(
+        self, loop: Loop, *, at_once: bool = False, before: RecordedCall | None = None
+    ) -> None:
+        """Deliver what came in on *loop* together with the last item, or as many rounds after it.
+
+        With *before*, only what came in before the outcome of that call.
+        """
         while (found := next(self._followers(loop), None)) is not None:
+            seq = found.seq if isinstance(found, Act) else found.outcome_seq
+            if before is not None and seq > before.outcome_seq:
+                return
             is_due = found.joined == 0 if at_once else loop.rounds >= (found.joined or 0)
             if not is_due:
                 return
