@@ -12,6 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import reenact
 from tests.twice import captured, replayed
 
@@ -252,14 +254,17 @@ def test_what_a_thread_hands_over_comes_in_the_same_round(tmp_path: Path) -> Non
     assert compared
 
 
-def test_answers_that_came_together_after_a_callback_keep_their_order(tmp_path: Path) -> None:
-    """The first of them is given before the callback, and must not be overtaken by the others."""
-    found: list[int] = []
+@pytest.mark.parametrize("is_at_rest", [True, False])
+def test_answers_that_came_together_after_a_callback_keep_their_order(
+    is_at_rest: bool, tmp_path: Path
+) -> None:
+    """The first of them is not overtaken by the others, nor all by what the callback has woken after them."""
+    found: list[object] = []
 
     async def agent(_: reenact.Run) -> None:
         loop = asyncio.get_running_loop()
         gates = [loop.create_future() for _ in range(3)]
-        all_found = asyncio.Event()
+        all_found, bell = asyncio.Event(), asyncio.Event()
 
         @reenact.tool
         async def ask(number: int) -> int:
@@ -268,23 +273,30 @@ def test_answers_that_came_together_after_a_callback_keep_their_order(tmp_path: 
 
         async def note(number: int) -> None:
             found.append(await ask(number))
-            if len(found) == len(gates):
-                all_found.set()
             await all_found.wait()
+
+        async def listen() -> None:
+            await bell.wait()
+            found.append("bell")
+            all_found.set()
 
         def open_gates() -> None:
             for number in (2, 0, 1):
                 gates[number].set_result(None)
+            bell.set()
 
         def hand_over() -> None:
-            select.select([], [], [], 0.02)  # meanwhile the loop comes to rest
+            if is_at_rest:
+                select.select([], [], [], 0.02)  # meanwhile the loop comes to rest
             loop.call_soon_threadsafe(open_gates)
 
         tasks = [asyncio.create_task(note(number)) for number in range(3)]
+        tasks.append(asyncio.create_task(listen()))
+        await asyncio.sleep(0.01)
         threading.Thread(target=hand_over).start()
         await asyncio.gather(*tasks)
 
     for run in (captured, replayed):
         found.clear()
         run(tmp_path / "run", agent)
-        assert found == [2, 0, 1]
+        assert found == [2, 0, 1, "bell"]

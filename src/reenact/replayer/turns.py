@@ -600,15 +600,19 @@ class Turns:
         elif not self._begin_on(timer.loop, self._timeline.next_act_of(timer.name)):
             return False
         else:
-            ahead = self._answer_before(timer)
-            self._fire_in_turn(timer)
-            self._deliver_followers(timer.loop, at_once=True, before=ahead)
-            if ahead is not None:
-                timer.loop.came_in(rounds_later=1)
+            self._fire_on(timer.loop, timer)
         self._timeline.next_since_s = self._clock.now_s
         return True
 
     # What comes in while an event loop is not at rest
+
+    def _fire_on(self, loop: Loop, timer: Timer, before: RecordedCall | None = None) -> None:
+        """Fire *timer*, with what came in on *loop* together with it; with *before*, only before that."""
+        ahead = self._answer_before(timer, loop) if before is None else None
+        self._fire_in_turn(timer)
+        self._deliver_followers(loop, at_once=True, before=ahead or before)
+        if ahead is not None:
+            loop.came_in(rounds_later=1)
 
     def _begin_on(self, loop: Loop, first: Act | RecordedCall | None) -> bool:
         """Whether *first* may come in on *loop* now: in the loop's thread, and all that follows is ready."""
@@ -630,24 +634,27 @@ class Turns:
                 return True
         return False
 
-    def _answer_before(self, timer: Timer) -> RecordedCall | None:
-        """Answer the task that continues one round after *timer* before it fires; returns its call.
+    def _answer_before(self, timer: Timer, loop: Loop) -> RecordedCall | None:
+        """Answer the tasks that continue one round after *timer* before it fires; returns the last call.
 
-        The task had its answer already, so the timeout must not cancel it.
+        They had their answers already: a timeout must not cancel them, and what it wakes runs after them.
         """
-        assert timer.loop is not None
-        for found in self._followers(timer.loop, self._timeline.next_act_of(timer.name)):
+        ahead: list[Waiter] = []
+        for found in self._followers(loop, self._timeline.next_act_of(timer.name)):
             if isinstance(found, Act):
-                if found.joined != 0:
-                    return None
+                if ahead or found.joined != 0:
+                    break
                 continue
             waiter = self._waiter_of(found)
-            if found.joined != 1 or not isinstance(waiter, LoopWaiter) or waiter.loop is not timer.loop:
-                return None
-            timer.loop.run(waiter.release)
+            if found.joined != (0 if ahead else 1):
+                break
+            if not isinstance(waiter, LoopWaiter) or waiter.loop is not loop:
+                break
+            ahead.append(waiter)
+        for waiter in ahead:
+            loop.run(waiter.release)
             self._note_answered(waiter)
-            return found
-        return None
+        return ahead[-1].call if ahead else None
 
     def _deliver_followers(
         self, loop: Loop, *, at_once: bool = False, before: RecordedCall | None = None
@@ -667,12 +674,12 @@ class Turns:
                 timer = self._timers.get(found.what)
                 if timer is None or timer.loop is not loop:
                     return
-                self._fire_in_turn(timer)
-            else:
-                waiter = self._waiter_of(found)
-                if not isinstance(waiter, LoopWaiter) or waiter.loop is not loop:
-                    return
-                self._answer(waiter)
+                self._fire_on(loop, timer, before)
+                return
+            waiter = self._waiter_of(found)
+            if not isinstance(waiter, LoopWaiter) or waiter.loop is not loop:
+                return
+            self._answer(waiter)
             at_once = True
 
     def _followers(self, loop: Loop, first: Act | RecordedCall | None = None) -> Iterator[Act | RecordedCall]:
