@@ -405,6 +405,37 @@ def is_on_trio() -> bool:
     return running is not None and running.name == "trio"
 
 
+def watch_rounds(loop: Any, before_round: Callable[[], None]) -> Callable[[], None] | None:
+    """Call *before_round* before each iteration of an asyncio loop, until the returned function is called.
+
+    ``None`` if the loop is not asyncio's own. A callback cannot take its place: it runs before some callbacks
+    of an iteration and after others.
+    """
+    run_once = getattr(loop, "_run_once", None)
+    if run_once is None:
+        return None
+    before = vars(loop).get("_run_once")
+    is_over = False
+
+    def run_watched() -> None:
+        if not is_over:
+            before_round()
+        run_once()
+
+    def stop() -> None:
+        nonlocal is_over
+        is_over = True
+        if vars(loop).get("_run_once") is not run_watched:
+            return  # somebody else watches, too
+        if before is None:
+            del loop._run_once  # noqa: SLF001 — asyncio offers no other way
+        else:
+            loop._run_once = before  # noqa: SLF001
+
+    loop._run_once = run_watched  # noqa: SLF001
+    return stop
+
+
 def is_on_loop() -> bool:
     """Whether the calling code runs on an event loop and must not block."""
     return _get_running_loop() is not None or is_on_trio()

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import select
 import threading
 import time
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 import reenact
 from tests.twice import captured, replayed
@@ -204,3 +207,96 @@ def test_a_piece_that_came_while_the_loop_was_busy_does_not_wait_for_rest(tmp_pa
         seen.clear()
         run(tmp_path / "run", agent)
         assert max(seen.index("a4"), seen.index("b4")) < seen.index("tick 40")
+
+
+def test_what_a_thread_hands_over_comes_in_the_same_round(tmp_path: Path) -> None:
+    """Counted from the end of a stream; within the round, others may run before it or after it."""
+
+    @reenact.tool
+    async def stream_to_its_end(count: int) -> AsyncIterator[int]:
+        for number in range(count):
+            yield number
+        for _ in range(count):  # the end of a real stream comes in later than its last piece
+            await asyncio.sleep(0)
+
+    rounds = 0
+    found: list[int] = []
+
+    async def spin() -> None:
+        nonlocal rounds
+        for rounds in range(_COUNTED_ROUNDS):  # noqa: B007 — the others look at it
+            select.select([], [], [], 0.0005)  # lets the threads run
+            await asyncio.sleep(0)
+
+    async def agent(_: reenact.Run) -> None:
+        nonlocal rounds
+        rounds = 0
+        await asyncio.to_thread(int)
+        async for _piece in stream_to_its_end(3):
+            pass
+        spinning = asyncio.create_task(spin())
+        for _number in range(6):
+            await asyncio.to_thread(int)
+            found.append(rounds)
+        await spinning
+
+    compared = 0
+    for number in range(10):
+        found.clear()
+        captured(tmp_path / f"run{number}", agent)
+        recorded = list(found)
+        found.clear()
+        replayed(tmp_path / f"run{number}", agent)
+        in_time = [each for each in recorded if each < _COUNTED_ROUNDS - 1]
+        late_by = [live - each for live, each in zip(found, in_time, strict=False)]
+        assert all(abs(each) <= 1 for each in late_by)
+        compared += len(late_by)
+    assert compared
+
+
+@pytest.mark.parametrize("is_at_rest", [True, False])
+def test_answers_that_came_together_after_a_callback_keep_their_order(
+    is_at_rest: bool, tmp_path: Path
+) -> None:
+    """The first of them is not overtaken by the others, nor all by what the callback has woken after them."""
+    found: list[object] = []
+
+    async def agent(_: reenact.Run) -> None:
+        loop = asyncio.get_running_loop()
+        gates = [loop.create_future() for _ in range(3)]
+        all_found, bell = asyncio.Event(), asyncio.Event()
+
+        @reenact.tool
+        async def ask(number: int) -> int:
+            await gates[number]
+            return number
+
+        async def note(number: int) -> None:
+            found.append(await ask(number))
+            await all_found.wait()
+
+        async def listen() -> None:
+            await bell.wait()
+            found.append("bell")
+            all_found.set()
+
+        def open_gates() -> None:
+            for number in (2, 0, 1):
+                gates[number].set_result(None)
+            bell.set()
+
+        def hand_over() -> None:
+            if is_at_rest:
+                select.select([], [], [], 0.02)  # meanwhile the loop comes to rest
+            loop.call_soon_threadsafe(open_gates)
+
+        tasks = [asyncio.create_task(note(number)) for number in range(3)]
+        tasks.append(asyncio.create_task(listen()))
+        await asyncio.sleep(0.01)
+        threading.Thread(target=hand_over).start()
+        await asyncio.gather(*tasks)
+
+    for run in (captured, replayed):
+        found.clear()
+        run(tmp_path / "run", agent)
+        assert found == [2, 0, 1, "bell"]

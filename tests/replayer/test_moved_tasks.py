@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import _thread
 import asyncio
 import itertools
 import queue
+import select
 import threading
 import time
 from collections.abc import Awaitable, Callable
@@ -199,3 +201,49 @@ def test_a_call_made_twice_is_one_too_many(tmp_path: Path) -> None:
     assert "has no further call here" in str(caught.value)
     assert caught.value.divergence is not None
     assert "the same call, recorded in another task, already taken" in caught.value.divergence.explain()
+
+
+def test_a_server_takes_its_requests_in_another_order(tmp_path: Path) -> None:
+    """It takes the next request only when a task has ended whose turn was after the call of a later one."""
+    said: list[int] = []
+
+    @reenact.tool
+    async def answer(request: int) -> int:
+        await asyncio.sleep(0.1 + 0.02 * request)
+        return request
+
+    async def receive(pause_s: float = 0.02) -> None:
+        """Wait for what a library in C reads, which no seam sees."""
+        loop = asyncio.get_running_loop()
+        came = loop.create_future()
+
+        def let_come() -> None:
+            select.select([], [], [], pause_s)
+            loop.call_soon_threadsafe(came.set_result, None)
+
+        _thread.start_new_thread(let_come, ())
+        await came
+
+    async def handle(request: int, pause_s: float) -> None:
+        await receive(pause_s)
+        said.append(await answer(request))
+
+    async def serve(requests: list[int], pause_s: float = 0.02) -> None:
+        async def take() -> int:
+            await receive()
+            await receive()
+            return requests.pop(0)
+
+        handlers = []
+        while requests:
+            handlers.append(asyncio.create_task(handle(await asyncio.create_task(take()), pause_s)))
+        await asyncio.gather(*handlers)
+
+    with reenact.capture(tmp_path / "run"):
+        asyncio.run(serve([0, 1, 2]))
+    recorded = list(said)
+    for order in ([1, 2, 0], [2, 1, 0]):
+        said.clear()
+        with reenact.replay(tmp_path / "run"):
+            asyncio.run(serve(order, 0.12))
+        assert said == recorded

@@ -571,6 +571,8 @@ class CaptureContext:
         if step.opened is not None:
             self._open_streams.pop(step.call_id, None)
             data["opened"], data["opening"] = step.opened
+            if not (error and describe_leaving(error)):
+                self._order.rounds_since_last()  # what comes next is counted from the stream's end
         elif step.gave_way and step.lane.has_order and not (error and describe_leaving(error)):
             rounds = self._order.rounds_since_last()
             if rounds is not None:

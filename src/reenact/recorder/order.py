@@ -12,7 +12,7 @@ from functools import partial
 from threading import Lock, RLock
 from typing import Any, Final, Protocol
 
-from reenact.boundary import DescribeEnd, Lane, outside
+from reenact.boundary import DescribeEnd, Lane, outside, watch_rounds
 from reenact.formats.capture import ENDED, JOINED, PRINTED, READ, TOGETHER
 
 _ENDING_S: Final = 0.1
@@ -101,7 +101,7 @@ class TaskOrder:
             self.note(lane, READ + TOGETHER)
             return before
         # A loop that does not show what is due, such as uvloop's, counts as idle.
-        is_busy = len(getattr(loop, "_ready", ())) > (motion is not None)  # a motion is due itself
+        is_busy = bool(getattr(loop, "_ready", ()))
         if motion is None:
             motion = self._begin_motion(loop)
         motion.rounds = 0
@@ -131,26 +131,25 @@ class TaskOrder:
 class _Motion:
     """Counts the iterations of an event loop until nothing is due any more."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, at_rest: Callable[[], object]) -> None:
+    def __init__(self, loop: Any, at_rest: Callable[[], object]) -> None:
         self.rounds = 0
         """Iterations since the last arrival."""
         self.made = 0
         """All iterations."""
         self._loop = loop
         self._at_rest = at_rest
-        self._look_again()
-
-    def _look_again(self) -> None:
-        with outside():
-            self._loop.call_soon(self._count)
+        self._stop_counting = watch_rounds(loop, self._count)
+        if self._stop_counting is None:  # a loop that does not show what is due counts as idle
+            with outside():
+                loop.call_soon(at_rest)
 
     def _count(self) -> None:
-        self.rounds += 1
-        self.made += 1
-        # A loop that does not show what is due, such as uvloop's, counts as idle.
-        if getattr(self._loop, "_ready", None) and self.rounds < _MOST_ROUNDS:
-            self._look_again()
-        else:
+        """Count the iteration that begins now, if anything is due."""
+        if self._loop._ready and self.rounds < _MOST_ROUNDS:  # noqa: SLF001 — as asyncio's own loops have it
+            self.rounds += 1
+            self.made += 1
+        elif self._stop_counting is not None:
+            self._stop_counting()
             self._at_rest()
 
 

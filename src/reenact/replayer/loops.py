@@ -9,7 +9,7 @@ from collections.abc import Callable, Generator
 from contextlib import suppress
 from typing import Any, Final, Protocol
 
-from reenact.boundary import is_on_trio, outside
+from reenact.boundary import is_on_trio, outside, watch_rounds
 from reenact.replayer.idle import MovingThread, PatientClock
 
 _MAX_SPINS: Final = 200
@@ -39,11 +39,26 @@ class Loop:
         self._on_round = on_round
         self._on_dry = on_dry
         self._is_probing = False
+        """Whether it will be looked at before its next round."""
+        self._scheduling = threading.Lock()
         self._called_s: float | None = None
         """Since when a callback waits to run on it."""
         self._spins = 0
-        self.rounds = 0
-        """How many rounds the loop has made since something came in from outside."""
+        self._round = 0
+        """How many rounds it has begun."""
+        self._came_in = 0
+        """In which of them something came in from outside, or will."""
+        self._stop_watching = watch_rounds(loop, self._begin_round)
+
+    def release(self) -> None:
+        """The run is over: leave the loop as it was."""
+        if self._stop_watching is not None:
+            self._stop_watching()
+
+    @property
+    def rounds(self) -> int:
+        """How many rounds lie between what came in last and what is delivered now, in the next round."""
+        return self._round + 1 - self._came_in
 
     @property
     def is_here(self) -> bool:
@@ -62,7 +77,7 @@ class Loop:
             self._thread_id = thread_id
             self._thread = MovingThread(thread_id, self._clock, self._clock.now_s)
 
-    def run(self, callback: Callable[[], None]) -> None:
+    def run(self, callback: Callable[[], object]) -> None:
         """Run *callback* on the loop, from any thread."""
         if self.is_here:
             self.loop.call_soon(callback)
@@ -110,14 +125,14 @@ class Loop:
         """Whether it will never run again."""
         return bool(self.loop.is_closed())
 
-    def came_in(self) -> None:
-        """Note that something comes in from outside, in the next round."""
-        self.rounds = -1 if self._is_probing else 0
+    def came_in(self, rounds_later: int = 0) -> None:
+        """Note that something comes in from outside, in the next round or so many *rounds_later*."""
+        self._came_in = self._round + 1 + rounds_later
         self.stir()
 
     def has_come_in(self) -> None:
         """Note that something has come in, in this round: the next callback is made in the next one."""
-        self.rounds = 1
+        self._came_in = self._round
         self.stir()
 
     def stir(self) -> None:
@@ -126,23 +141,39 @@ class Loop:
         self.is_dry = self.is_closed
         self._thread = MovingThread(self._thread_id, self._clock, self._clock.now_s)
         self._spins = 0
-        if not self._is_probing and not self.is_dry:
+        if not self.is_dry:
+            self._look_again()
+
+    def _look_again(self) -> None:
+        with self._scheduling:
+            if self._is_probing:
+                return
             self._is_probing = True
+        if self._stop_watching is None:
             self.run(self._probe)
+        elif not self.is_here:
+            self.run(int)  # wake it up
+
+    def _begin_round(self) -> None:
+        """Let come in what comes in the next round, which begins now."""
+        if self._is_probing:
+            self._look()
+        self._round += 1
 
     def _probe(self) -> None:
+        """The same on a loop that does not say when a round begins, such as uvloop: in that round."""
+        self._round += 1
+        self._look()
+
+    def _look(self) -> None:
         self._spins += 1
-        self.rounds += 1
         self._is_probing = False
         self._on_round(self)
-        if self._is_probing:  # the callback let something come in
-            return
         if self._has_more_to_do():
-            self._is_probing = True
-            self.loop.call_soon(self._probe)
-            return
-        self.is_dry = True
-        self._on_dry()
+            self._look_again()
+        else:
+            self.is_dry = True
+            self._on_dry()
 
     def _has_more_to_do(self) -> bool:
         try:
@@ -205,10 +236,7 @@ class TrioLoop(Loop):
         with suppress(RuntimeError), outside():  # it has ended meanwhile
             self.loop.run_sync_soon(callback)
 
-    def stir(self) -> None:
-        self.notice()
-        self.is_dry = self._is_over
-        self._thread = MovingThread(self._thread_id, self._clock, self._clock.now_s)
+    def _look_again(self) -> None:
         if not self.is_here:
             self.run(int)  # one more round, to find out
 

@@ -63,6 +63,10 @@ class Rest:
         found.notice()
         return found
 
+    def release_loops(self) -> None:
+        for loop in self._loops.values():
+            loop.release()
+
     def stir_loops(self) -> None:
         for loop in self._loops.values():
             loop.stir()
@@ -114,6 +118,7 @@ class Rest:
             return not self._moving
         for key, loop in list(self._loops.items()):
             if loop.is_closed:
+                loop.release()
                 del self._loops[key]
             elif loop.is_busy:
                 return False

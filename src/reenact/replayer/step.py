@@ -245,7 +245,11 @@ class ReplayStep:
             self._engine.diverge(report.read_on(self._engine.source, self._recorded, self._lane))
 
     def close(self, error: BaseException | None) -> None:  # noqa: ARG002
-        if not self._is_unmatched and (self.live or self._recorded.is_stream):
+        if self._is_unmatched:
+            return
+        if self._recorded.is_stream:
+            self._engine.turns.stream_ended(self._recorded, is_read=not self._data.get("cancelled"))
+        elif self.live:
             self._engine.turns.happened([self._recorded.outcome_seq])
 
     def _take(self, came: bool) -> None:

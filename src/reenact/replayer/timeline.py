@@ -20,6 +20,8 @@ LOOKED_AHEAD: Final = 64
 """How many items to search for one that came in on an event loop before the loop was at rest."""
 _GRACE_S: Final = 0.05
 """How much longer than in the recording to wait for an event."""
+_NEEDED_S: Final = 0.3
+"""How much longer to wait for a late event after an act that it may need."""
 _ACT_S: Final = 1.0
 """How long to wait for an act of the agent's tasks at most, plus the grace."""
 
@@ -137,6 +139,10 @@ class Timeline:
         gap_s = max(0.0, self.times_ms[index] - self.times_ms[max(0, index - 1)]) / 1000
         longest_s = _ACT_S if self.acts and self.due_act() is not None else self._longest_gap_s
         return self.next_since_s + min(gap_s, longest_s) + _GRACE_S
+
+    def wait_again(self) -> None:
+        """Wait for the next event a little longer: something that it may need happens now."""
+        self.next_since_s += max(0.0, self._clock.now_s + _NEEDED_S - self.late_at_s())
 
     def pass_over(self, late: RecordedCall) -> None:
         """Stop waiting for the next event, which is the call *late* or its outcome."""

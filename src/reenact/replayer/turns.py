@@ -46,6 +46,8 @@ _EARLY_S: Final = 0.25
 _MOST_MISSED_ACTS: Final = 8
 _MOST_MISSED_SHARE: Final = 0.25
 """After this many acts that did not come, and this share of all, none is awaited: the tasks are others."""
+_MOST_EARLY_ACTS: Final = 8
+"""How many acts may happen before their turn because one event does not come."""
 _CLIENT_S: Final = 0.02
 """How long another program gets, at most, to process one answer before the next one."""
 _OVERTAKING: Final = 512
@@ -122,6 +124,8 @@ class Turns:
         self._time_passes = False
         """Whether timers fire by real time, because the run differs from the recorded one."""
         self._missed_acts = self._done_acts = 0
+        self._early_acts_for = 0, 0
+        """The number of a late event, and how many acts after it may still be released before it."""
         self._early: list[EarlyCall] = []
         self._stirred_s = 0.0
         """When something happened last."""
@@ -153,6 +157,15 @@ class Turns:
                 self._try_early_again()
             if self._queue or self._timers:
                 self._deliver()
+
+    def stream_ended(self, call: RecordedCall, *, is_read: bool) -> None:
+        """Note that the stream of *call* has ended; if it *is_read* to its end, that came in on the loop."""
+        with self._lock:
+            if is_read and self._timeline.has_joined_near():
+                loop = self._rest.find_loop(running_loop())
+                if loop is not None:
+                    loop.has_come_in()
+            self.happened([call.outcome_seq])
 
     def has_happened(self, seq: int) -> bool:
         """Whether a recorded event has happened or need not happen."""
@@ -198,6 +211,7 @@ class Turns:
             self._endless.clear()
             self._early.clear()
             self._acting.clear()
+            self._rest.release_loops()
         self._wake.set()
 
     # Waiting
@@ -586,13 +600,19 @@ class Turns:
         elif not self._begin_on(timer.loop, self._timeline.next_act_of(timer.name)):
             return False
         else:
-            self._answer_before(timer)
-            self._fire_in_turn(timer)
-            self._deliver_followers(timer.loop, at_once=True)
+            self._fire_on(timer.loop, timer)
         self._timeline.next_since_s = self._clock.now_s
         return True
 
     # What comes in while an event loop is not at rest
+
+    def _fire_on(self, loop: Loop, timer: Timer, before: RecordedCall | None = None) -> None:
+        """Fire *timer*, with what came in on *loop* together with it; with *before*, only before that."""
+        ahead = self._answer_before(timer, loop) if before is None else None
+        self._fire_in_turn(timer)
+        self._deliver_followers(loop, at_once=True, before=ahead or before)
+        if ahead is not None:
+            loop.came_in(rounds_later=1)
 
     def _begin_on(self, loop: Loop, first: Act | RecordedCall | None) -> bool:
         """Whether *first* may come in on *loop* now: in the loop's thread, and all that follows is ready."""
@@ -614,27 +634,39 @@ class Turns:
                 return True
         return False
 
-    def _answer_before(self, timer: Timer) -> None:
-        """Answer the task that continues one round after *timer* before it fires.
+    def _answer_before(self, timer: Timer, loop: Loop) -> RecordedCall | None:
+        """Answer the tasks that continue one round after *timer* before it fires; returns the last call.
 
-        The task had its answer already, so the timeout must not cancel it.
+        They had their answers already: a timeout must not cancel them, and what it wakes runs after them.
         """
-        assert timer.loop is not None
-        for found in self._followers(timer.loop, self._timeline.next_act_of(timer.name)):
+        ahead: list[Waiter] = []
+        for found in self._followers(loop, self._timeline.next_act_of(timer.name)):
             if isinstance(found, Act):
-                if found.joined != 0:
-                    return
+                if ahead or found.joined != 0:
+                    break
                 continue
             waiter = self._waiter_of(found)
-            if found.joined != 1 or not isinstance(waiter, LoopWaiter) or waiter.loop is not timer.loop:
-                return
-            timer.loop.run(waiter.release)
+            if found.joined != (0 if ahead else 1):
+                break
+            if not isinstance(waiter, LoopWaiter) or waiter.loop is not loop:
+                break
+            ahead.append(waiter)
+        for waiter in ahead:
+            loop.run(waiter.release)
             self._note_answered(waiter)
-            return
+        return ahead[-1].call if ahead else None
 
-    def _deliver_followers(self, loop: Loop, *, at_once: bool = False) -> None:
-        """Deliver what came in on *loop* together with the last item, or as many rounds after it."""
+    def _deliver_followers(
+        self, loop: Loop, *, at_once: bool = False, before: RecordedCall | None = None
+    ) -> None:
+        """Deliver what came in on *loop* together with the last item, or as many rounds after it.
+
+        With *before*, only what came in before the outcome of that call.
+        """
         while (found := next(self._followers(loop), None)) is not None:
+            seq = found.seq if isinstance(found, Act) else found.outcome_seq
+            if before is not None and seq > before.outcome_seq:
+                return
             is_due = found.joined == 0 if at_once else loop.rounds >= (found.joined or 0)
             if not is_due:
                 return
@@ -642,12 +674,12 @@ class Turns:
                 timer = self._timers.get(found.what)
                 if timer is None or timer.loop is not loop:
                     return
-                self._fire_in_turn(timer)
-            else:
-                waiter = self._waiter_of(found)
-                if not isinstance(waiter, LoopWaiter) or waiter.loop is not loop:
-                    return
-                self._answer(waiter)
+                self._fire_on(loop, timer, before)
+                return
+            waiter = self._waiter_of(found)
+            if not isinstance(waiter, LoopWaiter) or waiter.loop is not loop:
+                return
+            self._answer(waiter)
             at_once = True
 
     def _followers(self, loop: Loop, first: Act | RecordedCall | None = None) -> Iterator[Act | RecordedCall]:
@@ -1000,6 +1032,8 @@ class Turns:
             self._pass_over_late_act(act)
             return
         late = self._timeline.by_seq[self._timeline.next]
+        if self._timeline.next == late.seq and self._let_act_early():
+            return
         if not self._queue:  # only acts and timers wait for it
             self._timeline.pass_over(late)
             self._advance()
@@ -1016,6 +1050,23 @@ class Turns:
         )
         self._timeline.pass_over(late)
         self._advance()
+
+    def _let_act_early(self) -> bool:
+        """Release the first that waits to act: the late call may be waiting for it.
+
+        In a server that gets its requests in another order, a task must end before it takes the next request.
+        """
+        if self._early_acts_for[0] != self._timeline.next:
+            self._early_acts_for = self._timeline.next, _MOST_EARLY_ACTS
+        seq, left = self._early_acts_for
+        if not self._acting or not left:
+            return False
+        self._early_acts_for = seq, left - 1
+        first = min(self._acting, key=lambda waiter: waiter.act.seq)
+        self._acting.remove(first)
+        first.release()
+        self._timeline.wait_again()
+        return True
 
     def _release_stalled(self) -> None:
         for waiter in list(self._endless):
