@@ -72,10 +72,10 @@ TOLD = [
 ]
 
 
-@pytest.mark.parametrize(("word", "time", "is_told"), TOLD)
-def test_a_time_is_told_by_what_the_user_wrote(word: str, time: str, is_told: bool, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("word", "time", "is_given"), TOLD)
+def test_a_time_is_told_by_what_the_user_wrote(word: str, time: str, is_given: bool, tmp_path: Path) -> None:
     """In whatever form the program writes it again; the second of a day is read from a clock."""
-    assert given(tmp_path, "agent", word).tells(time, Window(NOW_S - 1, NOW_S + 1)) == is_told
+    assert given(tmp_path, "agent", word).holds_time(time, Window(NOW_S - 1, NOW_S + 1)) == is_given
 
 
 def test_a_time_of_the_surroundings_is_not_told(tmp_path: Path) -> None:
@@ -84,4 +84,4 @@ def test_a_time_of_the_surroundings_is_not_told(tmp_path: Path) -> None:
     (tmp_path / "app.log").write_text("2026-12-25 started")
     found = given(tmp_path, "agent", "--task=task.txt", STARTED_AT="2026-12-26T09:00:00Z")
     now = Window(NOW_S, NOW_S + 9e5)
-    assert [found.tells(f"2026-12-{day}", now) for day in (24, 25, 26)] == [True, False, False]
+    assert [found.holds_time(f"2026-12-{day}", now) for day in (24, 25, 26)] == [True, False, False]

@@ -51,7 +51,7 @@ class DrawnNames(Protocol):
     def is_given(self, name: str) -> bool:
         """Whether it occurs in the input of this run: command line, environment, files."""
 
-    def is_told(self, time: str, now: Window) -> bool:
+    def is_given_time(self, time: str, now: Window) -> bool:
         """Whether the user gave it, in whatever form, so that no clock was read."""
 
     def is_own_port(self, port: int) -> bool:
@@ -85,7 +85,7 @@ class Unknown:
 
     is_drawn_word = is_drawn
 
-    def is_told(self, time: str, now: Window) -> bool:  # noqa: ARG002
+    def is_given_time(self, time: str, now: Window) -> bool:  # noqa: ARG002
         return False
 
     def is_given(self, name: str) -> bool:  # noqa: ARG002
@@ -318,7 +318,7 @@ class _Comparison:
         if not isinstance(one, int | float) or isinstance(one, bool):
             raise Unlike(path, one, other)
         is_now = was_now_number(one, self._facts.there) and was_now_number(other, self._facts.here)
-        if is_now and not self._evidence.is_told(str(other), self._facts.here):
+        if is_now and not self._evidence.is_given_time(str(other), self._facts.here):
             self.times.append(TimeRead(one, other, self._facts.seq, path))
             return
         names = str(one), str(other)
@@ -418,7 +418,7 @@ class _Comparison:
     def _are_clocks(self, one: str, other: str) -> bool:
         """Whether both were read from a clock: they were current, and the user did not give the live one."""
         is_now = are_both_now(one, other, self._facts.there, self._facts.here)
-        return is_now and not self._evidence.is_told(other, self._facts.here)
+        return is_now and not self._evidence.is_given_time(other, self._facts.here)
 
     def _are_ports(self, one: re.Match[str], other: re.Match[str], path: str) -> bool:
         """Whether both are ports; raises if they may not differ, because the live one is not this run's."""

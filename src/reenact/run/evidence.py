@@ -73,8 +73,8 @@ class RunEvidence:
     def is_given(self, name: str) -> bool:
         return self._given is not None and self._given.holds(name)
 
-    def is_told(self, time: str, now: Window) -> bool:
-        return self._given is not None and self._given.tells(time, now)
+    def is_given_time(self, time: str, now: Window) -> bool:
+        return self._given is not None and self._given.holds_time(time, now)
 
     def is_own_port(self, port: int) -> bool:
         return port in set(_listening_ports())

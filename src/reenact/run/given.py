@@ -145,7 +145,7 @@ class Given:
         if self._opened is not None:
             yield from self._opened.contents(self._looked_through)
 
-    def tells(self, time: str, now: Window) -> bool:
+    def holds_time(self, time: str, now: Window) -> bool:
         """Whether the user wrote *time*: in the words, in files that they name, in the source or the input.
 
         What else the command was given, its environment and other files, often has the current time in it.
