@@ -411,8 +411,7 @@ def watch_rounds(loop: Any, before_round: Callable[[], None]) -> Callable[[], No
     ``None`` if the loop is not asyncio's own. A callback cannot take its place: it runs before some callbacks
     of an iteration and after others.
     """
-    run_once = getattr(loop, "_run_once", None)
-    if run_once is None:
+    if not hasattr(loop, "_run_once"):
         return None
     before = vars(loop).get("_run_once")
     is_over = False
@@ -420,7 +419,8 @@ def watch_rounds(loop: Any, before_round: Callable[[], None]) -> Callable[[], No
     def run_watched() -> None:
         if not is_over:
             before_round()
-        run_once()
+        # Not the method as it was: nest_asyncio puts another one into the class.
+        (before or type(loop)._run_once.__get__(loop))()  # noqa: SLF001
 
     def stop() -> None:
         nonlocal is_over

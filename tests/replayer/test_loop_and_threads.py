@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 import reenact
+from reenact.boundary import watch_rounds
 from tests.twice import captured, replayed
 
 _COUNTED_ROUNDS = 40
@@ -300,3 +301,27 @@ def test_answers_that_came_together_after_a_callback_keep_their_order(
         found.clear()
         run(tmp_path / "run", agent)
         assert found == [2, 0, 1, "bell"]
+
+
+def test_a_loop_that_is_watched_runs_as_its_class_does_now() -> None:
+    """nest_asyncio changes the class of a running loop, so that it can run inside itself."""
+
+    class Loop(asyncio.SelectorEventLoop):
+        pass
+
+    def run_once(loop: Any) -> None:
+        rounds.append("changed")
+        asyncio.SelectorEventLoop._run_once(loop)  # type: ignore[attr-defined]
+
+    rounds: list[str] = []
+    loop = Loop()
+    stop = watch_rounds(loop, lambda: rounds.append("watched"))
+    assert stop is not None
+    Loop._run_once = run_once  # type: ignore[attr-defined]
+    loop.run_until_complete(asyncio.sleep(0))
+    assert rounds[:2] == ["watched", "changed"]
+    stop()
+    rounds.clear()
+    loop.run_until_complete(asyncio.sleep(0))
+    loop.close()
+    assert set(rounds) == {"changed"}

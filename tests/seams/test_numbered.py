@@ -114,3 +114,19 @@ def test_eager_tasks_start_at_once_and_start_others(tmp_path: Path) -> None:
 
     with reenact.capture(tmp_path / "run", sources=()):
         asyncio.run(main())
+
+
+def test_a_task_is_of_the_class_that_asyncio_has_now(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """nest_asyncio puts those in Python there; a task of another class could not run inside one of them."""
+    in_python = asyncio.tasks._PyTask, asyncio.futures._PyFuture  # type: ignore[attr-defined]
+
+    async def main() -> None:
+        monkeypatch.setattr(asyncio.tasks, "Task", in_python[0])
+        monkeypatch.setattr(asyncio.futures, "Future", in_python[1])
+        assert isinstance(asyncio.create_task(own_name()), in_python[0])
+        with ThreadPoolExecutor(1) as pool:
+            assert isinstance(asyncio.get_running_loop().run_in_executor(pool, abs, -2), in_python[1])
+
+    with reenact.capture(tmp_path / "run", sources=()):
+        asyncio.run(main())
+    monkeypatch.undo()

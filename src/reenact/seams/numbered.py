@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import Future
+from functools import cache
 from typing import Any, Final, TypeAlias
 from zlib import crc32
 
@@ -34,26 +35,19 @@ def number_of(lane: Lane) -> int:
     return crc32((name.parent or ROOT).encode()) * _SIBLINGS + (name.ordinal or 0)
 
 
-class _Task(asyncio.Task[object]):
-    __slots__ = ("_number",)
+@cache
+def _with_number(base: type[Any]) -> type[Any]:
+    """A subclass of asyncio's *base* whose objects are made with their hash as the first argument."""
 
-    def __init__(self, number: int, coro: Any, **options: Any) -> None:
+    def __init__(self: Any, number: int, *arguments: object, **options: object) -> None:  # noqa: N807
         self._number = number  # first: a new task is put into the set of all tasks
-        super().__init__(coro, **options)
+        base.__init__(self, *arguments, **options)
 
-    def __hash__(self) -> int:
-        return self._number
+    def __hash__(self: Any) -> int:  # noqa: N807
+        return self._number  # type: ignore[no-any-return]
 
-
-class _LoopFuture(asyncio.Future[object]):
-    __slots__ = ("_number",)
-
-    def __init__(self, number: int, loop: asyncio.AbstractEventLoop) -> None:
-        self._number = number
-        super().__init__(loop=loop)
-
-    def __hash__(self) -> int:
-        return self._number
+    members = {"__slots__": ("_number",), "__init__": __init__, "__hash__": __hash__}
+    return type(base.__name__, (base,), members)
 
 
 class _Job(Future[object]):
@@ -63,9 +57,7 @@ class _Job(Future[object]):
         return self.number
 
 
-_Task.__name__ = _Task.__qualname__ = "Task"  # as their repr shows it
-_LoopFuture.__name__ = _LoopFuture.__qualname__ = "Future"
-_Job.__name__ = _Job.__qualname__ = "Future"
+_Job.__name__ = _Job.__qualname__ = "Future"  # as its repr shows it
 
 
 def create_task(original: CreateTask, loop: Any, coro: object, lane: Lane, options: dict[str, Any]) -> Any:
@@ -81,7 +73,8 @@ def create_task(original: CreateTask, loop: Any, coro: object, lane: Lane, optio
         loop.set_task_factory(factory)  # an eager task runs, and may start others, while it is made
         if factory is not None:
             options = {"eager_start": True, **options}
-        task = _Task(number_of(lane), coro, loop=loop, **options)
+        # Not asyncio's class as it was once: nest_asyncio puts another one in its place.
+        task = _with_number(asyncio.tasks.Task)(number_of(lane), coro, loop=loop, **options)
         own_name = task.get_name()
         return task
 
@@ -121,4 +114,5 @@ class _FutureMaker:
         self._loop = loop
 
     def create_future(self) -> asyncio.Future[object]:
-        return _LoopFuture(self._number, self._loop)
+        future: asyncio.Future[object] = _with_number(asyncio.futures.Future)(self._number, loop=self._loop)
+        return future
