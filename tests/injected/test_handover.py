@@ -63,7 +63,7 @@ def test_the_clock_says_when_a_run_began(tmp_path):
     """The times of files are by another clock, on a file server or where a program is given another date."""
     handover = Handover(tmp_path)
     before_s = time.time()
-    handover.give(ToReplay(path="run", gateway="http://127.0.0.1:1", policy="strict"))
+    handover.write_orders(ToReplay(path="run", gateway="http://127.0.0.1:1", policy="strict"))
     os.utime(tmp_path / "orders.json", (0, 0))
     assert before_s <= handover.began_s <= time.time()
     assert handover.file_began_s == 0

@@ -97,13 +97,13 @@ def test_nothing_is_said_of_what_is_outside_the_run(tmp_path: Path, port: int) -
 
 def test_a_client_in_native_code_is_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It closes its connections at once, so only its name can tell."""
-    (tmp_path / "rnet.py").write_text("")
+    (tmp_path / "aerospike.py").write_text("")
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.delitem(sys.modules, "rnet", raising=False)
+    monkeypatch.delitem(sys.modules, "aerospike", raising=False)
     with reenact.capture(tmp_path / "run") as run:
-        importlib.import_module("rnet")
+        importlib.import_module("aerospike")
     [warning] = run.warnings
-    assert "rnet was imported, which connects outside Python" in warning
+    assert "aerospike was imported, which connects outside Python" in warning
     with reenact.capture(tmp_path / "other") as other:
-        importlib.import_module("rnet")
+        importlib.import_module("aerospike")
     assert other.warnings == []

@@ -40,7 +40,12 @@ CLOCKS: list[Callable[[], Any]] = [
     lambda: int(time.time() * 1000),
     lambda: str(time.time_ns()),
     lambda: f"{time.time():.3f}",
+    MAKERS["a time in base 36"],
+    MAKERS["a time in hex"],
+    MAKERS["a second in hex"],
 ]
+"""A program may read each of them twice at the same time, also as an id."""
+UNIQUE = [make for make in MAKERS.values() if make not in CLOCKS]
 PLANTS = [
     "a word",
     "a number",
@@ -98,7 +103,7 @@ class World:
         self._program = program
         self._plant = plant
         rng = random.Random(seed)
-        self._makers = [rng.choice(list(MAKERS.values())) for _ in range(100)]
+        self._makers = [rng.choice(UNIQUE) for _ in range(100)]
         self._clocks = [rng.choice(CLOCKS) for _ in range(100)]
         self._words = [rng.choice(WORDS) for _ in range(100)]
         self._numbers = [rng.randrange(10 ** rng.randint(1, 12)) for _ in range(100)]

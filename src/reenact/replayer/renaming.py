@@ -9,7 +9,7 @@ got it from an answer or as input. :class:`DrawnNames` says which names were gen
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import pairwise, zip_longest
 from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias
@@ -521,10 +521,12 @@ class _Comparison:
         self._compare_wholes(one, other, path)
 
     def _compare_wholes(self, one: str, other: str, path: str) -> None:
-        if not self._are_bound(one, other, path):
-            if not self._are_fresh(one, other):
-                raise Unlike(path, one, other)
+        if self._are_bound(one, other, path):
+            return
+        if self._are_fresh(one, other):
             self._bind(one, other, path)
+        elif not self._is_read_again(one, other, path):
+            raise Unlike(path, one, other)
 
     def _is_generated(self, one: str, other: str) -> bool:
         """Whether both have the form of generated names, with evidence that they are."""
@@ -544,13 +546,13 @@ class _Comparison:
             return len(one) == len(other) >= _MIN_RANDOM and len(one) not in _DIGEST_CHARACTERS and is_mixed
         return _are_random(one, other, at_least=_MIN_RANDOM)
 
-    def _have_times(self, one: str, other: str) -> bool:
-        """Whether both are ids of one kind that begin with the time, and were made now."""
+    def _have_times(self, one: str, other: str, kinds: Sequence[_TimedId] | None = None) -> bool:
+        """Whether both are ids of one of these kinds, which begin with the time, and were made now."""
         return any(
             form.pattern.fullmatch(one)
             and form.pattern.fullmatch(other)
             and self._were_made_now(form.read_s(one), form.read_s(other), form.precision_s)
-            for form in _TIMED_IDS
+            for form in (_TIMED_IDS if kinds is None else kinds)
         )
 
     def _is_uuid_generated(self, one: str, other: str, version: str) -> bool:
@@ -606,8 +608,18 @@ class _Comparison:
             if there is not None and here is there:
                 return True
             if there is not None or here is not None:
+                is_one_new = there is None or here is None
+                if is_one_new and self._is_read_again(one, other, path):
+                    return True
                 raise Unlike(path, one, other, there or here)
         return False
+
+    def _is_read_again(self, one: str, other: str, path: str) -> bool:
+        """Whether both are the time alone, which a clock showed twice, here or in the recording; it is noted."""
+        if not self._have_times(one, other, _BARE_TIMES) or self._evidence.is_given(other):
+            return False
+        self.times.append(TimeRead(one, other, self._facts.seq, path))
+        return True
 
     def _refuse_bound(self, name: str, path: str) -> None:
         """Raise if *name*, which is equal in both, was renamed before."""
@@ -751,7 +763,20 @@ class _TimedId(NamedTuple):
     precision_s: float
 
 
+_MS_IN_BASE_36: Final = _TimedId(  # as JavaScript writes it
+    LazyRegex(r"[0-9a-z]{8}", re.IGNORECASE), lambda name: _number(name[:8].lower(), _LOWER) / 1000, 1e-3
+)
+_MS_IN_HEX: Final = _TimedId(LazyRegex(r"[0-9a-f]{11}"), lambda name: int(name[:11], 16) / 1000, 1e-3)
+_BARE_TIMES: Final = (
+    _MS_IN_BASE_36,
+    _MS_IN_HEX,
+    _TimedId(LazyRegex(r"[0-9a-f]{8}"), lambda name: int(name, 16), 1),
+)
+"""Ids that are the time alone, so that two of them may be equal."""
 _TIMED_IDS: Final = (
+    *_BARE_TIMES,
+    _MS_IN_BASE_36._replace(pattern=LazyRegex(r"[0-9a-z]{9,}", re.IGNORECASE)),  # with chance behind it
+    _MS_IN_HEX._replace(pattern=LazyRegex(r"[0-9a-f]{12,}")),
     _TimedId(  # a ULID, also as the end of a TypeID
         LazyRegex(r"[0-7][0-9A-HJKMNP-TV-Z]{25}", re.IGNORECASE),
         lambda name: _number(name[:10].upper(), _CROCKFORD) / 1000,
@@ -762,13 +787,6 @@ _TIMED_IDS: Final = (
     ),
     _TimedId(LazyRegex(r"[0-9a-f]{24}"), lambda name: int(name[:8], 16), 1),  # an ObjectId
     _TimedId(LazyRegex(r"[0-9a-v]{20}"), lambda name: _number(name[:7], _LOWER[:32]) >> 3, 1),  # an xid
-    _TimedId(  # milliseconds in base 36, perhaps with chance behind them, as JavaScript writes them
-        LazyRegex(r"[0-9a-z]{8,}", re.IGNORECASE),
-        lambda name: _number(name[:8].lower(), _LOWER) / 1000,
-        1e-3,
-    ),
-    _TimedId(LazyRegex(r"[0-9a-f]{11,}"), lambda name: int(name[:11], 16) / 1000, 1e-3),
-    _TimedId(LazyRegex(r"[0-9a-f]{8}"), lambda name: int(name, 16), 1),
     _TimedId(LazyRegex(r"c[0-9a-z]{24}"), lambda name: _number(name[1:9], _LOWER) / 1000, 1e-3),  # a cuid
     *(
         _TimedId(LazyRegex(r"[0-9]{17,19}"), partial(_snowflake_s, epoch_ms), 1e-3)
