@@ -8,18 +8,27 @@ from typing import Any, Final
 
 from reenact.seams.stdlib.sources import is_genuine
 
+_own: Final[Callable[[ModuleType], dict[str, Any]]] = vars(ModuleType)["__dict__"].__get__
+"""The namespace of a stand-in itself."""
+
 
 class StandIn(ModuleType):
     """A module as the agent's modules see it: exchanged names are seams, all others are the real module's.
 
-    Setting a name on it sets it on the real module.
+    Setting a name on it sets it on the real module. Its ``__dict__`` is the real module's, where pytest and
+    ``unittest.mock`` look up what they put back after a test.
     """
 
     def __init__(self, real: ModuleType) -> None:
         super().__init__(real.__name__, real.__doc__)
         public = [name for name in vars(real) if not name.startswith("_")]
-        vars(self).update(__spec__=real.__spec__, __all__=getattr(real, "__all__", public))
-        vars(self).update(_real=real, _originals={}, _giving_way={})
+        _own(self).update(__spec__=real.__spec__, __all__=getattr(real, "__all__", public))
+        _own(self).update(_real=real, _originals={}, _giving_way={})
+
+    @property
+    def __dict__(self) -> dict[str, Any]:  # type: ignore[override]
+        names: dict[str, Any] = vars(self._real)
+        return names
 
     def exchange(self, name: str, original: Any, standing: Any, *, gives_way: bool) -> None:
         """Let *name* be *standing* instead of the real module's *original*.
@@ -27,7 +36,7 @@ class StandIn(ModuleType):
         If it *gives_way*, only while the real module still has its original, which tests may replace.
         """
         self._originals[name] = original
-        (self._giving_way if gives_way else vars(self))[name] = standing
+        (self._giving_way if gives_way else _own(self))[name] = standing
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._real, name)
@@ -37,7 +46,7 @@ class StandIn(ModuleType):
 
     def __setattr__(self, name: str, value: object) -> None:
         # Code that saves a name, replaces it and restores it would otherwise put our stand-in there.
-        ours = self._giving_way.get(name, vars(self).get(name))
+        ours = self._giving_way.get(name, _own(self).get(name))
         is_put_back = name in self._originals and value is ours
         setattr(self._real, name, self._originals[name] if is_put_back else value)
 
