@@ -615,7 +615,7 @@ class _Comparison:
         return False
 
     def _is_read_again(self, one: str, other: str, path: str) -> bool:
-        """Whether both are the time alone, which a clock showed twice, here or in the recording; it is noted."""
+        """Whether both are the time alone, which a clock showed twice, here or there; it is noted."""
         if not self._have_times(one, other, _BARE_TIMES) or self._evidence.is_given(other):
             return False
         self.times.append(TimeRead(one, other, self._facts.seq, path))

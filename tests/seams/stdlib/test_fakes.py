@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio  # noqa: F401 — looked up by name
 import builtins
 import datetime
+import functools
 import os
 import platform
 import random
 import secrets
 import socket
 import subprocess
+import threading  # noqa: F401
 import time
 import uuid
 from collections.abc import Callable
@@ -118,6 +121,89 @@ def test_a_fake_from_before_the_run_is_not_asked_by_the_run(
         with mock.patch(name, **fake), run(tmp_path / "run") as opened:
             look()
         assert (opened.warnings, opened.divergences) == ([], [])
+
+
+def _spy(function: Callable[..., Any]) -> mock.Mock:
+    return mock.Mock(side_effect=function)
+
+
+def _wrap(function: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        return function(*args, **kwargs)
+
+    return wrapped
+
+
+@pytest.mark.parametrize("make", [_spy, _wrap])
+@pytest.mark.parametrize("name", sorted(SOURCES.keys() - {"builtins.open", "socket.getfqdn"}))
+def test_a_fake_may_call_what_it_replaces(name: str, make: Callable[..., Any], tmp_path: Path) -> None:
+    """Which it knows by our stand-in, as it was taken from the agent's module."""
+    module, _, function = name.rpartition(".")
+    seen = []
+    for run in (reenact.capture, reenact.replay):
+        with run(tmp_path / "run") as opened:
+            fake = make(getattr(globals()[module], function))
+            with mock.patch(name, fake):
+                seen.append(SOURCES[name]())
+        assert (opened.warnings, opened.divergences) == ([], [])
+        assert not isinstance(fake, mock.Mock) or fake.called
+    assert repr(seen[0]) == repr(seen[1])
+
+
+def test_a_fake_that_other_functions_read_may_call_what_it_replaces(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """``date.today`` reads ``time.time``."""
+
+    def today() -> str:
+        return f"{datetime.date.today()} {datetime.datetime.now(datetime.UTC):%Y-%m-%d} {time.time()}"  # noqa: DTZ011
+
+    seen = []
+    for run in (reenact.capture, reenact.replay):
+        with monkeypatch.context() as patch, run(tmp_path / "run") as opened:
+            real_time = time.time
+
+            class Later(datetime.datetime):
+                @classmethod
+                def now(cls, tz: datetime.tzinfo | None = None) -> Any:
+                    return super().now(tz) + datetime.timedelta(days=3)
+
+            patch.setattr(time, "time", lambda real=real_time: real() + 1000)
+            seen.append(today())
+            patch.setattr(datetime, "datetime", Later)
+            seen.append(today())
+        assert (opened.warnings, opened.divergences) == ([], [])
+    assert seen[:2] == seen[2:]
+
+
+def test_a_spy_on_open_calls_it(tmp_path: Path) -> None:
+    for run in (reenact.capture, reenact.replay):
+        with run(tmp_path / "run") as opened, mock.patch("builtins.open", side_effect=open) as spy:
+            with open(tmp_path / "written", "w") as file:
+                file.write("text")
+            assert spy.called
+        assert (opened.warnings, opened.divergences) == ([], [])
+
+
+@pytest.mark.parametrize(
+    "name", [*SOURCES, "os.getpid", "os.chdir", "asyncio.sleep", "threading.Thread", "os.environ"]
+)
+def test_what_a_test_replaces_is_put_back_after_the_run(name: str, tmp_path: Path) -> None:
+    """Also by its own name in a module of which other names are exchanged."""
+    module, _, attribute = name.rpartition(".")
+    original = getattr(globals()[module], attribute)
+    by_pytest = pytest.MonkeyPatch()
+    with reenact.capture(tmp_path / "pytest", sources=None):
+        by_pytest.setattr(globals()[module], attribute, lambda *_: None)
+    by_pytest.undo()
+    with reenact.capture(tmp_path / "mock", sources=None):
+        by_mock = mock.patch.object(globals()[module], attribute)
+        by_mock.start()
+    by_mock.stop()
+    with reenact.capture(tmp_path / "after"):
+        pass
+    assert getattr(globals()[module], attribute) is original
 
 
 def test_what_cannot_be_stored_is_noted_in_the_recording(tmp_path: Path) -> None:

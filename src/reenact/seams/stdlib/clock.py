@@ -9,13 +9,21 @@ import datetime
 import time
 import timeit
 from collections.abc import Callable
-from functools import update_wrapper
+from functools import partial
 from types import ModuleType
 from typing import Any, Final
 
 from reenact.boundary import Instant
 from reenact.seams.deadlines import sleep_in_turn
-from reenact.seams.stdlib.sources import AS_IT_IS, Form, formed_value_of, from_fake, is_genuine, lane_for
+from reenact.seams.stdlib.sources import (
+    AS_IT_IS,
+    Form,
+    formed_value_of,
+    from_fake,
+    is_genuine,
+    lane_for,
+    stand_for,
+)
 from reenact.seams.stdlib.stand_ins import StandInMeta
 
 _date: Final = datetime.date
@@ -45,7 +53,7 @@ def _counter(name: str) -> Callable[[], object]:
         value = lane.context.instant(instant, lane, real)
         return value if type(value) is not dict else from_fake(value, real)
 
-    return update_wrapper(read, original)
+    return stand_for(time, name, read)
 
 
 def _clock(name: str) -> Callable[[int], object]:
@@ -59,7 +67,7 @@ def _clock(name: str) -> Callable[[int], object]:
         is_fake = not is_genuine(real, original)
         return formed_value_of("time", instant, lambda: real(clock), form, is_fake=is_fake)
 
-    return update_wrapper(read, original)
+    return stand_for(time, name, read)
 
 
 def _break_down(name: str) -> Callable[..., time.struct_time]:
@@ -75,7 +83,7 @@ def _break_down(name: str) -> Callable[..., time.struct_time]:
         )
         return moment
 
-    return update_wrapper(read, original)
+    return stand_for(time, name, read)
 
 
 def _to_json(moment: time.struct_time) -> list[object]:
@@ -105,22 +113,28 @@ def _render(name: str, given: int) -> Callable[..., str]:
         text: str = formed_value_of("time", instant, lambda: real(*args), AS_IT_IS, is_fake=True)
         return text
 
-    return update_wrapper(render, original)
+    return stand_for(time, name, render)
 
 
 def _sleep(seconds: float, /) -> object:
+    if is_genuine(time.sleep, _original_sleep):
+        _wait(time.sleep, seconds)
+        return None
+    return time.sleep(seconds)  # type: ignore[func-returns-value]  # a fake returns what it likes
+
+
+def _wait(sleep: Callable[[float], None], seconds: float, /) -> None:
     lane = lane_for("time")
-    if lane is None or not is_genuine(time.sleep, _original_sleep):
-        return time.sleep(seconds)  # type: ignore[func-returns-value]  # a fake returns what it likes
-    if not lane.context.time_passes(lane):
-        time.sleep(0 if seconds >= 0 else seconds)
+    if lane is None:
+        sleep(seconds)
+    elif not lane.context.time_passes(lane):
+        sleep(0 if seconds >= 0 else seconds)
         if lane.has_order:
             sleep_in_turn(lane, seconds)
     else:
-        time.sleep(seconds)
+        sleep(seconds)
         if lane.has_order:
             lane.context.timer_fired(lane, lane.next_timer("z"))
-    return None
 
 
 _original_sleep: Final = time.sleep
@@ -136,14 +150,7 @@ class Date(datetime.date, metaclass=StandInMeta):
 
     @classmethod
     def today(cls) -> Any:
-        form = Form(_date, _date.isoformat, cls.fromisoformat)
-        return formed_value_of(
-            "time",
-            _TODAY,
-            lambda: datetime.date.today(),  # noqa: DTZ011 — looked up at each call
-            form,
-            is_fake=datetime.date is not _date,
-        )
+        return _today(cls)
 
 
 class DateTime(datetime.datetime, metaclass=StandInMeta):
@@ -173,12 +180,30 @@ class DateTime(datetime.datetime, metaclass=StandInMeta):
 
     @classmethod
     def _read(cls, instant: Instant, name: str, *args: object) -> object:
-        real = datetime.datetime  # looked up at each call: a test may have replaced it
-        form = Form(_datetime, _datetime.isoformat, cls.fromisoformat)
-        return formed_value_of(
-            "time", instant, lambda: getattr(real, name)(*args), form, is_fake=real is not _datetime
-        )
+        return _now(cls, name, args, instant)
 
+
+def _read_date(cls: Any) -> Any:
+    real = datetime.date  # looked up at each call: a test may have replaced it
+    form = Form(_date, _date.isoformat, cls.fromisoformat)
+    return formed_value_of("time", _TODAY, lambda: real.today(), form, is_fake=real is not _date)
+
+
+def _read_moment(cls: Any, name: str, args: tuple[object, ...], instant: Instant) -> Any:
+    real = datetime.datetime
+    form = Form(_datetime, _datetime.isoformat, cls.fromisoformat)
+    return formed_value_of(
+        "time", instant, lambda: getattr(real, name)(*args), form, is_fake=real is not _datetime
+    )
+
+
+_today: Final = stand_for(datetime, "date", _read_date, lambda cls: super(Date, cls).today())
+_now: Final = stand_for(
+    datetime,
+    "datetime",
+    _read_moment,
+    lambda cls, name, args, instant: getattr(super(DateTime, cls), name)(*args),  # noqa: ARG005
+)
 
 _TODAY: Final = _read("date.today")
 _NOW: Final = _read("datetime.now")
@@ -197,7 +222,7 @@ STAND_INS: Final[dict[ModuleType, dict[str, object]]] = {
         "ctime": _render("ctime", 0),
         "asctime": _render("asctime", 0),
         "strftime": _render("strftime", 1),
-        "sleep": update_wrapper(_sleep, time.sleep),
+        "sleep": stand_for(time, "sleep", _sleep, partial(_wait, _original_sleep)),
     },
     datetime: {"date": Date, "datetime": DateTime},
     timeit: {"default_timer": _counter("perf_counter")},

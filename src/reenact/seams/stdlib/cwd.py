@@ -16,16 +16,20 @@ from typing import Any, Final
 from reenact.boundary import Instant
 from reenact.seams.stdlib.sources import lane_for, starting_folder, value_of
 
+# As they were: a fake in their place, which calls the stand-in, would be called again.
+_chdir: Final = os.chdir
+_fchdir: Any = getattr(os, "fchdir", None)
+
 
 def chdir(path: Any) -> None:
     """``os.chdir``, but recorded."""
-    os.chdir(path)
+    _chdir(path)
     _record_change()
 
 
 def fchdir(fd: Any) -> None:
     """``os.fchdir``, but recorded."""
-    os.fchdir(fd)
+    _fchdir(fd)
     _record_change()
 
 

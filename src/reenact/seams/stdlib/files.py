@@ -21,7 +21,7 @@ from reenact.boundary import Instant
 from reenact.seams.patches import Patch
 from reenact.seams.stdlib.exchange import is_exchanged_in
 from reenact.seams.stdlib.places import recorded_path
-from reenact.seams.stdlib.sources import lane_for, value_of
+from reenact.seams.stdlib.sources import lane_for, stand_for, value_of
 
 _WRITE_MODES: Final = frozenset(
     "".join(letters)
@@ -31,12 +31,6 @@ _WRITE_MODES: Final = frozenset(
 )
 """Every mode that writes, with its letters in any order."""
 _open: Final = builtins.open
-
-
-def open(*args: Any, **kwargs: Any) -> Any:  # noqa: A001 — it stands for the built-in function
-    """``builtins.open``, but what is written is recorded; a fake that replaces it is called unchanged."""
-    real = builtins.open
-    return _open_and_record(*args, **kwargs) if real is _open else real(*args, **kwargs)
 
 
 def _open_and_record(
@@ -60,6 +54,15 @@ def _open_and_record(
     except BaseException:
         raw.close()
         raise
+
+
+def _open_or_fake(*args: Any, **kwargs: Any) -> object:
+    real = builtins.open
+    return _open_and_record(*args, **kwargs) if real is _open else real(*args, **kwargs)
+
+
+open = stand_for(builtins, "open", _open_or_fake, _open_and_record)  # noqa: A001 — it stands for it
+"""``builtins.open``, but what is written is recorded; a fake that replaces it is called unchanged."""
 
 
 def _add_layers(

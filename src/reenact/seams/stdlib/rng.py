@@ -15,7 +15,7 @@ import secrets
 import ssl
 import uuid
 from collections.abc import Callable
-from functools import cache, update_wrapper
+from functools import cache
 from types import ModuleType
 from typing import Any, Final
 
@@ -28,6 +28,7 @@ from reenact.seams.stdlib.sources import (
     formed_value_of,
     is_genuine,
     lane_for,
+    stand_for,
     value_of,
 )
 from reenact.seams.stdlib.stand_ins import StandInMeta
@@ -63,7 +64,7 @@ def record_fakes(
             return draw(*args, **kwargs)
         return formed_value_of(source, instant, lambda: real(*args, **kwargs), AS_IT_IS, is_fake=True)
 
-    return update_wrapper(draw_or_fake, original)
+    return stand_for(module, name, draw_or_fake)
 
 
 _RANDOM: Final = draw_of("random")
@@ -164,7 +165,7 @@ def _uuid_maker(name: str) -> Callable[..., uuid.UUID]:
         )
         return made
 
-    return update_wrapper(make, original)
+    return stand_for(uuid, name, make)
 
 
 def _getnode() -> int:
@@ -177,7 +178,7 @@ def _getnode() -> int:
 UUID_STAND_INS: Final[dict[ModuleType, dict[str, object]]] = {
     uuid: {
         **{name: _uuid_maker(name) for name in _MAKERS if hasattr(uuid, name)},
-        "getnode": update_wrapper(_getnode, uuid.getnode),
+        "getnode": stand_for(uuid, "getnode", _getnode),
     },
 }
 
@@ -202,7 +203,7 @@ def _token_maker(module: ModuleType, name: str, form: Form) -> Callable[..., obj
         is_fake = not is_genuine(real, original)
         return formed_value_of("secrets", instant, lambda: real(*args, **kwargs), form, is_fake=is_fake)
 
-    return update_wrapper(make, original)
+    return stand_for(module, name, make)
 
 
 def _token(module: ModuleType, name: str) -> Instant:

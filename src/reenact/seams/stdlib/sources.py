@@ -6,7 +6,9 @@ A test may have replaced a source by a fake, which may return anything. Its valu
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable
+from functools import update_wrapper
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from reenact.boundary import Context, Instant, Lane, current_lane
@@ -96,6 +98,7 @@ def _identity(value: object) -> object:
 
 AS_IT_IS: Final = Form(None, _identity, _identity)
 TEXT: Final = Form(str, _identity, _identity)
+Answer: TypeAlias = Callable[..., Any]
 _VALUE: Final = "asItIs"
 _NOT_STORED: Final = "notStored"
 _UNKNOWN: Final = object()
@@ -108,6 +111,49 @@ def is_genuine(function: object, original: object) -> bool:
         if function is None:
             return False
     return True
+
+
+class _Fakes(threading.local):
+    """Whether a fake that a test put somewhere is running now, in this thread."""
+
+    def __init__(self) -> None:
+        self.running: set[object] = set()
+        """What is replaced by one that a stand-in has called."""
+        self.is_producing = False
+        """Whether a recorded value is read, which may call one, as ``date.today`` calls ``time.time``."""
+
+    def produce(self, read: Callable[[], object]) -> object:
+        was_producing, self.is_producing = self.is_producing, True
+        try:
+            return read()
+        finally:
+            self.is_producing = was_producing
+
+
+_fakes: Final = _Fakes()
+
+
+def stand_for(owner: Any, name: str, stand_in: Answer, within: Answer | None = None) -> Answer:
+    """*stand_in* for the *name* of *owner*, but *within* for a fake in its place that calls what it replaced.
+
+    Such a fake knows it by our stand-in, because a test took it from one of the agent's modules. *within* is
+    the original unless it is given.
+    """
+    original = getattr(owner, name)
+    within = within or original
+
+    def answer(*args: Any, **kwargs: Any) -> Any:
+        if getattr(owner, name) is original:
+            return stand_in(*args, **kwargs)
+        if _fakes.is_producing or original in _fakes.running:
+            return within(*args, **kwargs)
+        _fakes.running.add(original)
+        try:
+            return stand_in(*args, **kwargs)
+        finally:
+            _fakes.running.discard(original)
+
+    return update_wrapper(answer, original)
 
 
 def formed_value_of(
@@ -128,7 +174,7 @@ def formed_value_of(
     def write() -> object:
         nonlocal live, is_recorded
         is_recorded = True
-        live = produce() if live is _UNKNOWN else live
+        live = _fakes.produce(produce) if live is _UNKNOWN else live
         return form.encode(live) if type(live) is form.kind else _encode_fake(live)
 
     answer = lane.context.instant(instant, lane, write)

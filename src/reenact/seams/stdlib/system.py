@@ -16,7 +16,6 @@ import socket
 import sys
 import tracemalloc
 from collections.abc import Callable
-from functools import update_wrapper
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
@@ -25,7 +24,7 @@ from reenact.boundary import Instant
 from reenact.seams.patches import Patch
 from reenact.seams.stdlib.cwd import tell_folder
 from reenact.seams.stdlib.exchange import is_exchanged_in
-from reenact.seams.stdlib.sources import Form, formed_value_of, is_genuine
+from reenact.seams.stdlib.sources import Form, formed_value_of, is_genuine, stand_for
 from reenact.volatile.places import working_folder
 
 _DiskUsage: Final = type(shutil.disk_usage(os.sep))
@@ -92,7 +91,7 @@ def _read_fact(module: ModuleType, name: str, form: Form) -> Callable[..., objec
             is_fake=not is_genuine(real, original),
         )
 
-    return update_wrapper(read, original)
+    return stand_for(module, name, read)
 
 
 STAND_INS: Final[dict[ModuleType, dict[str, object]]] = {

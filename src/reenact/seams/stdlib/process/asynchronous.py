@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import subprocess
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import Any, Final
 
 from reenact.boundary import crossing
 from reenact.seams.stdlib.process.command import (
@@ -18,19 +18,23 @@ from reenact.seams.stdlib.process.command import (
     text_if_utf8,
 )
 
+# As they were: a fake in their place, which calls the stand-in, would be called again.
+_execute: Final = asyncio.create_subprocess_exec
+_run_shell: Final = asyncio.create_subprocess_shell
+
 
 async def execute(program: Any, *args: Any, **options: Any) -> object:
     if not is_call([program, *args]):
-        return await asyncio.create_subprocess_exec(program, *args, **options)
+        return await _execute(program, *args, **options)
     command = Command([program, *args], options)
-    return await _start(command, options, lambda: asyncio.create_subprocess_exec(program, *args, **options))
+    return await _start(command, options, lambda: _execute(program, *args, **options))
 
 
 async def shell(cmd: Any, **options: Any) -> object:
     if not is_call(cmd):
-        return await asyncio.create_subprocess_shell(cmd, **options)
+        return await _run_shell(cmd, **options)
     command = Command(cmd, options | {"shell": True})
-    return await _start(command, options, lambda: asyncio.create_subprocess_shell(cmd, **options))
+    return await _start(command, options, lambda: _run_shell(cmd, **options))
 
 
 async def _start(command: Command, options: dict[str, object], create: Any) -> object:

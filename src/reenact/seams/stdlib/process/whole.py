@@ -12,6 +12,12 @@ from reenact.boundary import crossing
 from reenact.seams.patches import Patch
 from reenact.seams.stdlib.process.command import Command, is_call, is_seen, outcome, outputs, running
 
+# As they were: a fake in their place, which calls the stand-in, would be called again.
+_run: Final = subprocess.run
+_check_output: Final = subprocess.check_output
+_run_shell: Final = os.system
+_open_pipe: Final = os.popen
+
 
 def run(
     *popenargs: Any,
@@ -21,11 +27,11 @@ def run(
 ) -> subprocess.CompletedProcess[Any]:
     args = popenargs[0] if popenargs else options["args"]
     if not is_call(args):
-        return subprocess.run(*popenargs, input=input, check=check, **options)
+        return _run(*popenargs, input=input, check=check, **options)
     with crossing(Command(args, options).call_of_run(input)) as step:
         if step.live:
             with running():
-                done = subprocess.run(*popenargs, input=input, **options)
+                done = _run(*popenargs, input=input, **options)
             step.answer = outcome(done.returncode, (done.stdout, done.stderr))
     completed = subprocess.CompletedProcess(args, step.answer["returncode"], *outputs(step.answer, options))
     if check:
@@ -46,7 +52,7 @@ def check_call(*popenargs: Any, **options: Any) -> int:
 
 def check_output(*popenargs: Any, **options: Any) -> object:
     if "stdout" in options or "check" in options:
-        return subprocess.check_output(*popenargs, **options)  # raises Python's own error
+        return _check_output(*popenargs, **options)  # raises Python's own error
     return run(*popenargs, stdout=subprocess.PIPE, check=True, **options).stdout
 
 
@@ -61,11 +67,11 @@ def getoutput(cmd: str, **options: object) -> str:
 
 def system(command: Any) -> int:
     if not is_call(command):
-        return os.system(command)
+        return _run_shell(command)
     with crossing(Command(command, {"shell": True}).call_of_run(None)) as step:
         if step.live:
             with running():
-                step.answer = outcome(os.system(command), (None, None))
+                step.answer = outcome(_run_shell(command), (None, None))
     returncode: int = step.answer["returncode"]
     return returncode
 
@@ -80,7 +86,7 @@ PATCHES: Final = [Patch(os, "system", _system)]
 
 def popen(cmd: str, mode: str = "r", buffering: int = -1) -> object:
     if mode != "r" or not is_call(cmd):
-        return os.popen(cmd, mode, buffering)
+        return _open_pipe(cmd, mode, buffering)
     done = run(cmd, shell=True, text=True, stdout=subprocess.PIPE)
     return _Output(done.stdout, done.returncode)
 
