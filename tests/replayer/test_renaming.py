@@ -115,10 +115,10 @@ def cuid2() -> str:
     return f"{letter}{in_base(int.from_bytes(digested), string.digits + string.ascii_lowercase, 99)[-60:-37]}"
 
 
-def dashed() -> str:
+def dashed(separator: str = "-") -> str:
     """The dash is of the digest, but not of a word."""
     made = iter(lambda: base64.urlsafe_b64encode(digest(os.urandom(9))).decode()[:12], "")
-    return next(name for name in made if name.startswith("-"))
+    return next(name for name in made if name.startswith(separator))
 
 
 def digest_in_parts() -> str:
@@ -176,6 +176,7 @@ MAKERS: dict[str, Callable[[], str]] = {
     "the beginning of a digest": lambda: hashlib.md5(str(uuid.uuid4()).encode()).hexdigest()[:8],
     "of a digest for addresses": lambda: base64.urlsafe_b64encode(digest(os.urandom(9))).decode()[:12],
     "of a digest behind a dash": dashed,
+    "of a digest behind an underscore": lambda: dashed("_"),
     "of a digest of the time": lambda: digest(f"run {time.time()}".encode()).hex()[:16],
     "of a digest of a digest": lambda: digest(digest(os.urandom(9)).hex().encode()).hex(),
     "of a digest made in parts": digest_in_parts,
