@@ -477,8 +477,10 @@ class _Comparison:
             if unlike.earlier is not None:
                 raise
             if not self._is_one_name(one[begin:], other[begin:]):
-                begin -= 1  # names in base 64 may begin with a separator
-                if begin < 0 or not self._is_drawn_text(one[begin:], other[begin:]):
+                begin -= 1  # a name in base 64 may begin with a separator; a short one, or a date, does not
+                is_long = begin >= 0 and len(other) - begin > _MIN_RANDOM
+                has_letters = any(map(str.isalpha, other[begin:]))
+                if not (is_long and has_letters and self._is_drawn_text(one[begin:], other[begin:])):
                     raise
             self._restore(before)
             self._compare_wholes(one[begin:], other[begin:], path)
