@@ -12,6 +12,7 @@ import random
 import secrets
 import socket
 import subprocess
+import sys
 import threading  # noqa: F401
 import time
 import uuid
@@ -121,6 +122,23 @@ def test_a_fake_from_before_the_run_is_not_asked_by_the_run(
         with mock.patch(name, **fake), run(tmp_path / "run") as opened:
             look()
         assert (opened.warnings, opened.divergences) == ([], [])
+
+
+def test_a_fake_from_before_the_first_run_is_not_kept(tmp_path: Path) -> None:
+    program = """
+import subprocess
+from unittest import mock
+import reenact
+with mock.patch("subprocess.run", return_value="fixed"), reenact.capture("first"):
+    pass
+for run in (reenact.capture, reenact.replay):
+    with run("second"):
+        print(subprocess.check_output(["echo", "hello"]))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == ["b'hello\\n'"] * 2
 
 
 def _spy(function: Callable[..., Any]) -> mock.Mock:

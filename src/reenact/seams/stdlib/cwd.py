@@ -14,11 +14,10 @@ from types import ModuleType
 from typing import Any, Final
 
 from reenact.boundary import Instant
-from reenact.seams.stdlib.sources import lane_for, starting_folder, value_of
+from reenact.seams.stdlib.sources import as_it_was, lane_for, starting_folder, value_of
 
-# As they were: a fake in their place, which calls the stand-in, would be called again.
-_chdir: Final = os.chdir
-_fchdir: Any = getattr(os, "fchdir", None)
+_chdir: Final = as_it_was(os, "chdir")
+_fchdir: Any = as_it_was(os, "fchdir") if hasattr(os, "fchdir") else None
 
 
 def chdir(path: Any) -> None:

@@ -9,6 +9,7 @@ import os
 import threading
 from collections.abc import Callable
 from functools import update_wrapper
+from inspect import isroutine
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from reenact.boundary import Context, Instant, Lane, current_lane
@@ -154,6 +155,17 @@ def stand_for(owner: Any, name: str, stand_in: Answer, within: Answer | None = N
             _fakes.running.discard(original)
 
     return update_wrapper(answer, original)
+
+
+def as_it_was(owner: Any, name: str) -> Answer:
+    """The function *name* of *owner*, to be called also if a fake that calls our stand-in is put there later.
+
+    If one is there already, what is there at each call.
+    """
+    found: Answer = getattr(owner, name)
+    if isroutine(found) and getattr(found, "__name__", None) == name:
+        return found
+    return lambda *args, **kwargs: getattr(owner, name)(*args, **kwargs)
 
 
 def formed_value_of(

@@ -17,10 +17,10 @@ from reenact.seams.stdlib.process.command import (
     running,
     text_if_utf8,
 )
+from reenact.seams.stdlib.sources import as_it_was
 
-# As they were: a fake in their place, which calls the stand-in, would be called again.
-_execute: Final = asyncio.create_subprocess_exec
-_run_shell: Final = asyncio.create_subprocess_shell
+_execute: Final = as_it_was(asyncio, "create_subprocess_exec")
+_run_shell: Final = as_it_was(asyncio, "create_subprocess_shell")
 
 
 async def execute(program: Any, *args: Any, **options: Any) -> object:

@@ -11,12 +11,12 @@ from typing import Any, Final
 from reenact.boundary import crossing
 from reenact.seams.patches import Patch
 from reenact.seams.stdlib.process.command import Command, is_call, is_seen, outcome, outputs, running
+from reenact.seams.stdlib.sources import as_it_was
 
-# As they were: a fake in their place, which calls the stand-in, would be called again.
-_run: Final = subprocess.run
-_check_output: Final = subprocess.check_output
-_run_shell: Final = os.system
-_open_pipe: Final = os.popen
+_run: Callable[..., subprocess.CompletedProcess[Any]] = as_it_was(subprocess, "run")
+_check_output: Final = as_it_was(subprocess, "check_output")
+_run_shell: Callable[[Any], int] = as_it_was(os, "system")
+_open_pipe: Final = as_it_was(os, "popen")
 
 
 def run(
