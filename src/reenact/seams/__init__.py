@@ -23,9 +23,10 @@ from reenact.seams import (
 )
 from reenact.seams.imports import Libraries, watch_imports
 from reenact.seams.patches import attach, detach
-from reenact.seams.stdlib import locks
+from reenact.seams.stdlib import files, locks
 
 _LIBRARIES: Final[Libraries] = {
+    **files.LIBRARIES,
     **grpc.LIBRARIES,
     **http.LIBRARIES,
     **locks.LIBRARIES,

@@ -18,6 +18,7 @@ from types import ModuleType
 from typing import Any, Final
 
 from reenact.boundary import Instant
+from reenact.seams.imports import Libraries
 from reenact.seams.patches import Patch
 from reenact.seams.stdlib.exchange import is_exchanged_in
 from reenact.seams.stdlib.places import recorded_path
@@ -142,6 +143,23 @@ def _path_write(mode: str, kind: Any) -> Callable[[Callable[..., int]], Callable
     return wrap
 
 
+def _keep_ours_real(set_up: Callable[..., object]) -> Callable[..., object]:
+    """pyfakefs fakes files for every module but ours, so that what is recorded reaches the disk."""
+
+    def set_up_elsewhere(patcher: Any, *args: object, **options: object) -> object:
+        # An open run has loaded all that it needs.
+        ours = {module for name, module in sys.modules.items() if name.partition(".")[0] == "reenact"}
+        if not ours <= patcher.SKIPMODULES:
+            patcher.SKIPMODULES.update(ours)
+            patcher.clear_cache()  # of what it would fake in each module
+        return set_up(patcher, *args, **options)
+
+    return set_up_elsewhere
+
+
+LIBRARIES: Final[Libraries] = {
+    "pyfakefs.fake_filesystem_unittest": lambda module: [Patch(module.Patcher, "setUp", _keep_ours_real)]
+}
 PATCHES: Final = [
     Patch(Path, "open", _path_open),
     Patch(Path, "write_bytes", _path_write("wb", bytes | bytearray | memoryview)),
