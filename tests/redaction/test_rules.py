@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from base64 import b64encode, urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Callable
 from time import process_time
 from typing import Any
 
@@ -156,6 +157,39 @@ def test_base64_that_is_a_secret_becomes_its_placeholder(redactor: Redactor) -> 
     """The same placeholder as the plain value, so both are seen to be equal."""
     encoded = b64encode(cases.ANTHROPIC.encode()).decode()
     assert redactor.redact_text(f"key: {encoded}.") == f"key: {placeholder_of(cases.ANTHROPIC)}."
+
+
+HEX: dict[str, Callable[[bytes], str]] = {
+    "lower": bytes.hex,
+    "upper": lambda data: data.hex().upper(),
+    "0x": lambda data: "0x" + data.hex(),
+}
+
+
+@pytest.mark.parametrize("form", HEX)
+@pytest.mark.parametrize("around", [("", ""), ("login ", "\n and more")], ids=["alone", "in text"])
+@pytest.mark.parametrize(("secret", "kind"), cases.SHAPES.values(), ids=cases.SHAPES)
+def test_a_token_in_hexadecimal_is_replaced(
+    redactor: Redactor, secret: str, kind: str, around: tuple[str, str], form: str
+) -> None:
+    """A dump of bytes tells as much as its text."""
+    if len(secret) < 10:
+        pytest.skip("so short a token is found only as text")
+    encoded = HEX[form]("".join((around[0], secret, around[1])).encode())
+    redacted = redactor.redact_text(json.dumps({"dump": encoded}))
+    found = json.loads(redacted)["dump"]
+    if found != placeholder_of(secret):
+        found = bytes.fromhex(found.removeprefix("0x")).decode()
+    assert found == around[0] + placeholder_of(secret) + around[1]
+
+
+def test_digests_and_ordinary_words_in_hexadecimal_stay(redactor: Redactor) -> None:
+    """Most hexadecimal digits are no text, and most text no secret."""
+    plain = [
+        "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+        b"nothing to hide here".hex(),
+    ]
+    assert redactor.redact_text(json.dumps(plain)) == json.dumps(plain)
 
 
 def test_base64_over_several_lines_keeps_its_lines(redactor: Redactor) -> None:

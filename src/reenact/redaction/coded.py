@@ -42,6 +42,7 @@ _BREAKS: Final = LazyRegex(_BREAK)
 _BYTES_RUN: Final = LazyRegex(rb"[A-Za-z0-9+/_\-]*+")
 BYTES_URLSAFE: Final = bytes.maketrans(b"-_", b"+/")
 _BYTES_TAIL: Final = LazyRegex(rb"[A-Za-z0-9+/_\-]*\Z")
+_HEX_TEXT: Final = LazyRegex(rb"(?:0[xX])?((?:[2-7][0-9A-Fa-f]|0[9AaDd]){10,})")
 _LOOKED_AT: Final = 16384
 _LOOKED_BACK: Final = 64
 _URLSAFE: Final = str.maketrans("-_", "+/")
@@ -201,10 +202,16 @@ def decoded_around(text: bytes, start: int, before: int) -> tuple[bytes, int]:
     return b64decode(body + b"=" * (-len(body) % 4)), known // 4 * 3 + before
 
 
+def decode_hex(run: bytes) -> bytes | None:
+    """Decode a *run* of hexadecimal digits that stands for ASCII text; ``None`` if it does not."""
+    found = _HEX_TEXT.fullmatch(run)
+    return bytes.fromhex(found[1].decode()) if found else None
+
+
 def base64_edits(
     text: str, is_suspect: Callable[[str], bool], redact: Callable[[str], str]
 ) -> Iterator[Edit]:
-    """Edits for the runs of base64 whose decoded text *redact* changes.
+    """Edits for the runs of base64, or of hexadecimal digits, whose decoded text *redact* changes.
 
     A run that is only a secret becomes its placeholder; one with more content is encoded again, so that a
     replayed agent can still decode it.
@@ -228,6 +235,8 @@ def _runs(text: str) -> Iterator[re.Match[str]]:
 
 
 def _rewrite(run: str, redact: Callable[[str], str]) -> str:
+    if (plain := decode_hex(run.encode())) is not None:
+        return _rewrite_hex(run, plain.decode(), redact)
     line_end = _BREAKS.search(run)
     joined = _BREAKS.sub("", run)
     for skipped in range(4):
@@ -236,6 +245,14 @@ def _rewrite(run: str, redact: Callable[[str], str]) -> str:
             whole = joined[:skipped] + new
             return _wrap_lines(whole, line_end.start(), line_end[0]) if line_end and new[:1] != "<" else whole
     return run
+
+
+def _rewrite_hex(run: str, plain: str, redact: Callable[[str], str]) -> str:
+    new = redact(plain)
+    if new == plain or PLACEHOLDER.fullmatch(new.strip()):
+        return run if new == plain else new.strip()
+    encoded = new.encode().hex()
+    return run[: -2 * len(plain)] + (encoded.upper() if run.upper() == run else encoded)
 
 
 def _redact_coded(text: str, redact: Callable[[str], str]) -> str | None:

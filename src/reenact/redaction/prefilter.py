@@ -26,6 +26,7 @@ from reenact.redaction.coded import (
     RUN,
     TO_RUN,
     Registered,
+    decode_hex,
     decode_wide,
     decoded_around,
     is_readable,
@@ -505,9 +506,9 @@ _is_readable_run: Final = _READABLE.match
 
 
 def _decode_text(run: bytes) -> bytes | None:
-    """Decode a *run* of base64; ``None`` if the result is not text."""
+    """Decode a *run* of base64 or hexadecimal digits; ``None`` if the result is not text."""
     if not _is_readable_run(run):
-        return None
+        return decode_hex(run)
     body = run.rstrip(b"=").translate(BYTES_URLSAFE)
     body = body[: len(body) - (len(body) % 4 == 1)]
     plain = b64decode(body + b"=" * (-len(body) % 4))
@@ -546,7 +547,7 @@ class _Runs:
             run = text[start : end if end >= 0 else len(text)]
             if text[start - 1] == _DOT and self._behind_dot and self._behind_dot.match(text, start - 1):
                 return True
-            plain = _decode_text(run) if _is_readable_run(run) else decode_wide(run)
+            plain = _decode_text(run) or decode_wide(run)
             if plain is not None and may_hold_secret(plain):
                 return True
             runs.append(run)
