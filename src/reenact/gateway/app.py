@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from contextlib import suppress
 from types import MappingProxyType
 from typing import Final
@@ -73,6 +73,8 @@ _MARK_BYTES: Final = 40
 """The number of bytes of a chunk that are kept, to find a mark that is split between two chunks."""
 _PATIENCE_S: Final = 1.0
 """The time that the last chunk waits for the end of the answer; other chunks do not wait."""
+_OTHER_ENDS_S: Final = 1.0
+"""The time that the end of an answer waits for those before it; one that does not come is passed over."""
 _LOCAL_ORIGIN: Final = re.compile(rf"https?://({'|'.join(map(re.escape, LOOPBACK_NAMES))})(:[0-9]+)?")
 _MAX_CODINGS: Final = 4
 """A path that is percent-encoded more often is taken for an attack."""
@@ -125,6 +127,7 @@ class Forwarding:
         on_call: Callable[[], None],
         *,
         live_upstreams: Upstreams = MappingProxyType({}),
+        ends: Iterable[str] = (),
     ) -> None:
         self._lane = Lane(context, LANE)
         self._lane_below = Lane(context, LANE_BELOW)
@@ -132,6 +135,8 @@ class Forwarding:
         self._live_upstreams = live_upstreams
         self._client = client
         self._on_call = on_call
+        self._live_ends = _Ends(())
+        self._recorded_ends = _Ends(ends)
         self.unknown_names: list[str] = []
         """Requested names that no upstream has."""
 
@@ -170,15 +175,59 @@ class Forwarding:
         except Exception as error:
             await answer.refuse(refusal_for(error))
             return
+        call_id, is_live = exchange.step.call_id, exchange.step.live
+        ends = self._live_ends if is_live else self._recorded_ends
+
+        async def chunks() -> AsyncIterator[bytes]:
+            async for chunk in body:
+                yield chunk
+            if is_live:
+                ends.await_next(call_id)  # its outcome has just been recorded
+
         try:
-            await answer.send(head, aiter(body), has_body=call.method != "HEAD")
-        except BaseException as error:
-            exchange.end(error)
-            raise
+            try:
+                await answer.send(head, chunks(), has_body=call.method != "HEAD")
+            except BaseException as error:
+                exchange.end(error)
+                raise
+            finally:
+                await body.aclose()
+            await ends.wait_for_turn(call_id)
+            # Last, because the client may disconnect then, and that cancels this task.
+            await answer.end()
         finally:
-            await body.aclose()
-        # Last, because the client may disconnect then, and that cancels this task.
-        await answer.end()
+            ends.leave(call_id)
+
+
+class _Ends:
+    """The ends of answers, in the order of their outcomes: what a client asks next depends on them."""
+
+    def __init__(self, awaited: Iterable[str]) -> None:
+        """*awaited* are the ids of calls whose answers have not ended."""
+        self._awaited = list(awaited)
+        self._waiting: dict[str, asyncio.Event] = {}
+
+    def await_next(self, call_id: str) -> None:
+        self._awaited.append(call_id)
+
+    async def wait_for_turn(self, call_id: str) -> None:
+        """Wait until no end is awaited before that of *call_id*; after a while, pass those over."""
+        if call_id not in self._awaited[1:]:
+            return
+        turn = self._waiting[call_id] = asyncio.Event()
+        try:
+            async with asyncio.timeout(_OTHER_ENDS_S):
+                await turn.wait()
+        except TimeoutError:
+            del self._awaited[: self._awaited.index(call_id)]
+
+    def leave(self, call_id: str) -> None:
+        """The answer to *call_id* has ended, or will not."""
+        self._waiting.pop(call_id, None)
+        if call_id in self._awaited:
+            self._awaited.remove(call_id)
+        if self._awaited and self._awaited[0] in self._waiting:
+            self._waiting[self._awaited[0]].set()
 
 
 class _Answer:
@@ -197,21 +246,23 @@ class _Answer:
         """Send all but the last message of the answer; :meth:`end` sends that, once the outcome is on disk.
 
         The last message is the chunk that completes the content length, or has the final event of a model's
-        stream, or the head if there is no body. Others are sent at once. An error in *chunks* breaks the
-        connection, so that the client does not take it for the end.
+        stream, or the head if there is no body. Others are sent at once. But the head of an answer that is no
+        stream of events waits for the first chunk: if the heads of two answers came first, a client would
+        not know which answer did. An error in *chunks* breaks the connection, so that the client does not
+        take it for the end.
         """
         headers = [(name, value) for name, value in head.headers if name.lower() not in _HOP_BY_HOP]
         left_bytes = _content_length(headers) if has_body and head.status not in _BODILESS else 0
         is_last, before = left_bytes == 0, b""
+        is_head = "event-stream" not in header_value(headers, "content-type")
+        """Whether only the head is there, and waits."""
         self._held.append(_start_message(head.status, headers))
         while True:
-            if not is_last:
+            if not is_last and not is_head:
                 await self._send_held()
             chunk = await self._next(chunks)
             if chunk is None:
                 return
-            await self._send_held()
-            self._held.append({"type": "http.response.body", "body": chunk, "more_body": True})
             if left_bytes is None:
                 goes_on = is_last and not before.endswith(b"\n")
                 seen = (before + chunk).replace(b" ", b"")
@@ -220,6 +271,10 @@ class _Answer:
             else:
                 left_bytes -= len(chunk)
                 is_last = left_bytes <= 0
+            if not is_last or not is_head:
+                await self._send_held()
+            is_head = False
+            self._held.append({"type": "http.response.body", "body": chunk, "more_body": True})
 
     async def end(self) -> None:
         await self._send_held()

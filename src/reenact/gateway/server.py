@@ -6,7 +6,7 @@ import asyncio
 import errno
 import select
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from importlib import import_module
 from threading import Thread
@@ -39,7 +39,8 @@ class Gateway:
     """Listens from its creation until :meth:`close`.
 
     *on_call* is called for every request to an upstream, before it is answered. A live call to one of
-    *live_upstreams* is recorded as one to the upstream of that name.
+    *live_upstreams* is recorded as one to the upstream of that name. *ends* are the ids of recorded calls, in
+    the order in which their answers end.
     """
 
     def __init__(
@@ -51,7 +52,9 @@ class Gateway:
         port: int = 0,
         upstream_timeout_s: float = UPSTREAM_TIMEOUT_S,
         on_call: Callable[[], None] = lambda: None,
+        ends: Iterable[str] = (),
     ) -> None:
+        self._ends = ends
         self._context = context
         self._upstreams = upstreams
         self._live_upstreams = live_upstreams
@@ -102,6 +105,7 @@ class Gateway:
             self._upstream,
             self._on_call,
             live_upstreams=self._live_upstreams,
+            ends=self._ends,
         )
         self.unknown_names = forwarding.unknown_names
         config = uvicorn.Config(

@@ -195,7 +195,8 @@ class ServedReplay(ReplayRun):
         """Run a gateway that answers from the capture, for the block."""
         self.__enter__()
         try:
-            with Gateway(self.context, self._upstreams, port=port, on_call=on_call) as gateway:
+            ends = self.context.source.stream_ends()
+            with Gateway(self.context, self._upstreams, port=port, on_call=on_call, ends=ends) as gateway:
                 yield gateway
         finally:
             with suppress(Diverged):  # it is in the receipt, and the command explains it
@@ -293,6 +294,7 @@ class ServedFork(ForkRun):
                 live_upstreams=self._live_upstreams,
                 port=port,
                 on_call=on_call,
+                ends=self.context.source.stream_ends(),
             ) as gateway:
                 yield gateway
         finally:
@@ -359,7 +361,8 @@ class ServedUpdate(UpdateRun):
         """Run the gateway for the block."""
         self.__enter__()
         try:
-            with Gateway(self.context, self._upstreams, port=port, on_call=on_call) as gateway:
+            ends = self.context.source.stream_ends()
+            with Gateway(self.context, self._upstreams, port=port, on_call=on_call, ends=ends) as gateway:
                 yield gateway
         finally:
             self.__exit__(None, None, None)

@@ -470,6 +470,11 @@ class ReplaySource:
         if self.is_ours(call.lane) and not call.beside:
             self.by_seq[head.seq] = call
 
+    def stream_ends(self) -> list[str]:
+        """The ids of the calls whose answers came as streams, in the order in which these ended."""
+        ended = [call for call in self.calls if call.is_stream and not call.never_ends]
+        return [str(call.call_id) for call in sorted(ended, key=lambda call: call.outcome_seq)]
+
     def _is_pause_beside(self, call: RecordedCall) -> bool:
         """Whether it is a pause between attempts to report, which earlier versions recorded."""
         if call.beside:
