@@ -21,6 +21,7 @@ import math
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from heapq import heappop, heappush
 from itertools import islice
 from time import monotonic
@@ -606,13 +607,13 @@ class Turns:
 
     # What comes in while an event loop is not at rest
 
-    def _fire_on(self, loop: Loop, timer: Timer, before: RecordedCall | None = None) -> None:
+    def _fire_on(self, loop: Loop, timer: Timer, before: Act | RecordedCall | None = None) -> None:
         """Fire *timer*, with what came in on *loop* together with it; with *before*, only before that."""
-        ahead = self._answer_before(timer, loop) if before is None else None
+        ahead = self._deliver_ahead(timer, loop) if before is None else []
         self._fire_in_turn(timer)
-        self._deliver_followers(loop, at_once=True, before=ahead or before)
-        if ahead is not None:
-            loop.came_in(rounds_later=1)
+        self._deliver_followers(loop, at_once=True, before=ahead[-1] if ahead else before)
+        if ahead and ahead[0].joined:
+            loop.came_in(rounds_later=1)  # the others of its round are counted from it
 
     def _begin_on(self, loop: Loop, first: Act | RecordedCall | None) -> bool:
         """Whether *first* may come in on *loop* now: in the loop's thread, and all that follows is ready."""
@@ -634,38 +635,45 @@ class Turns:
                 return True
         return False
 
-    def _answer_before(self, timer: Timer, loop: Loop) -> RecordedCall | None:
-        """Answer the tasks that continue one round after *timer* before it fires; returns the last call.
+    def _deliver_ahead(self, timer: Timer, loop: Loop) -> list[Act | RecordedCall]:
+        """Deliver what comes in one round after *timer* before it fires, up to the last answer.
 
-        They had their answers already: a timeout must not cancel them, and what it wakes runs after them.
+        Those tasks had their answers already: a timeout must not cancel them, and what it wakes runs later.
         """
-        ahead: list[Waiter] = []
+        ahead: list[Act | RecordedCall] = []
+        rounds = 0
         for found in self._followers(loop, self._timeline.next_act_of(timer.name)):
+            rounds += found.joined or 0
+            if rounds > 1:
+                break
             if isinstance(found, Act):
-                if ahead or found.joined != 0:
-                    break
+                ahead += [found] if rounds and found.what in self._timers else []
                 continue
             waiter = self._waiter_of(found)
-            if found.joined != (0 if ahead else 1):
+            if not rounds or not isinstance(waiter, LoopWaiter) or waiter.loop is not loop:
                 break
-            if not isinstance(waiter, LoopWaiter) or waiter.loop is not loop:
-                break
-            ahead.append(waiter)
-        for waiter in ahead:
-            loop.run(waiter.release)
-            self._note_answered(waiter)
-        return ahead[-1].call if ahead else None
+            ahead.append(found)
+        while ahead and isinstance(ahead[-1], Act):
+            ahead.pop()
+        for each in ahead:
+            if isinstance(each, Act):
+                held = self._timers[each.what]
+                held.fire = partial(loop.run, held.fire)  # one round later
+                self._fire_in_turn(held)
+            elif (waiter := self._waiter_of(each)) is not None:
+                loop.run(waiter.release)
+                self._note_answered(waiter)
+        return ahead
 
     def _deliver_followers(
-        self, loop: Loop, *, at_once: bool = False, before: RecordedCall | None = None
+        self, loop: Loop, *, at_once: bool = False, before: Act | RecordedCall | None = None
     ) -> None:
         """Deliver what came in on *loop* together with the last item, or as many rounds after it.
 
         With *before*, only what came in before the outcome of that call.
         """
         while (found := next(self._followers(loop), None)) is not None:
-            seq = found.seq if isinstance(found, Act) else found.outcome_seq
-            if before is not None and seq > before.outcome_seq:
+            if before is not None and _place_of(found) > _place_of(before):
                 return
             is_due = found.joined == 0 if at_once else loop.rounds >= (found.joined or 0)
             if not is_due:
@@ -1084,3 +1092,7 @@ class Turns:
             if waited_s > _EARLY_S and (waited_s > _COMPUTING_S or not self._rest.do_others_run()):
                 self._early.remove(early)
                 early.release()
+
+
+def _place_of(item: Act | RecordedCall) -> int:
+    return item.seq if isinstance(item, Act) else item.outcome_seq
