@@ -176,7 +176,7 @@ class Context(Protocol):
     def refuse_unplaced(self, call: Call) -> Exception | None:
         """Return the error for a call that may belong to this run or another one, if it is refused."""
 
-    def loop_seen(self, loop: object) -> None:
+    def notice_loop(self, loop: object) -> None:
         """A task of this run was started on *loop*; called in the thread of the loop."""
 
     def lane_starting(self, lane: Lane) -> None:

@@ -211,7 +211,7 @@ def test_what_its_own_lane_has_calls_before_may_not_come_yet() -> None:
     found, top = lanes(("0.0", "a"), ("0.0", "b")), root()
     other = top.child().child()
     assert match(found, other, "b") is None
-    unmade = found.unmade(other, key("b"))
+    unmade = found.find_unmade(other, key("b"))
     assert unmade is not None
     assert unmade.seq == 2
 

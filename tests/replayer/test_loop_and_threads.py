@@ -303,6 +303,58 @@ def test_answers_that_came_together_after_a_callback_keep_their_order(
         assert found == [2, 0, 1, "bell"]
 
 
+@pytest.mark.parametrize("is_quicker", [True, False])
+def test_an_answer_with_a_timer_keeps_its_place_behind_a_callback_of_a_thread(
+    is_quicker: bool, tmp_path: Path
+) -> None:
+    """Its task goes on before the one that the timer wakes, also where the thread *is_quicker* now."""
+    found: list[str] = []
+
+    async def agent(_: reenact.Run) -> None:
+        loop = asyncio.get_running_loop()
+        gate = loop.create_future()
+
+        @reenact.tool
+        async def ask() -> str:
+            await gate
+            return "answer"
+
+        async def note() -> None:
+            found.append(await ask())
+
+        async def nap() -> None:
+            await asyncio.sleep(0.02)
+            found.append("nap")
+
+        def hand_over() -> None:
+            thread = threading.Thread(target=loop.call_soon_threadsafe, args=[found.append, "handed"])
+            thread.start()
+            thread.join()
+
+        def end_the_nap() -> None:
+            """In the round in which the nap is over."""
+            if not is_replay or not is_quicker:
+                hand_over()
+            if not gate.done():
+                gate.set_result(None)
+
+        tasks = [asyncio.create_task(note()), asyncio.create_task(nap())]
+        if is_replay and is_quicker:
+            loop.call_soon(hand_over)
+        await asyncio.sleep(0)
+        select.select([], [], [], 0.03)
+        loop.call_soon(end_the_nap)
+        await asyncio.gather(*tasks)
+
+    is_replay = False
+    captured(tmp_path / "run", agent)
+    assert found == (recorded := ["handed", "answer", "nap"])
+    is_replay = True
+    found = []
+    replayed(tmp_path / "run", agent)
+    assert [each for each in found if is_quicker or each != "handed"] == recorded[not is_quicker :]
+
+
 def test_a_loop_that_is_watched_runs_as_its_class_does_now() -> None:
     """nest_asyncio changes the class of a running loop, so that it can run inside itself."""
 

@@ -200,6 +200,26 @@ def test_a_generated_name_may_be_another(tmp_path: Path, make: Callable[[], str]
     replayed(tmp_path / "run", agent)
 
 
+NAMED: dict[str, Callable[[], str]] = {
+    "behind two separators": lambda: dashed("_-"),
+    "with separators and an ending": lambda: (
+        f"{next(name for name in iter(nanoid, '') if '-' in name)}-again_2"
+    ),
+}
+
+
+@pytest.mark.parametrize("make", NAMED.values(), ids=NAMED.keys())
+def test_a_generated_name_may_have_separators(tmp_path: Path, make: Callable[[], str]) -> None:
+    """As its first letters, and where more stands behind it."""
+
+    def agent(run: reenact.Run) -> None:
+        name = make()
+        tell(name=name, text=f"Look at {name}.", url=f"http://host/{name}?q=run-{name}")
+
+    captured(tmp_path / "run", agent)
+    replayed(tmp_path / "run", agent)
+
+
 def test_a_snowflake_may_be_a_number(tmp_path: Path) -> None:
     """As libraries return it; with whatever beginning of time."""
 
@@ -254,6 +274,9 @@ DIFFERENT: dict[str, Callable[[dict[str, str]], Any]] = {
     "a small number": lambda ids: tell(count=ids["number"]),
     "a generated one for a word": lambda ids: tell(id=ids["turned"]),
     "another day": lambda ids: ask(f"Book it for {ids['day']}."),
+    "another day whose digits were drawn": lambda ids: tell(
+        day=f"on-{ids['day']}", drawn=random.choice([int(f"77{ids['day'].replace('-', '')}")]) // 10**9
+    ),
     "another time of day": lambda ids: ask(f"Meet me at {ids['clock']}."),
     "a time of the past": lambda ids: tell(since=ids["since"]),
     "a digest": lambda ids: tell(digest=ids["digest"]),

@@ -175,8 +175,8 @@ def test_another_program_gets_time_to_take_an_answer(tmp_path: Path) -> None:
 
     async def wait_for_both() -> None:
         lane = Lane(Context, "g~")  # type: ignore[arg-type]
-        turns.happened([early.seq, late.seq])
-        waiting = [asyncio.create_task(turns.turn(call, lane)) for call in (late, early)]
+        turns.note_happened([early.seq, late.seq])
+        waiting = [asyncio.create_task(turns.async_wait(call, lane)) for call in (late, early)]
         await waiting[1]
         await asyncio.sleep(0.05)
         assert not waiting[0].done()  # the clock stands still
@@ -743,9 +743,9 @@ def test_two_threads_that_wait_for_one_deadline_both_go_on(tmp_path: Path) -> No
     context: Any = None
     passed = [threading.Event(), threading.Event()]
     for number, event in enumerate(passed):
-        assert turns.deadline("0.1@e0") == "nothing"
+        assert turns.choose_wait("0.1@e0") == "nothing"
         turns.hold_deadline("0.1@e0", Lane(context, f"0.{number}"), 0.01, event.set)
-    turns.happened([2])
+    turns.note_happened([2])
     try:
         assert all(event.wait(5) for event in passed)
     finally:

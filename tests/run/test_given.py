@@ -55,6 +55,15 @@ def test_an_id_is_given_in_a_database(stored: str | bytes, tmp_path: Path) -> No
     assert given(tmp_path).holds(str(ORDER))
 
 
+def test_a_name_is_given_if_its_parts_are(tmp_path: Path) -> None:
+    """A program may put a name together from what the user gave; parts of longer words do not count."""
+    found = given(tmp_path, "--customer=acme7X", "Qz81kk/2044", CALLED="acmeQz81")
+    assert found.holds("acme7XQz81kk")
+    assert found.holds("2044Acme7xqz81kk")
+    assert not found.holds("acme7XQz81")
+    assert not found.holds("acme7XQz81kkb")
+
+
 def test_a_name_is_given_in_other_letters(tmp_path: Path) -> None:
     assert given(tmp_path, "--id=01HZX3KQ5W8N7RM2VB4TJYD6CF").holds("01hzx3kq5w8n7rm2vb4tjyd6cf")
 

@@ -46,3 +46,11 @@ def test_a_number_may_be_cut_off_or_rounded(start_s, length_s, share, unit):
         assert was_now_number(number, window)
         assert was_now(str(number), window)
     assert not was_now_number(int(moment) + (int(length_s) + 3) * unit, window)
+
+
+def test_a_millisecond_that_a_float_rounds_down_is_one_of_the_run():
+    """An id with the current time in milliseconds may be made in the moment in which the run begins."""
+    began_s = 1795113190.9169998
+    made_s = int(began_s * 1000) / 1000
+    assert Window(began_s - 1e-7, began_s + 1).meets(made_s, 1e-3)
+    assert not Window(began_s + 1e-3, began_s + 1).meets(made_s, 1e-3)

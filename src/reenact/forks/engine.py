@@ -174,7 +174,7 @@ class ForkEngine(ReplayEngine):
     def _read(self, source: ReplaySource) -> None:
         super()._read(source)
         self._order = ForkOrder(source.acts, self.shared)
-        self.turns.on_timer = self._record_timer
+        self.turns.timers.on_fired = self._record_timer
 
     def note_order(self, lane: Lane, act: str) -> None:
         if self._find_root is None:

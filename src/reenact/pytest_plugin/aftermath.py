@@ -60,7 +60,7 @@ class Aftermath:
         """Refuse the call: the run has ended."""
         return self._refusal(f"calling {call.kind} {call.name}")
 
-    def loop_seen(self, loop: object) -> None:
+    def notice_loop(self, loop: object) -> None:
         """Nothing is ordered after the run."""
 
     def lane_starting(self, lane: Lane) -> None:

@@ -270,7 +270,7 @@ class CaptureContext:
             )
             self.warn(self._missed)
 
-    def loop_seen(self, loop: object) -> None:
+    def notice_loop(self, loop: object) -> None:
         """Recording does not need to know the loops."""
 
     def lane_starting(self, lane: Lane) -> None:

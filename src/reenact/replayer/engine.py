@@ -248,7 +248,7 @@ class ReplayEngine:
             self._live_calls.add(found.call_id)
         # Events nested in a call count as happened, unless they happen again.
         is_told = not is_live and (found.seq >= self.noted_from or found.call_id in self._nested)
-        self.turns.happened([found.seq, *self.set_aside(found, lane)] if is_told else [found.seq])
+        self.turns.note_happened([found.seq, *self.set_aside(found, lane)] if is_told else [found.seq])
         return self.make_step(self, found, lane, is_live=is_live)
 
     def _runs_program(self, call: Call) -> bool:
@@ -307,7 +307,7 @@ class ReplayEngine:
         found = recorded or self.stand_in(lane, key, text)
         if isinstance(found, ReplayDivergence):
             return self._answer_unmatched_instant(instant, lane, found, produce)
-        self.turns.happened([found.seq, *self.set_aside(found, lane)])
+        self.turns.note_happened([found.seq, *self.set_aside(found, lane)])
         data = self.source.data(found.seq)
         answers = self.likeness.answers
         if "error" in data:
@@ -361,20 +361,20 @@ class ReplayEngine:
         self._latch(divergence)
         return diverged(divergence)
 
-    def loop_seen(self, loop: object) -> None:
-        self.turns.loop_seen(loop)
+    def notice_loop(self, loop: object) -> None:
+        self.turns.notice_loop(loop)
 
     def lane_starting(self, lane: Lane) -> None:
         lane.started_from = starting_frame()
         self._running.add(lane)  # it will end, even if the machine is too busy to begin it soon
         self._starting.add(lane)
-        self.turns.lane_starting(lane)
+        self.turns.start_lane(lane)
 
     def lane_began(self, lane: Lane) -> None:
         self._running.add(lane)
         self._starting.discard(lane)
         self._threads.add(lane)
-        self.turns.lane_began(lane)
+        self.turns.begin_lane(lane)
 
     def lane_ending(self, lane: Lane, how: str) -> None:
         self._note_end(lane, how)
@@ -388,7 +388,7 @@ class ReplayEngine:
         self._starting.discard(lane)
         self._threads.discard(lane)
         self._has_done(lane, ENDED)
-        self.turns.lane_ended(lane)
+        self.turns.end_lane(lane)
 
     def task_body(self, lane: Lane, coro: Any, describe: DescribeEnd) -> object:
         lane.started_from = starting_frame()
@@ -435,7 +435,7 @@ class ReplayEngine:
         self._has_done(lane, self._timer_mark(lane, name))
 
     def deadline(self, lane: Lane, name: str) -> WaitFor:
-        return self.turns.deadline(self._timer(lane, name)) if self._keeps_time(lane) else "its time"
+        return self.turns.choose_wait(self._timer(lane, name)) if self._keeps_time(lane) else "its time"
 
     def hold_deadline(self, lane: Lane, name: str, seconds: float, passed: Callable[[], object]) -> None:
         self.turns.hold_deadline(self._timer(lane, name), lane, seconds, passed)
@@ -479,7 +479,7 @@ class ReplayEngine:
 
     async def async_wait_to_act(self, lane: Lane, act: str) -> None:
         if lane.has_order and self._is_placed() and self.source.acts:
-            await self.turns.turn_to_act(self._lanes.name_of(lane) + act)
+            await self.turns.async_wait_to_act(self._lanes.name_of(lane) + act)
 
     async def async_wait_to_read(self, lane: Lane) -> None:
         if lane.has_order and self._is_placed() and self.source.acts:
@@ -572,7 +572,7 @@ class ReplayEngine:
             if self._is_over:
                 self.refuse_when_over(key.type, key.name)
             if self._divergences and self.policy == "strict":
-                self.turns.goes_on()
+                self.turns.note_activity()
                 raise diverged(self._divergences[0])
             return self._lanes.take(lane, key)
 
@@ -592,7 +592,7 @@ class ReplayEngine:
     def _may_still_come(self, lane: Lane, key: Key, request_text: bytes) -> bool:
         """Whether an equal recorded call of another lane may come later, after calls before it."""
         with self._lock:
-            unmade = [self._lanes.unmade(lane, one) for one in self.keys(key, request_text)]
+            unmade = [self._lanes.find_unmade(lane, one) for one in self.keys(key, request_text)]
             return any(call is not None and not self._lanes.plays_alone(lane, call) for call in unmade)
 
     def stand_in(
@@ -605,7 +605,7 @@ class ReplayEngine:
         request = _decode(request_text)
         expected = self._find_expected(lane, key, request)
         with self._lock:
-            unmade = self._lanes.unmade(lane, key)
+            unmade = self._lanes.find_unmade(lane, key)
         divergence = report.describe_mismatch(
             self.source,
             lane,
@@ -672,7 +672,7 @@ class ReplayEngine:
                 # A loose lane has no next call; the most similar one may be what was meant.
                 return self._nearest.find_most_similar(lane, key, request)
             place = self._lanes.expected(lane)
-            return place.upcoming() if place is not None else None
+            return place.find_next() if place is not None else None
 
     def _key_of(self, call: RecordedCall, is_masked: bool) -> Key:
         if is_masked:

@@ -85,7 +85,7 @@ class RecordedLane:
         """Whether no live lane is bound to it, and none of its calls has been answered."""
         return not self.is_bound and not self.position and bool(self.calls) and not self.calls[0].taken
 
-    def upcoming(self) -> RecordedCall | None:
+    def find_next(self) -> RecordedCall | None:
         """The next call that must come in this lane."""
         while self.position < len(self.calls) and self.calls[self.position].taken:
             self.position += 1
@@ -179,7 +179,7 @@ class Lanes:
     def _take_next(self, lane: RecordedLane, key: Key) -> RecordedCall | None:
         if lane.is_loose:
             return self.take_equal(lane, key)
-        call = lane.upcoming()
+        call = lane.find_next()
         if call is None or not self.equals(call, key):
             return self.take_equal(lane, key, only_lent=True) if lane.has_lent else None
         call.taken = True
@@ -297,7 +297,7 @@ class Lanes:
         return None
 
     def _begins_with(self, lane: RecordedLane, key: Key) -> bool:
-        first = lane.upcoming()
+        first = lane.find_next()
         return first is not None and self.equals(first, key)
 
     def take_equal(self, lane: RecordedLane, key: Key, *, only_lent: bool = False) -> RecordedCall | None:
@@ -343,7 +343,7 @@ class Lanes:
         if (lane.within, key) not in index.unmade:
             return None
         near = self._find_nearest(lane, key, index)
-        call = near.upcoming() if near is not None else index.earliest(lane.within, key)
+        call = near.find_next() if near is not None else index.find_earliest(lane.within, key)
         if call is None:
             return None
         recorded = near or self._lanes[call.lane]
@@ -362,7 +362,7 @@ class Lanes:
         for place in places:
             if place.name not in seen:
                 seen.add(place.name)
-                calls = place.calls if place.is_loose else filter(None, [place.upcoming()])
+                calls = place.calls if place.is_loose else filter(None, [place.find_next()])
                 yield from (call for call in calls if not call.taken and call.parent == lane.within)
 
     def claim(self, lane: Lane, call: RecordedCall) -> None:
@@ -380,18 +380,18 @@ class Lanes:
         recorded: RecordedLane | None = lane.recorded
         return recorded is not None and call.lane == recorded.name and not recorded.is_shared
 
-    def unmade(self, lane: Lane, key: Key) -> RecordedCall | None:
+    def find_unmade(self, lane: Lane, key: Key) -> RecordedCall | None:
         """The earliest recorded call with *key* that was not made yet, even if it may not come now."""
-        return self._index_for(key.is_masked).first_unmade(lane.within, key)
+        return self._index_for(key.is_masked).find_unmade(lane.within, key)
 
     def take_unmade(self, lane: Lane, key: Key) -> RecordedCall | None:
         """The same, taken, regardless of the calls before it and of the call in which it is nested.
 
         A read of a clock or of chance must still be nested in the same call.
         """
-        call = self.unmade(lane, key)
+        call = self.find_unmade(lane, key)
         if call is None and not key.is_chance:
-            call = self._index_for(key.is_masked).first_anywhere(key)
+            call = self._index_for(key.is_masked).find_anywhere(key)
         if call is not None:
             self._take(call, self._lanes[call.lane])
             self._note_across(lane, call)
@@ -420,7 +420,7 @@ class Lanes:
             parent = (self._parent_of(lane) if is_task(lane) else None) or above[0]
             if parent.position and not parent.is_loose:
                 # The call was moved from the parent into a new task.
-                first = parent.upcoming()
+                first = parent.find_next()
                 if first is not None and first.parent == lane.within and self.equals(first, key):
                     return parent
         for beginning_alike in (
@@ -546,7 +546,7 @@ class _Index:
     def add_next_of(self, lane: RecordedLane) -> None:
         """Add the next call of *lane*, which may come now because one before it was answered."""
         if not lane.is_loose:
-            call = lane.upcoming()
+            call = lane.find_next()
             if call is not None:
                 self._add(call, lane)
 
@@ -555,25 +555,25 @@ class _Index:
             self._by_seq[call.seq] = call, lane
             heappush(self._next.setdefault((call.parent, self._key_of(call)), []), call.seq)
 
-    def earliest(self, within: str | None, key: Key) -> RecordedCall | None:
+    def find_earliest(self, within: str | None, key: Key) -> RecordedCall | None:
         """The earliest of the calls that may come now."""
         calls = self._next.get((within, key), [])
         while calls:
             call, lane = self._by_seq[calls[0]]
-            if not call.taken and (lane.is_loose or lane.upcoming() is call):
+            if not call.taken and (lane.is_loose or lane.find_next() is call):
                 return call
             heappop(calls)
         return None
 
-    def first_unmade(self, within: str | None, key: Key) -> RecordedCall | None:
+    def find_unmade(self, within: str | None, key: Key) -> RecordedCall | None:
         calls = self.unmade.get((within, key), deque())
         while calls and calls[0].taken:
             calls.popleft()
         return calls[0] if calls else None
 
-    def first_anywhere(self, key: Key) -> RecordedCall | None:
+    def find_anywhere(self, key: Key) -> RecordedCall | None:
         """The earliest call that was not made yet, whatever call it is nested in."""
-        found = (self.first_unmade(within, key) for within in self._withins.get(key, ()))
+        found = (self.find_unmade(within, key) for within in self._withins.get(key, ()))
         return min(filter(None, found), key=lambda call: call.seq, default=None)
 
     @cached_property

@@ -125,17 +125,17 @@ class Loop:
         """Whether it will never run again."""
         return bool(self.loop.is_closed())
 
-    def came_in(self, rounds_later: int = 0) -> None:
+    def expect_arrival(self, rounds_later: int = 0) -> None:
         """Note that something comes in from outside, in the next round or so many *rounds_later*."""
         self._came_in = self._round + 1 + rounds_later
-        self.stir()
+        self.watch_rest()
 
-    def has_come_in(self) -> None:
+    def note_arrival(self) -> None:
         """Note that something has come in, in this round: the next callback is made in the next one."""
         self._came_in = self._round
-        self.stir()
+        self.watch_rest()
 
-    def stir(self) -> None:
+    def watch_rest(self) -> None:
         """Note that something was woken; find out when the loop has come to rest."""
         self.notice()
         self.is_dry = self.is_closed

@@ -473,17 +473,11 @@ class _Comparison:
         try:
             self._compare_units(one, other, path)
         except Unlike as unlike:
-            begin = max(one.rfind(mark, 0, common_prefix_length(one, other)) for mark in "-_") + 1
-            if unlike.earlier is not None:
+            found = self._find_name(one, other) if unlike.earlier is None else None
+            if found is None:
                 raise
-            if not self._is_one_name(one[begin:], other[begin:]):
-                begin -= 1  # a name in base 64 may begin with a separator; a short one, or a date, does not
-                is_long = begin >= 0 and len(other) - begin > _MIN_RANDOM
-                has_letters = any(map(str.isalpha, other[begin:]))
-                if not (is_long and has_letters and self._is_drawn_text(one[begin:], other[begin:])):
-                    raise
             self._restore(before)
-            self._compare_wholes(one[begin:], other[begin:], path)
+            self._compare_wholes(*found, path)
 
     def _compare_units(self, one: str, other: str, path: str) -> None:
         """Compare two words part by part: each part is equal or a name."""
@@ -503,10 +497,19 @@ class _Comparison:
         """Whether both are names, although their letters could be words."""
         return self._have_times(one, other) or self._is_drawn_text(one, other)
 
-    def _is_one_name(self, one: str, other: str) -> bool:
-        """Whether two words with separators are one random name each, separators included."""
-        is_random = self._evidence.forms == "any" and _are_random(one, other, at_least=_MIN_WHOLE)
-        return is_random or self._is_drawn_text(one, other)
+    def _find_name(self, one: str, other: str) -> tuple[str, str] | None:
+        """The random name in each of two words that are equal otherwise; separators may be part of it."""
+        shared = common_prefix_length(one, other)
+        tail = common_prefix_length(one[shared:][::-1], other[shared:][::-1])
+        begins, ends = _cuts(one[:shared]), _cuts(one[::-1][:tail])
+        if self._evidence.forms == "any":
+            names = one[begins[0] :], other[begins[0] :]
+            if _are_random(*names, at_least=_MIN_WHOLE):
+                return names
+        spans = (
+            (one[begin : len(one) - end], other[begin : len(other) - end]) for end in ends for begin in begins
+        )
+        return next((names for names in spans if self._is_drawn_text(*names)), None)
 
     def _strip_times(self, one: str, other: str, path: str) -> tuple[str, str]:
         """Two words without the current times in them."""
@@ -580,8 +583,8 @@ class _Comparison:
         is_hex = _HEX.fullmatch(other[shared:]) is not None
         if is_hex and not _HEX.fullmatch(one[shared:]):
             return False
-        ends = range(min(shared, len(other) - _MIN_DRAWN) + 1)
-        return any(self._evidence.is_drawn(other[begin:]) for begin in ends)
+        begins = range(min(shared, len(other) - _MIN_DRAWN) + 1)
+        return any(self._evidence.is_drawn(other[begin:]) for begin in begins if not _is_date(other[begin:]))
 
     def _is_slug(self, pairs: list[tuple[str, str]]) -> bool:
         """Whether it is a slug of random words, mostly with a random end: ``plain-hypatia-77a9a98b``."""
@@ -705,6 +708,16 @@ def _is_port(number: int) -> bool:
 
 def _is_word(unit: str) -> bool:
     return unit.isalpha() and not _HEX.fullmatch(unit)
+
+
+def _cuts(text: str) -> list[int]:
+    """Where a name may begin in *text*: behind or before a separator, the last one first, and at 0."""
+    return [at + behind for at in reversed(range(len(text))) if text[at] in "-_" for behind in (1, 0)] + [0]
+
+
+def _is_date(text: str) -> bool:
+    """Whether it has digits and separators alone, which stand among those of large numbers by chance."""
+    return not text.isalnum() and not any(map(str.isalpha, text))
 
 
 def _is_meaningful(path: str) -> bool:

@@ -67,9 +67,9 @@ class Rest:
         for loop in self._loops.values():
             loop.release()
 
-    def stir_loops(self) -> None:
+    def watch_loops(self) -> None:
         for loop in self._loops.values():
-            loop.stir()
+            loop.watch_rest()
 
     def would_block_loop(self) -> bool:
         """Whether an event loop would stand still if the calling thread blocked."""

@@ -108,7 +108,7 @@ class EarlyMatch:
             if found.answered is None:
                 raise diverged(found)
             return None
-        self._engine.turns.happened([found.seq, *self._engine.set_aside(found, self._lane)])
+        self._engine.turns.note_happened([found.seq, *self._engine.set_aside(found, self._lane)])
         return found
 
 
@@ -190,10 +190,10 @@ class ReplayStep:
 
     async def async_wait(self) -> None:
         if self._early is not None:
-            await self._engine.turns.turn_to_match(self._lane, self._early.try_again)
+            await self._engine.turns.async_wait_to_match(self._lane, self._early.try_again)
             self._set_recorded(self._early)
         if not self.live and not self._is_unmatched:
-            self._take(await self._engine.turns.turn(self._recorded, self._lane))
+            self._take(await self._engine.turns.async_wait(self._recorded, self._lane))
 
     def mark_sent(self) -> None:
         """Nothing to do: a live call in replay is not recorded."""
@@ -229,7 +229,7 @@ class ReplayStep:
                 await give_way()
             yield self._rename_piece(piece)
         if self._data.get("cancelled") and not self._data.get("closed"):
-            await self._engine.turns.stay(self._recorded, self._lane)
+            await self._engine.turns.wait_for_cancellation(self._recorded, self._lane)
         self._end_of_pieces()
 
     def _rename_piece(self, piece: object) -> object:
@@ -248,9 +248,9 @@ class ReplayStep:
         if self._is_unmatched:
             return
         if self._recorded.is_stream:
-            self._engine.turns.stream_ended(self._recorded, is_read=not self._data.get("cancelled"))
+            self._engine.turns.note_stream_end(self._recorded, is_read=not self._data.get("cancelled"))
         elif self.live:
-            self._engine.turns.happened([self._recorded.outcome_seq])
+            self._engine.turns.note_happened([self._recorded.outcome_seq])
 
     def _take(self, came: bool) -> None:
         recorded = self._recorded
@@ -259,7 +259,7 @@ class ReplayStep:
             divergence = report.describe_unanswered(self._engine.source, recorded, self._lane)
             self._engine.diverge(divergence)
             raise diverged(divergence)
-        earlier_seq = self._engine.turns.came_early.get(recorded.seq)
+        earlier_seq = self._engine.turns.patience.came_early.get(recorded.seq)
         if earlier_seq is not None:
             self._engine.diverge(
                 report.describe_early_call(self._engine.source, recorded, earlier_seq, self._lane)

@@ -52,6 +52,8 @@ class Timeline:
         """The first event that has not happened and is still awaited."""
         self.next_since_s = 0.0
         """When it became the next event, or when the last act before it happened."""
+        self.active_s = 0.0
+        """When the run did something last."""
         self.overdue: set[str] = set()
         """Recorded lanes that were too late; they are not awaited until they make their call."""
         self.acts = {seq: deque(listed) for seq, listed in acts.items()}

@@ -47,22 +47,6 @@ class ActWaiter:
         self.is_on_loop = is_on_loop
 
 
-class Timer:
-    """A timer that fires in its turn, or the deadline of a waiting thread."""
-
-    def __init__(self, name: str, fire: Callable[[], object], let_go: Callable[[], object]) -> None:
-        self.name = name
-        self.fire = fire
-        self.let_go = let_go
-        """Called instead of *fire* when the run is over."""
-        self.when_s = 0.0
-        """When it would fire without replay, on the clock of the process."""
-        self.loop: Loop | None = None
-        """The loop on which it fires; ``None`` for a thread's deadline."""
-        self.stir: Callable[[], object] | None = None
-        """Starts to watch what it has woken, until that has come to rest."""
-
-
 class ThreadWaiter(Waiter):
     """A call that waits in a blocked thread."""
 
@@ -88,6 +72,46 @@ class LoopWaiter(Waiter):
 
     def release(self) -> None:
         self.loop.resolve(self.future)
+
+
+class Waiting:
+    """All calls, acts and early calls that wait in a replay; its owner holds the lock."""
+
+    def __init__(self) -> None:
+        self.queue: list[tuple[int, int, int, Waiter]] = []
+        """The calls, a heap by the event that they wait for."""
+        self.endless: list[Waiter] = []
+        """Calls without a recorded answer: they wait until their caller is cancelled, as when recorded."""
+        self.acting: list[ActWaiter] = []
+        self.early: list[EarlyCall] = []
+        self.is_over = False
+        """Whether the run is over, so that nothing waits any more."""
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.queue or self.endless or self.early or self.acting)
+
+    def find(self, call: RecordedCall) -> Waiter | None:
+        waiters = (entry[-1] for entry in self.queue)
+        return next((waiter for waiter in waiters if waiter.call is call and not waiter.is_done), None)
+
+    def has_lane(self, lane: str) -> bool:
+        return any(waiter.act.lane == lane for waiter in self.acting) or any(
+            entry[-1].call.lane == lane and not entry[-1].is_done for entry in self.queue
+        )
+
+    def release_all(self) -> None:
+        self.is_over = True
+        for waiter in (*(entry[-1] for entry in self.queue), *self.endless):
+            waiter.release()
+        for early in self.early:
+            early.release()
+        for acting in self.acting:
+            acting.release()
+        self.queue.clear()
+        self.endless.clear()
+        self.early.clear()
+        self.acting.clear()
 
 
 _STATE: Final = ("cr_await", "cr_frame", "cr_running", "cr_suspended")

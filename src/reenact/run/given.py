@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import io
 import os
+import re
 import stat
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -38,6 +39,8 @@ _GZIP: Final = b"\x1f\x8b"
 _ZIP: Final = b"PK\x03\x04"
 _MIN_PACKED: Final = 30
 """In shorter names it takes too long to look into all that could be base64."""
+_MIN_PART: Final = 4
+"""Shorter words stand in any text, so that names would be made of them by chance."""
 _MAY_BE_PACKED: Final = LazyRegex(rb"\0|[A-Za-z0-9+/]{40}|\d{30}")
 
 
@@ -130,13 +133,27 @@ class Given:
         self._looked_through: set[str] = set()
 
     def holds(self, name: str) -> bool:
-        """Whether the input contains *name*, in any spelling."""
+        """Whether the input contains *name*, in any spelling, or the words that it is put together from."""
         texts = {spelling.lower().encode() for spelling in spellings(name)}
         packed = [*dict.fromkeys(_packed_forms(name))]
         return any(
             any(form in content.text for form in texts) or any(form in content.raw for form in packed)
             for content in self._everything()
-        )
+        ) or self._holds_parts(name.lower().encode())
+
+    def _holds_parts(self, name: bytes) -> bool:
+        """Whether *name* is several words of the input, one directly behind the other."""
+        ends = {0}
+        for begin in range(len(name)):
+            for end in range(begin + _MIN_PART, len(name) + 1) if begin in ends else ():
+                part = name[begin:end]
+                texts = [content.text for content in self._everything() if part in content.text]
+                if not texts:
+                    break
+                alone = re.compile(rb"(?<![a-z0-9])" + re.escape(part) + rb"(?![a-z0-9])")
+                if any(map(alone.search, texts)):
+                    ends.add(end)
+        return len(name) in ends
 
     def _everything(self) -> Iterator[_Content]:
         yield from self._given

@@ -201,7 +201,7 @@ class MatchingFirst(ReplayEngine):
                 raise Missed(None)
             found = self._nearest.take_equal(recorded, self.keys(key, request_text))
             if found is None:
-                raise Missed(None if recorded.is_loose else recorded.upcoming())
+                raise Missed(None if recorded.is_loose else recorded.find_next())
             if lane.recorded is None:
                 lane.recorded, recorded.is_bound = recorded, True
             if not recorded.is_loose:
@@ -214,7 +214,7 @@ class MatchingFirst(ReplayEngine):
         before = (call for call in self.source.calls if call.seq < found.seq and call.lane == found.lane)
         for call in before:
             if not call.taken:
-                self.turns.happened([call.seq, call.outcome_seq])
+                self.turns.note_happened([call.seq, call.outcome_seq])
 
     def _may_still_come(self, lane: Lane, key: Key, request_text: bytes) -> bool:  # noqa: ARG002
         """Never wait for a call of another task: an unmatched call is made at once."""
@@ -252,7 +252,7 @@ class MatchingFirst(ReplayEngine):
         with self._lock:
             is_vacant = due.seq not in self._passed_over
             self._passed_over.add(due.seq)
-        self.turns.happened([due.seq, due.outcome_seq])
+        self.turns.note_happened([due.seq, due.outcome_seq])
         return due.seq if is_vacant else 0
 
     def next_kept(self, lane: str, number: int) -> int | None:

@@ -85,7 +85,7 @@ def bind_to_lanes(original: Callable[..., Any]) -> Callable[..., object]:
         lane = current_lane()
         if lane is None:
             return original(self, coro, context=context, **options)
-        lane.context.loop_seen(self)
+        lane.context.notice_loop(self)
         entered.listen()
         # Which generators are left to the collector depends on libraries below the seams: they have no order.
         is_left = lane.is_loose and type(coro).__name__ == _ENDS_GENERATOR

@@ -90,6 +90,8 @@ _SPELLED: Final = {"fraction": "", "ordinal": "th", "half": "A", "sign": "+"}
 """Spelling that depends on the numbers: a full second is often written without a fraction."""
 _NAMES: Final = LazyRegex(rf"\b(?:{_MONTH}|{_WEEKDAY})\b")
 _UNITS: Final = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+_ROUNDED_S: Final = 1e-6
+"""How much earlier the milliseconds that code makes of a float may be."""
 
 
 class Window(NamedTuple):
@@ -109,7 +111,7 @@ class Window(NamedTuple):
         return spans if self.shift_s else spans[:1]
 
     def meets(self, start_s: float, length_s: float) -> bool:
-        return any(start_s <= end and start_s + length_s > start for start, end in self.spans)
+        return any(start_s <= end and start_s + length_s > start - _ROUNDED_S for start, end in self.spans)
 
 
 def are_both_now(one: str, other: str, there: Window, here: Window) -> bool:

@@ -45,13 +45,11 @@ class Digests:
         while self._unread:
             content, digest = self._unread.popleft()
             self._written.append((content, "\n".join(["", *_forms(digest)])))
-        if len(name) >= _MIN_START:
-            # A dash at the beginning is not part of the word that is looked up.
-            starts = ("",) if len(name) >= _MIN_ANYWHERE else ("\n", "\n-")
-            parts = {f"{start}{name}" for start in starts}
-            parts.add(f"{starts[0]}{name.replace('-', '').lower()}")
-            if len(name) > _MIN_ANYWHERE:
-                parts.add(name[1:])  # some ids must begin with a letter, which is put before
+        forms = {form for form in (name, name.replace("-", "").lower()) if len(form) >= _MIN_START}
+        parts = {form if len(form) >= _MIN_ANYWHERE else f"\n{form}" for form in forms}
+        if len(name) > _MIN_ANYWHERE:
+            parts.add(name[1:])  # some ids must begin with a letter, which is put before
+        if parts:
             for content, written in [*self._written]:
                 if any(part in written for part in parts):
                     yield content

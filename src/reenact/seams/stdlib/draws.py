@@ -61,12 +61,10 @@ class Draws:
 
     def has_given(self, name: str) -> bool:
         """Whether *name* was drawn, or is the beginning or end of what was drawn."""
-        if len(name) < _MIN_NAME:
-            return False
         self._read()
         text = "\n".join(["", *self._names, ""])
-        plain = name.replace("-", "").lower()
-        is_drawn = any(f"\n{form}" in text or f"{form}\n" in text for form in {name, plain} if form)
+        forms = {form for form in (name, name.replace("-", "").lower()) if len(form) >= _MIN_NAME}
+        is_drawn = any(f"\n{form}" in text or f"{form}\n" in text for form in forms)
         return is_drawn or (len(name) >= _MIN_AMONG_OTHERS and name in "".join(self._letters))
 
     def note_bound(self, port: int, *, wanted: int) -> None:
