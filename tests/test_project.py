@@ -764,22 +764,27 @@ def test_an_unknown_figure_is_refused(capsys):
     assert "there are canonical, core" in capsys.readouterr().err
 
 
+_STATE = "process_state.py"
 _MAKERS = {
+    "Condition",
     "ContextVar",
+    "Counter",
+    "Event",
+    "ExitStack",
     "Lock",
     "RLock",
-    "Event",
-    "Condition",
-    "local",
+    "Registry",
+    "WeakKeyDictionary",
+    "WeakSet",
+    "WeakValueDictionary",
     "count",
-    "deque",
-    "Counter",
     "defaultdict",
+    "deque",
+    "local",
 }
-_MAKERS |= {"WeakKeyDictionary", "WeakValueDictionary", "WeakSet"}
 
 
-def _is_shared_state(value: ast.expr | None) -> bool:
+def _is_shared_state(value: ast.expr | None, makers: set[str]) -> bool:
     if isinstance(value, ast.Dict):
         return not value.keys
     if isinstance(value, ast.List):
@@ -788,7 +793,7 @@ def _is_shared_state(value: ast.expr | None) -> bool:
         return False
     made = value.func.value if isinstance(value.func, ast.Subscript) else value.func
     name = made.attr if isinstance(made, ast.Attribute) else getattr(made, "id", "")
-    return name in _MAKERS or (name in ("dict", "list", "set") and not value.args)
+    return name in makers or (name in ("dict", "list", "set") and not value.args)
 
 
 def _has_shared_state(text: str) -> bool:
@@ -801,18 +806,25 @@ def _has_shared_state(text: str) -> bool:
         for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
         if isinstance(target, ast.Name) and target.id.islower()
     ]
+    classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
+    by_thread = {node.name for node in classes if any("local" in ast.unparse(base) for base in node.bases)}
     is_replaced = any(isinstance(node, ast.Global) for node in ast.walk(tree))
-    return is_replaced or any(map(_is_shared_state, values))
+    return is_replaced or any(_is_shared_state(value, _MAKERS | by_thread) for value in values)
 
 
-def test_the_architecture_lists_every_module_that_keeps_state_of_the_process():
+def test_one_module_keeps_the_state_of_the_process():
     """Context variables, locks, registries, and names that functions replace; constants are none."""
-    page = (ROOT / "docs" / "architecture.md").read_text()
-    section = page.partition("## What a process shares")[2].partition("\n## ")[0]
-    listed = set(re.findall(r"`([\w/]+\.py)`", section)) - {"tests/test_project.py"}
-    package = ROOT / "src" / "reenact"
-    modules = (path for path in package.rglob("*.py") if _has_shared_state(path.read_text()))
-    assert {path.relative_to(package).as_posix() for path in modules} == listed
+    modules = (path for path in PACKAGE.rglob("*.py") if _has_shared_state(path.read_text()))
+    assert [path.relative_to(PACKAGE).as_posix() for path in modules] == [_STATE]
+
+
+def test_the_module_of_state_imports_nothing_of_the_package():
+    """Only the type checker sees the rooms whose types it names."""
+    tree = ast.parse((PACKAGE / _STATE).read_text())
+    assert not [
+        node for node in tree.body if isinstance(node, ast.ImportFrom) and "reenact" in (node.module or "")
+    ]
+    assert sum(isinstance(node, ast.If) for node in tree.body) == 1, "if TYPE_CHECKING"
 
 
 # How far one call goes

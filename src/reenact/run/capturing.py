@@ -27,6 +27,7 @@ from reenact.formats.record import ABSENT
 from reenact.formats.volatile import VolatileRule
 from reenact.gateway.server import Gateway
 from reenact.gateway.upstreams import environment_below, upstreams_of
+from reenact.process_state import hosts_beside
 from reenact.recorder.context import CaptureContext
 from reenact.recorder.eventlog import ProcessNames
 from reenact.recorder.sink import CaptureSink
@@ -39,7 +40,7 @@ from reenact.run.redact import Redact, make_redactor, profile_and_secrets
 from reenact.run.rules import project_beside
 from reenact.run.run import Run
 from reenact.run.zone import zone_of_machine
-from reenact.seams import probes, stdlib, telemetry
+from reenact.seams import probes, stdlib
 from reenact.seams.entered import ExecutedFiles
 from reenact.seams.http.exchange import is_any_under_way
 from reenact.seams.serving import asks_server_of_run, is_served_here
@@ -222,7 +223,7 @@ class CaptureRun(Run):
     def attachments(self) -> Iterable[AbstractContextManager[object]]:
         """The patches and hooks that route the calls of this process to us."""
         yield seams.attach_seams()
-        yield telemetry.leave_out_hosts(project_beside(Path(working_folder())))
+        yield hosts_beside.holding(project_beside(Path(working_folder())))
         yield stdlib.attach_stdlib(self._stand_ins, self._context)
         yield workspace_known(self._workspace.root if self._workspace is not None else None)
         yield watch_written_files(self._written)

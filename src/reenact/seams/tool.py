@@ -9,9 +9,10 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any, Literal, TypeAlias, TypeVar, get_args, overload
 
-from reenact.boundary import Call, crossing, lane_var, open_runs
+from reenact.boundary import Call, crossing
 from reenact.errors import ReenactError, UsageError
 from reenact.formats.decision import CallGate, CallRefused, Decision
+from reenact.process_state import lane_var, open_runs
 from reenact.seams.validation import ToolSchema, with_validation
 from reenact.values.codec import to_text
 from reenact.values.objects import message_of

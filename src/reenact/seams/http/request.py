@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 from reenact.boundary import Call, OtherCall, current_lane
 from reenact.canonical import digest_of_bytes
 from reenact.errors import FormatError
+from reenact.process_state import left_to_gateway
 from reenact.providers import Provider, RequestChange, Undo, ask_otherwise, recognise, request_fields
 from reenact.providers.answers import empty_answer
 from reenact.seams.http.message import Pairs, header_value, meaning
@@ -19,7 +20,6 @@ from reenact.seams.telemetry import traffic_beside
 _OK: Final = {"httpVersion": "HTTP/1.1", "reason": "OK", "status": 200}
 _NO_CONTENT: Final = {"httpVersion": "HTTP/1.1", "reason": "No Content", "status": 204}
 _ABOUT_BODY: Final = ("content-encoding", "content-length", "transfer-encoding")
-_left_to_gateway: list[str] = []
 
 
 def leave_to_gateway(address: str) -> None:
@@ -27,7 +27,7 @@ def leave_to_gateway(address: str) -> None:
 
     A program may have read the address from a file.
     """
-    _left_to_gateway.append(f"{address}/")
+    left_to_gateway.append(f"{address}/")
 
 
 class Sent(NamedTuple):
@@ -66,7 +66,7 @@ class RequestMeaning(NamedTuple):
         After an upgrade, as of a WebSocket, one recorded answer could not replace the connection.
         """
         is_upgrade = "upgrade" in self.headers or self.sent.method == "CONNECT"
-        if is_upgrade or self.sent.url.startswith(tuple(_left_to_gateway)):
+        if is_upgrade or self.sent.url.startswith(tuple(left_to_gateway)):
             return True
         # A model call is recorded even if the model's server runs in this process.
         return self.provider is None and self._is_to_own_server()
