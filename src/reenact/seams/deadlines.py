@@ -524,7 +524,7 @@ def _as_completed(original: Callable[..., Iterator[object]]) -> Callable[..., It
         name = lane.next_timer("x")
         if lane.context.deadline(lane, name) == "its time":
             return _note_deadline(original(fs, timeout), lane, name)
-        return _completed_in_turn(list(dict.fromkeys(fs)), timeout, lane, name)
+        return _yield_completed(list(dict.fromkeys(fs)), timeout, lane, name)
 
     return as_completed
 
@@ -537,7 +537,7 @@ def _note_deadline(jobs: Iterator[object], lane: Lane, name: str) -> Iterator[ob
         raise
 
 
-def _completed_in_turn(jobs: list[Future[object]], seconds: float, lane: Lane, name: str) -> Iterator[object]:
+def _yield_completed(jobs: list[Future[object]], seconds: float, lane: Lane, name: str) -> Iterator[object]:
     """Yield the jobs as they end; raise ``TimeoutError`` if the recorded wait did."""
     ended: queue.SimpleQueue[Future[object] | None] = queue.SimpleQueue()
     """The jobs that ended; ``None`` says that the deadline has passed."""
