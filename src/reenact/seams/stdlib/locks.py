@@ -119,7 +119,7 @@ class ConditionInTurn(threading.Condition, metaclass=StandInMeta):
 
     __supertype__ = threading.Condition
 
-    def __init__(self, lock: Any = None) -> None:
+    def __init__(self, lock: object = None) -> None:
         made: Any = RLockInTurn() if lock is None else lock
         super().__init__(made)
 

@@ -123,7 +123,7 @@ def _produce(read: Callable[[], object]) -> object:
         this_thread.is_producing = was_producing
 
 
-def stand_for(owner: Any, name: str, stand_in: Answer, within: Answer | None = None) -> Answer:
+def stand_for(owner: object, name: str, stand_in: Answer, within: Answer | None = None) -> Answer:
     """*stand_in* for the *name* of *owner*, but *within* for a fake in its place that calls what it replaced.
 
     Such a fake knows it by our stand-in, because a test took it from one of the agent's modules. *within* is
@@ -132,7 +132,7 @@ def stand_for(owner: Any, name: str, stand_in: Answer, within: Answer | None = N
     original = getattr(owner, name)
     within = within or original
 
-    def answer(*args: Any, **kwargs: Any) -> Any:
+    def answer(*args: object, **kwargs: object) -> Any:
         if getattr(owner, name) is original:
             return stand_in(*args, **kwargs)
         if this_thread.is_producing or original in this_thread.fakes_running:
@@ -146,7 +146,7 @@ def stand_for(owner: Any, name: str, stand_in: Answer, within: Answer | None = N
     return update_wrapper(answer, original)
 
 
-def as_it_was(owner: Any, name: str) -> Answer:
+def as_it_was(owner: object, name: str) -> Answer:
     """The function *name* of *owner*, to be called also if a fake that calls our stand-in is put there later.
 
     If one is there already, what is there at each call.

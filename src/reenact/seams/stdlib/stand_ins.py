@@ -30,7 +30,7 @@ class StandIn(ModuleType):
         names: dict[str, Any] = vars(self._real)
         return names
 
-    def exchange(self, name: str, original: Any, standing: Any, *, gives_way: bool) -> None:
+    def exchange(self, name: str, original: object, standing: object, *, gives_way: bool) -> None:
         """Let *name* be *standing* instead of the real module's *original*.
 
         If it *gives_way*, only while the real module still has its original, which tests may replace.

@@ -82,7 +82,7 @@ def _listen(event: str, arguments: tuple[Any, ...]) -> None:
         _note(arguments[1])
 
 
-def _note(place: Any) -> None:
+def _note(place: object) -> None:
     if lane_var.get() is OUTSIDE:
         return  # we write it ourselves, to repeat the effect of an answered call
     for written in written_files.entries:
