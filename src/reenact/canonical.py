@@ -369,7 +369,7 @@ def read_json_exactly(text: bytes, profile: Profile = "replay") -> object:
     return value
 
 
-class _Duplicate(dict[str, Any]):
+class _Duplicate(dict[str, object]):
     """Marks an object with a repeated key; a later pass finds it and its path."""
 
     key = ""

@@ -8,7 +8,7 @@ from functools import cache
 from os import sep
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Final
+from typing import Final
 
 from reenact.process_state import library_modules
 
@@ -45,7 +45,7 @@ def namespace_of(value: object) -> dict[str, object]:
     """
     if not issubclass(type(value), ModuleType):
         return {}
-    names: dict[str, Any] = ModuleType.__getattribute__(value, "__dict__")
+    names: dict[str, object] = ModuleType.__getattribute__(value, "__dict__")
     return names
 
 
@@ -55,7 +55,7 @@ def possible_agents() -> list[tuple[str, dict[str, object]]]:
     A process has thousands of modules and an agent a few; each library is checked once, unless another module
     takes its name.
     """
-    found: list[tuple[str, dict[str, Any]]] = []
+    found: list[tuple[str, dict[str, object]]] = []
     for name, module in sys.modules.copy().items():  # another thread may import; list() may then raise
         if library_modules.get(name) is module:
             continue

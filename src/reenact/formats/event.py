@@ -14,7 +14,7 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
-from reenact.canonical import JsonValue
+from reenact.canonical import JsonField, JsonValue
 
 REMARK: Final = "remark"
 """The type of an event whose content another event has already."""
@@ -48,7 +48,7 @@ class EventHeadData(msgspec.Struct, gc=False):
     ok: bool = True
     error: Any = None
     modelError: Any = None  # noqa: N815
-    usage: dict[str, Any] | None = None
+    usage: dict[str, JsonField] | None = None
     derived: bool = False
     beside: str = ""
     background: bool = False

@@ -107,7 +107,7 @@ class ServedCapture(CaptureRun):
         """The files to record, and their state at the start."""
         return self._workspace
 
-    def surroundings(self) -> dict[str, Any]:
+    def surroundings(self) -> dict[str, object]:
         argv = self.redacted_words()
         facts = {"upstreams": dict(self._upstreams), **self.describe_place()}
         if os.environ.get(SURROUNDINGS_VARIABLE):
@@ -315,7 +315,7 @@ class _DerivingUpdate(MatchingFirst):
     def _recorded(self) -> dict[str, RecordedCall]:
         return {call.call_id: call for call in self.source.calls if call.call_id is not None}
 
-    def _recorded_answer(self, call_id: str) -> tuple[str, dict[str, Any]]:
+    def _recorded_answer(self, call_id: str) -> tuple[str, dict[str, object]]:
         recorded = self._recorded[call_id]
         data = self.source.data(recorded.outcome_seq) if recorded.outcome_seq else {}
         return recorded.lane, from_json(self.source.reader.resolve(data))

@@ -14,13 +14,14 @@ from pathlib import Path
 from threading import Lock
 from time import localtime, time_ns
 from types import TracebackType
-from typing import Any, Final, Literal, Self
+from typing import Final, Literal, Self
 
 import msgspec
 
 from reenact import seams
 from reenact._version import __version__
 from reenact.boundary import RunMode, current_lane, enter_context
+from reenact.canonical import JsonField
 from reenact.errors import ReenactError
 from reenact.formats.capture import EVENT_LOG_NAME, NO_MODEL, CaptureSeed, Redaction, StandIns
 from reenact.formats.record import ABSENT
@@ -101,7 +102,7 @@ class Identity(msgspec.Struct, frozen=True):
     """For the placeholders of secrets; it allows to check guesses, so fix it only in tests."""
     started_at_ms: int | None = None
     """A fixed start, with a millisecond between events; ``None`` for the real clock."""
-    surroundings: dict[str, Any] | None = None
+    surroundings: dict[str, JsonField] | None = None
     """Fixed facts about the machine for ``run_start``; ``None`` for the real ones."""
 
     @classmethod

@@ -137,7 +137,7 @@ def _reschedule(original: Callable[..., None]) -> Callable[..., None]:
 def call_in_turn(original: Callable[..., object]) -> Callable[..., object]:
     """``call_soon_threadsafe`` of an event loop, but the callback runs in the recorded order, as a timer."""
 
-    def call_soon_threadsafe(self: Any, callback: Any, *args: object, context: Any = None) -> Any:
+    def call_soon_threadsafe(self: Any, callback: Any, *args: object, context: Any = None) -> object:
         lane = _scheduling_lane(self, args)
         if lane is None or not lane.has_order:
             return original(self, callback, *args, context=context)

@@ -27,7 +27,7 @@ _BASES: Final[tuple[Callable[[Any], object], ...]] = (str, int, float, dict, lis
 _OPAQUE: Final = b'"$py":"opaque"'
 
 
-def tag(value: object) -> Any:
+def tag(value: object) -> object:
     """Convert *value* to JSON; a dict with keys other than strings keeps its order."""
     kind = type(value)
     if value is None or kind is bool:

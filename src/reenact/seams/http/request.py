@@ -95,7 +95,7 @@ class RequestMeaning(NamedTuple):
         may_leave_first: Callable[[], bool] | None,
         is_elsewhere: bool = False,
         ask_otherwise: Callable[[RequestChange], OtherCall | None] | None = None,
-    ) -> Call[dict[str, Any]]:
+    ) -> Call[dict[str, object]]:
         """The call; its headers are recorded, but not matched. *is_elsewhere*: another program asks."""
         beside = None
         if self.provider is None:
@@ -115,7 +115,7 @@ class RequestMeaning(NamedTuple):
             may_leave_first=may_leave_first if self.provider is not None else None,
         )
 
-    def empty_answer(self) -> dict[str, Any] | None:
+    def empty_answer(self) -> dict[str, object] | None:
         """An answer in recorded form in which the model says nothing; no content if no model is asked."""
         if self.provider is None:
             return {"body": "", "bytes": 0, "headers": []} | _NO_CONTENT
@@ -126,7 +126,7 @@ class RequestMeaning(NamedTuple):
         headers = [{"content-type": answer.content_type}, {"content-length": str(len(answer.body))}]
         return {"body": body, "bytes": len(answer.body), "headers": headers} | _OK
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> dict[str, object]:
         """For a model call, the fields of its ``llm_request`` event."""
         if self.provider is None:
             return {}

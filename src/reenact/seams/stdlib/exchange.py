@@ -131,7 +131,7 @@ class ExchangedNames:
         self._visit(namespace)
         return True
 
-    def exchange_imported(self, module: object, names: Iterable[str]) -> Any:
+    def exchange_imported(self, module: object, names: Iterable[str]) -> object:
         """What an import of *names* from *module* gets instead of *module*."""
         namespace = namespace_of(module)
         for taken in (namespace, *(namespace_of(namespace.get(name)) for name in names)):

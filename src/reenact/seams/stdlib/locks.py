@@ -76,7 +76,7 @@ class LockInTurn:
     ) -> None:
         self._real.release()
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         """Delegate to the real lock: ``locked``, and optional methods that conditions look for."""
         if name == "_real":  # not set yet, as while it is copied
             raise AttributeError(name)

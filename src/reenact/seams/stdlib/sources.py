@@ -132,7 +132,7 @@ def stand_for(owner: object, name: str, stand_in: Answer, within: Answer | None 
     original = getattr(owner, name)
     within = within or original
 
-    def answer(*args: object, **kwargs: object) -> Any:
+    def answer(*args: object, **kwargs: object) -> object:
         if getattr(owner, name) is original:
             return stand_in(*args, **kwargs)
         if this_thread.is_producing or original in this_thread.fakes_running:
