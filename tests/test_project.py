@@ -784,32 +784,32 @@ _MAKERS = {
 }
 
 
-def _is_shared_state(value: ast.expr | None, makers: set[str]) -> bool:
+def _is_shared_state(name: str, value: ast.expr | None, makers: set[str]) -> bool:
+    """An empty table whose name is in capitals is a constant."""
     if isinstance(value, ast.Dict):
-        return not value.keys
+        return name.islower() and not value.keys
     if isinstance(value, ast.List):
-        return not value.elts
+        return name.islower() and not value.elts
     if not isinstance(value, ast.Call):
         return False
     made = value.func.value if isinstance(value.func, ast.Subscript) else value.func
-    name = made.attr if isinstance(made, ast.Attribute) else getattr(made, "id", "")
-    return name in makers or (name in ("dict", "list", "set") and not value.args)
+    maker = made.attr if isinstance(made, ast.Attribute) else getattr(made, "id", "")
+    return maker in makers or (name.islower() and maker in ("dict", "list", "set") and not value.args)
 
 
 def _has_shared_state(text: str) -> bool:
-    """Names in capitals are constants."""
     tree = ast.parse(text)
-    nodes = [node for node in tree.body if isinstance(node, ast.Assign | ast.AnnAssign)]
     values = [
-        node.value
-        for node in nodes
+        (target.id, node.value)
+        for node in tree.body
+        if isinstance(node, ast.Assign | ast.AnnAssign)
         for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
-        if isinstance(target, ast.Name) and target.id.islower()
+        if isinstance(target, ast.Name)
     ]
     classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
     by_thread = {node.name for node in classes if any("local" in ast.unparse(base) for base in node.bases)}
     is_replaced = any(isinstance(node, ast.Global) for node in ast.walk(tree))
-    return is_replaced or any(_is_shared_state(value, _MAKERS | by_thread) for value in values)
+    return is_replaced or any(_is_shared_state(name, value, _MAKERS | by_thread) for name, value in values)
 
 
 def test_one_module_keeps_the_state_of_the_process():
