@@ -40,6 +40,8 @@ T = TypeVar("T")
 if TYPE_CHECKING:
     from typing_extensions import TypeVar as TypeVarWithDefault
 
+    from reenact.replayer.lanes import RecordedLane
+
     A = TypeVarWithDefault("A", default=object)
     A_co = TypeVarWithDefault("A_co", default=object, covariant=True)
 else:
@@ -294,9 +296,9 @@ class Lane(msgspec.Struct, eq=False):
     """Whether its latest call was beside the run."""
     latest_tool: str | None = None
     """The id of the latest tool call in this lane."""
-    recorded: Any = None
+    recorded: RecordedLane | None = None
     """The recorded lane that this one replays; owned by the replay engine."""
-    home: Any = None
+    home: RecordedLane | None = None
     """The recorded lane to try first, if not the one of the same name; owned by the replay engine."""
     _loose: Lane | None = None
 
