@@ -12,20 +12,20 @@ pool) falls into the lane's *loose* child, where order means nothing.
 
 from __future__ import annotations
 
-import os
 import sys
 from asyncio import CancelledError, _get_running_loop, current_task
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from contextvars import ContextVar, copy_context
+from contextvars import copy_context
 from sys import modules
-from threading import RLock, get_ident
+from threading import get_ident
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, Protocol, TypeAlias, TypeVar
 
 import msgspec
 
 from reenact.lane_name import INSIDE, LOOSE, ROOT, TASK
+from reenact.process_state import audit_listeners, lane_var, locks, open_runs, owned_lanes
 from reenact.providers.asking import RequestChange, Undo
 
 CallKind: TypeAlias = Literal["tool", "llm", "network", "process"]
@@ -39,6 +39,8 @@ SPAWNED_CHILD: Final = "reenact.spawned_child"
 T = TypeVar("T")
 if TYPE_CHECKING:
     from typing_extensions import TypeVar as TypeVarWithDefault
+
+    from reenact.replayer.lanes import RecordedLane
 
     A = TypeVarWithDefault("A", default=object)
     A_co = TypeVarWithDefault("A_co", default=object, covariant=True)
@@ -294,9 +296,9 @@ class Lane(msgspec.Struct, eq=False):
     """Whether its latest call was beside the run."""
     latest_tool: str | None = None
     """The id of the latest tool call in this lane."""
-    recorded: Any = None
+    recorded: RecordedLane | None = None
     """The recorded lane that this one replays; owned by the replay engine."""
-    home: Any = None
+    home: RecordedLane | None = None
     """The recorded lane to try first, if not the one of the same name; owned by the replay engine."""
     _loose: Lane | None = None
 
@@ -369,14 +371,6 @@ UNCLAIMED: Final = -1
 
 OUTSIDE: Final = Lane(None, "")  # type: ignore[arg-type]  # it has no run, hence no context
 """The lane of code that was started in a run but is no part of it, such as a library's transport."""
-
-lane_var: Final[ContextVar[Lane | None]] = ContextVar("reenact_lane", default=None)
-_owned: dict[int, Lane] = {}
-"""Lanes of threads and tasks whose context variable may be wrong (foreign contexts)."""
-# Keyed by the context itself: id() raises an audit event, which calls our hooks.
-open_runs: dict[Context, Lane] = {}
-"""Root lanes of the open runs."""
-_lock = RLock()  # reentrant: garbage collection while it is held may run code of the agent
 
 
 def set_lane(lane: Lane | None) -> None:
@@ -460,7 +454,7 @@ def current_lane() -> Lane | None:
     is_thread = _get_running_loop() is None and ("trio" not in modules or not is_on_trio())
     me = get_ident() if is_thread else identity()
     if lane.owner != me:
-        owned = _owned.get(me)
+        owned = owned_lanes.get(me)
         if owned is None:
             lane = _claim(lane, me)
         elif owned.owner != lane.owner:  # otherwise it runs for the owner, maybe inside a call
@@ -478,10 +472,10 @@ def _claim(lane: Lane, me: int) -> Lane:
 
 def _stray_lane() -> Lane | None:
     """The lane of code without a context: it belongs to the open run, if there is only one."""
-    owned = _owned.get(identity())
+    owned = owned_lanes.get(identity())
     if owned is not None and owned.context in open_runs:
         return owned
-    with _lock:
+    with locks.runs:
         roots = list(open_runs.values())
     return roots[0].loose_child() if len(roots) == 1 else None
 
@@ -502,16 +496,15 @@ def register_lane(owner: int, lane: Lane) -> None:
 
 def lend_lane(owner: int, lane: Lane) -> None:
     """Let *owner* run in *lane* while the owner of the lane waits."""
-    _owned[owner] = lane
+    owned_lanes[owner] = lane
 
 
 def forget_lane(owner: int) -> None:
     """Forget *owner*, which has ended."""
-    _owned.pop(owner, None)
+    owned_lanes.pop(owner, None)
 
 
 AuditListener: TypeAlias = Callable[[str, tuple[object, ...]], None]
-_audit_listeners: dict[str, tuple[AuditListener, ...]] = {}
 
 
 def hear_audit_events(events: Iterable[str], listener: AuditListener) -> None:
@@ -519,39 +512,30 @@ def hear_audit_events(events: Iterable[str], listener: AuditListener) -> None:
 
     There is one hook for all listeners: every ``id()`` raises an event, and each hook costs 0.25 µs.
     """
-    with _lock:
-        if not _audit_listeners:
+    with locks.runs:
+        if not audit_listeners:
             sys.addaudithook(_tell_listeners)
         for event in events:
-            if listener not in (known := _audit_listeners.get(event, ())):
-                _audit_listeners[event] = (*known, listener)
+            if listener not in (known := audit_listeners.get(event, ())):
+                audit_listeners[event] = (*known, listener)
 
 
 def _tell_listeners(event: str, arguments: tuple[object, ...]) -> None:
-    for listener in _audit_listeners.get(event, ()):
+    for listener in audit_listeners.get(event, ()):
         listener(event, arguments)
 
 
 def open_contexts() -> list[Context]:
     """The contexts of all open runs of this process."""
-    with _lock:
+    with locks.runs:
         return [root.context for root in open_runs.values()]
 
 
 def forget_runs() -> None:
     """Forget the runs of the parent, in a forked child that gets its own run."""
     open_runs.clear()
-    _owned.clear()
+    owned_lanes.clear()
     set_lane(None)
-
-
-def _renew_lock() -> None:
-    """Replace the lock in a forked child: a thread of the parent may have held it."""
-    global _lock
-    _lock = RLock()
-
-
-os.register_at_fork(after_in_child=_renew_lock)
 
 
 @contextmanager
@@ -561,14 +545,14 @@ def enter_context(context: Context, within: str | None = None) -> Iterator[Lane]
     *within* is the id of the call, of another process of the run, that contains this block.
     """
     root = Lane(context, ROOT, owner=identity(), within=within)
-    with _lock:
+    with locks.runs:
         open_runs[context] = root
     before = lane_var.get()
     set_lane(root)
     try:
         yield root
     finally:
-        with _lock:
+        with locks.runs:
             del open_runs[context]
         # Not reset by token: an async context manager may be closed in another context.
         set_lane(before)

@@ -100,9 +100,9 @@ _DIGEST: Final = re.compile("sha256:[0-9a-f]{64}")
 _NAME: Final = re.compile(r"[^\W\d]\w*")
 """A key that needs no quotes in a path."""
 
-encode_clean: Final[Callable[[Any], bytes]] = with_memory_check(_encoder.encode)
+encode_clean: Final[Callable[[object], bytes]] = with_memory_check(_encoder.encode)
 """The ``replay`` text of a value known to be plain JSON: decoded from JSON or checked before."""
-encode_clean_lines: Final[Callable[[Sequence[Any]], bytes]] = with_memory_check(_encoder.encode_lines)
+encode_clean_lines: Final[Callable[[Sequence[object]], bytes]] = with_memory_check(_encoder.encode_lines)
 """The texts of many such values, each with a line end."""
 encode_ordered: Final[Callable[[object], bytes]] = with_memory_check(msgspec.json.Encoder().encode)
 """The same, keeping the order of object members."""
@@ -274,7 +274,7 @@ def _jcs_object(value: Any, path: str, depth: int) -> Iterator[str]:
     for key in value:
         _refuse_key(key, path)
     before = "{"
-    for key in sorted(value, key=_utf16):
+    for key in sorted(value, key=_encode_utf16):
         yield f"{before}{msgspec.json.encode(key).decode()}:"
         yield from _jcs(value[key], child_path(path, key), depth + 1)
         before = ","
@@ -290,7 +290,7 @@ def _jcs_array(value: Any, path: str, depth: int) -> Iterator[str]:
     yield "[]" if before == "[" else "]"
 
 
-def _utf16(key: str) -> bytes:
+def _encode_utf16(key: str) -> bytes:
     return key.encode("utf-16-be")
 
 
@@ -369,7 +369,7 @@ def read_json_exactly(text: bytes, profile: Profile = "replay") -> object:
     return value
 
 
-class _Duplicate(dict[str, Any]):
+class _Duplicate(dict[str, object]):
     """Marks an object with a repeated key; a later pass finds it and its path."""
 
     key = ""

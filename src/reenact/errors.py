@@ -20,7 +20,7 @@ import os
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from functools import wraps
-from typing import Any, ParamSpec, TypeVar, cast
+from typing import ParamSpec, TypeVar, cast
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -76,7 +76,7 @@ class StoreError(ReenactError):
 class Diverged(ReenactError):
     """A replay differs from the recorded run; *divergence* says where."""
 
-    def __init__(self, message: str, divergence: Any = None) -> None:
+    def __init__(self, message: str, divergence: object = None) -> None:
         self.divergence = divergence
         super().__init__(message)
 

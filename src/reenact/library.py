@@ -8,7 +8,9 @@ from functools import cache
 from os import sep
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Final
+from typing import Final
+
+from reenact.process_state import library_modules
 
 _MARKS: Final = (f"{sep}site-packages{sep}", f"{sep}dist-packages{sep}")
 _ROOTS: Final = (
@@ -35,10 +37,6 @@ def is_standard(filename: str) -> bool:
     return filename.startswith(_ROOTS) and not any(mark in filename for mark in _MARKS)
 
 
-_libraries: Final[dict[str, object]] = {}
-"""Loaded modules that are known to be libraries, by name; a cache for later runs."""
-
-
 def namespace_of(value: object) -> dict[str, object]:
     """The namespace of *value* if it is a module, else an empty one; runs no code of *value*.
 
@@ -47,7 +45,7 @@ def namespace_of(value: object) -> dict[str, object]:
     """
     if not issubclass(type(value), ModuleType):
         return {}
-    names: dict[str, Any] = ModuleType.__getattribute__(value, "__dict__")
+    names: dict[str, object] = ModuleType.__getattribute__(value, "__dict__")
     return names
 
 
@@ -57,14 +55,14 @@ def possible_agents() -> list[tuple[str, dict[str, object]]]:
     A process has thousands of modules and an agent a few; each library is checked once, unless another module
     takes its name.
     """
-    found: list[tuple[str, dict[str, Any]]] = []
+    found: list[tuple[str, dict[str, object]]] = []
     for name, module in sys.modules.copy().items():  # another thread may import; list() may then raise
-        if _libraries.get(name) is module:
+        if library_modules.get(name) is module:
             continue
         namespace = namespace_of(module)
         file = namespace.get("__file__")
         if isinstance(file, str) and is_library(file):
-            _libraries[name] = module
+            library_modules[name] = module
         else:
             found.append((name, namespace))
     return found

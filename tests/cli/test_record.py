@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import reenact
 from reenact.store.reader import CaptureReader
 from reenact.store.rundir import RunDir, RunState
 from tests.cli.commands import AGENTS, CAPTURE_FILES, ENVIRONMENT, PYTHON, agent, command, run
@@ -34,6 +35,15 @@ def test_an_agent_is_recorded_without_an_edit(tmp_path):
     assert (types[0], types[-1]) == ("run_start", "run_end")
     assert types.count("tool_call") == types.count("tool_result") == 8
     assert not (tmp_path / "never-made").exists()
+
+
+def test_steps_are_counted_as_show_counts_them(tmp_path):
+    """An outcome belongs to the step of its call; reads of state and values of chance are steps, too."""
+    report = reenact.record_command(agent("lanes"), tmp_path / "a", upstreams={})
+    with reenact.open_artifact(tmp_path / "a") as artifact:
+        artifact.index()
+        assert report.steps == artifact.counts().kinds == {"rng": 11, "tool": 8, "clock": 1}
+    assert list(report.steps.values()) == [11, 8, 1]
 
 
 ENDINGS = {

@@ -244,7 +244,7 @@ class RunCounter:
             utility=Spread.of(number for call in every for number in call.utility),
             tokens=sum((model.tokens for model in models), Tokens()),
             cost=total_cost(self._tokens, self.prices),
-            calls=[self._call_stats(*key) for key in self._by_frequency()],
+            calls=[self._call_stats(*key) for key in self._keys_by_frequency()],
             models=models,
             each=self._runs,
         )
@@ -253,7 +253,7 @@ class RunCounter:
         """The durations of all calls that took time, in ms, for a histogram."""
         return array("d", (number for call in self._calls.values() for number in call.took_ms))
 
-    def _by_frequency(self) -> list[tuple[str, str]]:
+    def _keys_by_frequency(self) -> list[tuple[str, str]]:
         return sorted(self._calls, key=lambda key: (-self._calls[key].states.total(), key))
 
     def _call_stats(self, kind: str, name: str) -> CallStats:

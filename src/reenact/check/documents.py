@@ -206,14 +206,14 @@ def _records(
         yield from ((None, record) for record in read_json(stream.read(), "jcs"))
         return
 
-    def unreadable(error: FormatError) -> None:
+    def note_unreadable(error: FormatError) -> None:
         findings.append(Finding.of("line_unreadable", error, file=file))
 
-    for line in read_lines(stream, file=file, on_error=unreadable):
+    for line in read_lines(stream, file=file, on_error=note_unreadable):
         try:
             yield line.number, read_json(line.text, "jcs")
         except FormatError as error:
-            unreadable(error.at(file=file, line=line.number))
+            note_unreadable(error.at(file=file, line=line.number))
 
 
 def _disclosure(stream: BufferedReader, file: str) -> _Checked:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import Any, Final, TypeVar
+from typing import Final, Protocol, TypeVar
 
 import click
 
@@ -13,7 +13,13 @@ from reenact.errors import FormatError
 from reenact.formats.volatile import VolatileRule
 from reenact.gateway.upstreams import upstreams_of
 
-Decorated = TypeVar("Decorated", bound=Callable[..., Any])
+Decorated = TypeVar("Decorated", bound=Callable[..., object])
+
+
+class Option(Protocol):
+    """A decorator that gives a verb one more option."""
+
+    def __call__(self, command: Decorated, /) -> Decorated: ...
 
 
 def _read_rules(
@@ -25,35 +31,35 @@ def _read_rules(
         raise click.BadParameter(str(error), context, option) from None
 
 
-volatile_option: Final[Callable[[Any], Any]] = click.option(
+volatile_option: Final[Option] = click.option(
     "--volatile",
     metavar="RULE",
     multiple=True,
     callback=_read_rules,
     help="A value that may differ: [CALL] PATH [=~ MASK]; repeatable.",
 )
-upstream_option: Final[Callable[[Any], Any]] = click.option(
+upstream_option: Final[Option] = click.option(
     "--upstream", metavar="NAME=URL", multiple=True, help="Forward the gateway's /NAME to this URL."
 )
-port_option: Final[Callable[[Any], Any]] = click.option(
+port_option: Final[Option] = click.option(
     "--port", type=click.IntRange(1, 65535), help="The gateway's port; a free one by default."
 )
-network_option: Final[Callable[[Any], Any]] = click.option(
+network_option: Final[Option] = click.option(
     "--network", is_flag=True, help="Let programs other than Python reach other machines."
 )
-allow_option: Final[Callable[[Any], Any]] = click.option(
+allow_option: Final[Option] = click.option(
     "--allow", "allowed", metavar="HOST:PORT", multiple=True, help="Let COMMAND reach this address."
 )
-repository_option: Final[Callable[[Any], Any]] = click.option(
+repository_option: Final[Option] = click.option(
     "--repository", metavar="FOLDER", help="The git repository with the files that the capture only names."
 )
-allow_code_option: Final[Callable[[Any], Any]] = click.option(
+allow_code_option: Final[Option] = click.option(
     "--allow-code",
     is_flag=True,
     envvar="REENACT_ALLOW_CODE",
     help="Run the Python files that reenact.toml names for assertions.",
 )
-on_miss_option: Final[Callable[[Any], Any]] = click.option(
+on_miss_option: Final[Option] = click.option(
     "--on-miss",
     type=click.Choice(["fail", "nearest", "live"]),
     default="fail",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import click
 
@@ -13,7 +13,7 @@ from reenact.cli.terminal import A_PATH, printable
 from reenact.formats.seal import Disclosure, write_disclosure
 from reenact.store.outfile import open_output
 
-F = TypeVar("F", bound=Callable[..., Any])
+F = TypeVar("F", bound=Callable[..., object])
 
 
 def options(command: F) -> F:

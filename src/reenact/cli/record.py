@@ -5,12 +5,10 @@ from __future__ import annotations
 import os
 import shlex
 from collections import Counter
-from collections.abc import Mapping
 from pathlib import Path
 
 import click
 
-from reenact.analysis.artifact import open_artifact
 from reenact.analysis.brief import plural
 from reenact.cli.options import (
     port_option,
@@ -118,12 +116,9 @@ def command(
     )
     for note in report.notes:
         say(note)
-    problem = report.problem
     if report.manifest is not None:
-        try:
-            _summarise(report, report.manifest, _replay_line(report, port, has_files=workspace is not None))
-        except Exception as error:
-            problem = error
+        _summarise(report, report.manifest, _replay_line(report, port, has_files=workspace is not None))
+    problem = report.problem
     if report.kept is not None and problem is not None:
         say(f"the capture is not stored: {message_of(problem)}")
         say(f"it is kept in {report.kept}; store it with: reenact push {report.kept} ADDRESS")
@@ -155,27 +150,21 @@ def first_line(report: RecordingReport) -> str:
         return report.notes[0]
     if report.manifest is None:
         return f"the capture is incomplete: {message_of(report.problem)}" if report.problem else ""
-    return _recorded_line(report, report.manifest, _kinds_of(report))
+    return _recorded_line(report, report.manifest)
 
 
-def _kinds_of(report: RecordingReport) -> Mapping[str, int]:
-    with open_artifact(report.path) as artifact:
-        artifact.index()
-        return artifact.counts().kinds
-
-
-def _recorded_line(report: RecordingReport, manifest: CaptureManifest, kinds: Mapping[str, int]) -> str:
-    return f"recorded {report.path}: {plural(manifest.eventCount, 'event')}, {describe_counts(kinds)}"
+def _recorded_line(report: RecordingReport, manifest: CaptureManifest) -> str:
+    return f"recorded {report.path}: {plural(manifest.eventCount, 'event')}, {describe_counts(report.steps)}"
 
 
 def _summarise(report: RecordingReport, manifest: CaptureManifest, replay_line: str) -> None:
-    exit_status, kinds = report.exit_status, _kinds_of(report)
-    say(_recorded_line(report, manifest, kinds))
+    exit_status = report.exit_status
+    say(_recorded_line(report, manifest))
     if exit_status:
         click.echo(f"  the command itself failed, with exit status {exit_status}", err=True)
     if manifest.status != "ok" and manifest.error != f"exit status {exit_status}":
         click.echo(f"  the run ended with an error: {printable(str(manifest.error))}", err=True)
-    if not kinds:
+    if not report.steps:
         click.echo(f"  warning: {printable(report.silence)}", err=True)
     if report.left_out:
         reasons = Counter(found.why for found in report.left_out)

@@ -238,10 +238,10 @@ _SUSPECT: Final = re.compile(r"[^\n -~]")
 def safe_json(value: JsonValue, indent: int | None = 2) -> str:
     """*value* as JSON text with all unprintable characters escaped."""
     text = json.dumps(value, indent=indent, ensure_ascii=False)
-    return _SUSPECT.sub(lambda found: _safe(found[0]), text)
+    return _SUSPECT.sub(lambda found: _escape_mark(found[0]), text)
 
 
-def _safe(mark: str) -> str:
+def _escape_mark(mark: str) -> str:
     return mark if mark.isprintable() else json.dumps(mark)[1:-1]
 
 

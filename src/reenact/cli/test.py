@@ -95,7 +95,7 @@ def command(
     Exit status: 0 all pass, 1 a test failed, 2 a test could not be run, 3 wrong usage or no tests.
     """
     if capture is not None:
-        return _init(capture, paths)
+        return _write_first_test(capture, paths)
     if not paths:
         raise click.UsageError("Missing argument 'PATH...'", click.get_current_context())
     reports = _Reports(json_file, junit_file, out, github)
@@ -151,7 +151,7 @@ def _write(reports: _Reports, report: SuiteReport) -> None:
             click.echo(annotation, err=reports.json == "-")
 
 
-def _init(capture: Path, paths: tuple[Path, ...]) -> int:
+def _write_first_test(capture: Path, paths: tuple[Path, ...]) -> int:
     from reenact.suite.first_test import write_first_test
 
     if len(paths) > 1:

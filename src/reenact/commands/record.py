@@ -15,6 +15,7 @@ import msgspec
 
 from reenact.errors import FormatError, StoreError, UsageError
 from reenact.formats.capture import CaptureManifest, PrintedLines, RedactionProfile
+from reenact.formats.event import count_steps, read_head
 from reenact.formats.record import ABSENT, Absent
 from reenact.formats.volatile import VolatileRule
 from reenact.gateway.server import Gateway
@@ -34,6 +35,7 @@ from reenact.store.blobs import BlobStore
 from reenact.store.durable import Durability
 from reenact.store.objects import ObjectStore, address_in
 from reenact.store.place import put_in_place, staging_folder
+from reenact.store.reader import CaptureReader
 from reenact.store.remote import local_path
 from reenact.store.rundir import BLOBS, MANIFEST, RunDir, RunState, claim_folder
 from reenact.workspace.recording import Base, WorkspaceOrder
@@ -60,6 +62,8 @@ class RecordingReport(msgspec.Struct, frozen=True):
     """The error that kept the capture from being completed; the command itself has ended by then."""
     left_out: list[LeftOut] = []
     """The files of the workspace that are not in the capture, at the end of the run."""
+    steps: dict[str, int] = {}
+    """The number of recorded steps of each kind, the most frequent first."""
     kept: str | None = None
     """The path of a complete capture that could not be stored at its address."""
 
@@ -122,6 +126,7 @@ def record_command(
     manifest: CaptureManifest | None = None
     notes: list[str] = []
     silence = ""
+    steps: dict[str, int] = {}
     problem: Exception | None = None
     try:
         with handover_folder() as handover:
@@ -142,6 +147,8 @@ def record_command(
             claim.remove()
             ended = RecordedEnd(status, printed.end(), _scan_at_end(scanner, notes))
             manifest = finish_recording(new, ended, handover, gateway, notes)
+            if manifest is not None:
+                steps = count_steps(map(read_head, CaptureReader(new).lines()))
             if manifest is not None and is_replaced:
                 put_in_place(new, target)
             silence = _explain_silence(handover, gateway)
@@ -155,7 +162,9 @@ def record_command(
         _remove_if_empty(new)
     redacted = list(served.redacted_words())
     left_out = scanner.left_out() if scanner is not None else []
-    report = RecordingReport(str(target), redacted, status, manifest, notes, silence, problem, left_out)
+    report = RecordingReport(
+        str(target), redacted, status, manifest, notes, silence, problem, left_out, steps
+    )
     return report if store is None or manifest is None else _put_into(store, report)
 
 

@@ -99,7 +99,7 @@ def show_value(value: object, beside: object = None) -> str:
         value = value[skipped : skipped + _SHOWN_CHARACTERS]
     text = msgspec.json.encode(value).decode("utf-8", "replace")
     text = text if len(text) <= _SHOWN_CHARACTERS else f"{text[: _SHOWN_CHARACTERS - 1]}…"
-    return ("…" if skipped else "") + "".join(map(_visible, text))
+    return ("…" if skipped else "") + "".join(map(_escape_unprintable, text))
 
 
 def common_prefix_length(one: str, other: str) -> int:
@@ -117,6 +117,6 @@ def _common_prefix_by_halving(one: str, other: str) -> int:
     return bisect_left(lengths, True, key=lambda length: one[:length] != other[:length])
 
 
-def _visible(character: str) -> str:
+def _escape_unprintable(character: str) -> str:
     """*character*, escaped if it would break the line or control a terminal."""
     return character if character.isprintable() else f"\\u{ord(character):04x}"

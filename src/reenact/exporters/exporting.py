@@ -12,7 +12,7 @@ from itertools import count
 from math import isnan
 from os.path import realpath
 from pathlib import Path
-from typing import Any, Final, Literal, NamedTuple, TypeAlias, TypeVar, get_args
+from typing import Final, Literal, NamedTuple, TypeAlias, TypeVar, get_args
 
 import msgspec
 
@@ -60,7 +60,7 @@ DocumentFormat: TypeAlias = Literal["atif", "har", "otlp"]
 ExportFormat: TypeAlias = Literal["atif", "har", "otlp", "parquet", "preference", "sft"]
 EXPORT_FORMATS: Final[tuple[ExportFormat, ...]] = get_args(ExportFormat)
 _DATASETS: Final[tuple[DatasetFormat, ...]] = get_args(DatasetFormat)
-_Exporter: TypeAlias = Callable[[CaptureReader, Callable[[Loss], None]], dict[str, Any]]
+_Exporter: TypeAlias = Callable[[CaptureReader, Callable[[Loss], None]], dict[str, object]]
 _EXPORTERS: Final[dict[DocumentFormat, _Exporter]] = {
     "atif": atif.document_of,
     "har": har.document_of,

@@ -375,7 +375,7 @@ class _Suffix:
             else:
                 latest_ms = self._continue_time(latest_ms, at_ms, self._shared + len(lines))
             numbered = event | {"seq": self._shared + len(lines) + 1, "ts": latest_ms}
-            lines.append(encode_clean(self._in_full(numbered)))
+            lines.append(encode_clean(self._write_in_full(numbered)))
         end_ms = self._continue_time(latest_ms, self._end["ts"], self._shared + len(lines))
         end = self._with_order(self._end | {"seq": self._shared + len(lines) + 1, "ts": end_ms})
         lines.append(encode_clean(end))
@@ -449,7 +449,7 @@ class _Suffix:
         opened, opening = self._began.get(data["callId"], (self._shared, self._last_opening))
         return event | {"data": data | {"opened": opened, "opening": opening}}
 
-    def _in_full(self, event: dict[str, Any]) -> dict[str, JsonValue]:
+    def _write_in_full(self, event: dict[str, Any]) -> dict[str, JsonValue]:
         """Write a request in full if the one that it refers to is not in the fork."""
         data = event["data"]
         referred = find_referred_calls(data) - self._calls

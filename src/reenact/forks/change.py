@@ -253,7 +253,7 @@ def _read_step(
         raise UsageError(f'{path}: {quoted} is not a JSON text; write one as ["a key"]') from None
 
 
-def set_at(value: Any, path: str, new: object) -> object:
+def set_at(value: object, path: str, new: object) -> object:
     """A copy of *value* with *new* at *path*, which must exist."""
     return _set(value, read_path(path), new, path, "$")
 

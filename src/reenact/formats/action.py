@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final, TypeAlias
 
 import msgspec
 
-from reenact.canonical import JsonValue, child_path, read_json
+from reenact.canonical import JsonField, JsonValue, child_path, read_json
 from reenact.errors import FormatError
 from reenact.formats.record import ABSENT, Absent, Codec, Record
 
@@ -42,7 +42,7 @@ class ChatMessage(Record, frozen=True, kw_only=True):
 
 class ModelInput(Record, frozen=True, kw_only=True):
     messages: Annotated[list[ChatMessage], msgspec.Meta(min_length=1)]
-    tools: list[Any] | Absent = ABSENT
+    tools: list[JsonField] | Absent = ABSENT
 
 
 class Usage(Record, frozen=True, kw_only=True):
@@ -52,7 +52,7 @@ class Usage(Record, frozen=True, kw_only=True):
 
 class ModelOutput(Record, frozen=True, kw_only=True):
     content: str | Absent = ABSENT
-    tool_calls: list[Any] | Absent = ABSENT
+    tool_calls: list[JsonField] | Absent = ABSENT
     finish_reason: str | Absent = ABSENT
     usage: Usage | Absent = ABSENT
 

@@ -440,7 +440,7 @@ class LlmResponseData(_OutcomeData, frozen=True, kw_only=True):
     provider: str
     model: str
     stopReason: str | None  # noqa: N815
-    usage: dict[str, Any] | None
+    usage: dict[str, JsonField] | None
     response: JsonField | Absent = ABSENT
     error: JsonField | Absent = ABSENT
     complete: JsonField | Absent = ABSENT

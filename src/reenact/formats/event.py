@@ -8,11 +8,13 @@ own type (``message``, ``verification``, …) and a ``name``. Checks read the ex
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
 from typing import Any, Final, Protocol
 
 import msgspec
 
-from reenact.canonical import JsonValue
+from reenact.canonical import JsonField, JsonValue
 
 REMARK: Final = "remark"
 """The type of an event whose content another event has already."""
@@ -46,7 +48,7 @@ class EventHeadData(msgspec.Struct, gc=False):
     ok: bool = True
     error: Any = None
     modelError: Any = None  # noqa: N815
-    usage: dict[str, Any] | None = None
+    usage: dict[str, JsonField] | None = None
     derived: bool = False
     beside: str = ""
     background: bool = False
@@ -98,6 +100,21 @@ class NamedData(Protocol):
 def event_kind(what: str, data: NamedData) -> str:
     """``tool``, ``model``, ``state``, the source of a value, or the type *what* of the event itself."""
     return str(data.source) if what == "nondeterministic" else _KINDS.get(what, what)
+
+
+def count_steps(heads: Iterable[EventHead]) -> dict[str, int]:
+    """The number of steps of each kind, the most frequent first; an outcome is part of its call's step."""
+    counts: Counter[str] = Counter()
+    waiting: set[str] = set()
+    for head in heads:
+        call_id = head.data.callId
+        if call_id in waiting and head.type not in ASKING:
+            waiting.discard(call_id)
+        elif head.type not in OUTSIDE:
+            counts[event_kind(head.type, head.data)] += 1
+            if call_id is not None and head.type != "state_mutation":
+                waiting.add(call_id)
+    return dict(counts.most_common())
 
 
 def event_name(what: str, data: NamedData) -> str:

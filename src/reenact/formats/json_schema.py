@@ -10,7 +10,7 @@ from reenact.errors import UsageError
 _SHOWN_CHARACTERS: Final = 200
 
 
-def compile_schema(schema: Any, name: str) -> Any:
+def compile_schema(schema: Any, name: str) -> object:
     """A validator for *schema*; :class:`UsageError`, with the schema's *name*, if it is invalid."""
     import jsonschema_rs  # slow to import, and few tools and tests need it
 

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
-from reenact.canonical import JsonValue, read_json
+from reenact.canonical import JsonField, JsonValue, read_json
 from reenact.errors import FormatError, UnknownVersion
 from reenact.formats.dialects.common import Confidence, Milliseconds, Utility
 from reenact.formats.dialects.current import Repo, ToolError
 from reenact.formats.record import ABSENT, Absent, Codec, Int64, Record
 from reenact.formats.rfc3339 import Time, verify_time
 
-SideEffect: TypeAlias = str | dict[str, Any]
+SideEffect: TypeAlias = str | dict[str, JsonField]
 """A tag as in the log, or an object with a tag and details."""
 
 
@@ -38,7 +38,7 @@ class Receipt(Record, frozen=True, kw_only=True):
     """The form ``openagents.receipt.v1``."""
 
     created_at: Time | Absent = ABSENT
-    payments: list[dict[str, Any]] | Absent = ABSENT
+    payments: list[dict[str, JsonField]] | Absent = ABSENT
     policy_bundle_id: str
     repo: Repo | Absent = ABSENT
     schema: Literal["openagents.receipt.v1"]
@@ -74,7 +74,7 @@ class LegacyReceipt(Record, frozen=True, kw_only=True):
     plan_hash: str | Absent | None = ABSENT
     policy_bundle_id: str
     session_id: str
-    signature: str | dict[str, Any] | Absent | None = ABSENT
+    signature: str | dict[str, JsonField] | Absent | None = ABSENT
     started_at: Time
     tool_calls: list[LegacyToolReceipt]
     verification: LegacyVerification | Absent | None = ABSENT

@@ -212,10 +212,10 @@ def is_same_f32(a: float, b: float) -> bool:
     The original emitter stores utilities and confidences as 32-bit floats and writes them with all digits in
     its logs, and with few digits in its receipts.
     """
-    return _f32(a) == _f32(b)
+    return _round_to_f32(a) == _round_to_f32(b)
 
 
-def _f32(number: float) -> float:
+def _round_to_f32(number: float) -> float:
     try:
         narrowed: float = struct.unpack("<f", struct.pack("<f", number))[0]
     except OverflowError:

@@ -9,8 +9,6 @@ from __future__ import annotations
 import atexit
 import os
 from collections.abc import Callable
-from contextlib import AbstractContextManager
-from contextvars import ContextVar
 from types import ModuleType
 from typing import Any, Final, Protocol
 
@@ -19,6 +17,7 @@ import msgspec
 from reenact.boundary import Lane, current_lane, forget_runs
 from reenact.lane_name import LaneName
 from reenact.library import POOLS
+from reenact.process_state import forked_child_var, starting_child_var, this_process
 from reenact.seams.imports import Libraries, watch_imports
 from reenact.seams.patches import Patch
 
@@ -48,54 +47,46 @@ class Parent(Protocol):
         """An object that begins the run of *new_child* in the interpreter that unpickles it."""
 
 
-_parent: Parent | None = None
-_starting: ContextVar[NewChild | bool | None] = ContextVar("reenact_starting", default=False)
-"""The child that ``multiprocessing`` is starting: ``None`` if it does not join, ``False`` for no child."""
-_forking: ContextVar[NewChild | None] = ContextVar("reenact_forking", default=None)
-_watching: AbstractContextManager[None] | None = None
-
-
 def follow(parent: Parent) -> None:
     """Let the children of this process join the run of *parent* from now on."""
-    global _parent, _watching
-    _parent = parent
-    if _watching is None:  # a fork inherits the rest from its parent
-        _watching = watch_imports(_LIBRARIES)
-        _watching.__enter__()
-        atexit.register(_watching.__exit__, None, None, None)
+    this_process.parent = parent
+    if this_process.watching is None:  # a fork inherits the rest from its parent
+        this_process.watching = watch_imports(_LIBRARIES)
+        this_process.watching.__enter__()
+        atexit.register(this_process.watching.__exit__, None, None, None)
         os.register_at_fork(before=_before_fork, after_in_child=_after_fork_in_child)
 
 
 def is_starting_child() -> bool:
     """Whether ``multiprocessing`` is just starting a child that joins the run."""
-    return isinstance(_starting.get(), NewChild)
+    return isinstance(starting_child_var.get(), NewChild)
 
 
 def _name_child() -> NewChild | None:
     lane = current_lane()
-    if _parent is None or lane is None:
+    if this_process.parent is None or lane is None:
         return None
     try:
-        _parent.join_run()
+        this_process.parent.join_run()
     except OSError:  # the command has ended before this process
         return None
     ordinal = LaneName(lane.child().name).ordinal or 0
-    return NewChild(LaneName(_parent.lane_name(lane)).started_process(ordinal), lane.within)
+    return NewChild(LaneName(this_process.parent.lane_name(lane)).started_process(ordinal), lane.within)
 
 
 def _before_fork() -> None:
-    starting = _starting.get()
-    _forking.set(None)
-    _forking.set(_name_child() if isinstance(starting, bool) else starting)
+    starting = starting_child_var.get()
+    forked_child_var.set(None)
+    forked_child_var.set(_name_child() if isinstance(starting, bool) else starting)
 
 
 def _after_fork_in_child() -> None:
-    new_child, is_worker = _forking.get(), _starting.get() is None
-    _starting.set(False)
+    new_child, is_worker = forked_child_var.get(), starting_child_var.get() is None
+    starting_child_var.set(False)
     if is_worker:
         forget_runs()
-    elif new_child is not None and _parent is not None:
-        _parent.begin_fork(new_child)
+    elif new_child is not None and this_process.parent is not None:
+        this_process.parent.begin_fork(new_child)
 
 
 def _process_patches(process: ModuleType) -> list[Patch]:
@@ -105,11 +96,11 @@ def _process_patches(process: ModuleType) -> list[Patch]:
 def _start(original: Callable[[object], None]) -> Callable[[Any], None]:
     def start(self: object) -> None:
         target = getattr(self, "_target", None)
-        token = _starting.set(None if getattr(target, "__module__", "") in POOLS else _name_child())
+        token = starting_child_var.set(None if getattr(target, "__module__", "") in POOLS else _name_child())
         try:
             original(self)
         finally:
-            _starting.reset(token)
+            starting_child_var.reset(token)
 
     return start
 
@@ -122,9 +113,9 @@ def _get_preparation_data(original: Callable[[str], dict[str, object]]) -> Calla
     def get_preparation_data(name: str) -> dict[str, object]:
         """Add an object to what a child unpickles first; unpickling it begins the run there."""
         data = original(name)
-        new_child = _starting.get()
-        if isinstance(new_child, NewChild) and _parent is not None:
-            data["reenact"] = _parent.make_beginning(new_child)
+        new_child = starting_child_var.get()
+        if isinstance(new_child, NewChild) and this_process.parent is not None:
+            data["reenact"] = this_process.parent.make_beginning(new_child)
         return data
 
     return get_preparation_data

@@ -64,7 +64,7 @@ class Target(NamedTuple):
             return "a name lookup"
         return f"a connection to {self.address}"
 
-    def unmapped(self) -> Target:
+    def to_ipv4(self) -> Target:
         """The same target, by IPv4 if its address is one of IPv4 in the form of IPv6."""
         mapped = self.host.ipv4_mapped if isinstance(self.host, IPv6Address) else None
         return Target(mapped or self.host, self.port)
@@ -168,7 +168,7 @@ class Fence:
         if beyond is None:
             listener.continue_call(call)
             for target in targets:
-                self._note_live_server(call, target.unmapped())
+                self._note_live_server(call, target.to_ipv4())
         else:
             self._refused[_program_name(call.pid), str(beyond)] += 1
             listener.refuse(call, ENETUNREACH)
@@ -187,7 +187,7 @@ class Fence:
         self._reached[by] += 1
 
     def _is_allowed(self, target: Target) -> bool:
-        return (str(target.unmapped().host), target.port) in self._allowed
+        return (str(target.to_ipv4().host), target.port) in self._allowed
 
     def _leads_out(self, target: Target) -> bool:
         if self._is_allowed(target) or (target.port == _LOOKUPS_PORT and self._may_look_up):

@@ -206,7 +206,7 @@ def _libc() -> Any:
 
 
 @cache
-def filter_program() -> Any:
+def filter_program() -> object:
     """The filter in the kernel's format; it is built once, before the child is forked."""
     machine = _machine()
     small = [part for number in machine.small for part in (_skip_unless(number), _return(_NO_SUCH_FAMILY))]

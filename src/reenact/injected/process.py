@@ -13,7 +13,7 @@ import os
 import random
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from functools import cached_property, partial
 from hashlib import sha256
 from pathlib import Path
@@ -50,6 +50,7 @@ from reenact.injected.handover import (
 from reenact.injected.launch import subject
 from reenact.lane_name import ROOT
 from reenact.library import possible_agents
+from reenact.process_state import this_process
 from reenact.recorder.eventlog import ProcessNames
 from reenact.recorder.joining import process_part
 from reenact.recorder.sink import CaptureSink
@@ -162,8 +163,7 @@ def begin(folder: str) -> None:
 
 def begin_spawned(folder: str, root: str, within: str | None, seed: str) -> None:
     """Do the same in a process that ``multiprocessing`` spawned, before it unpickles the agent's objects."""
-    global _seed
-    _seed = seed
+    this_process.seed = seed
     handover = Handover(Path(folder))
     with _fail_closed(handover):
         _begin(handover, NewChild(root, within))
@@ -179,7 +179,7 @@ def _begin(handover: Handover, new_child: NewChild | None) -> None:
     before = hide()
     if not is_hermetic(orders) or part.runs_programs:
         route_programs_below(orders.gateway, before)
-    _permanent.enter_context(print_in_turn())
+    this_process.attached.enter_context(print_in_turn())
     at_the_end(part.end)
     follow(part)
 
@@ -189,31 +189,32 @@ def _seed_chance(handover: Handover, new_child: NewChild | None) -> None:
 
     ``random.seed`` is not called: it would mark the generator as one that the agent has seeded.
     """
-    global _seed, _which
-    _seed = os.environ.get(SEED_VARIABLE, _seed)
-    if _seed:
+    this_process.seed = os.environ.get(SEED_VARIABLE, this_process.seed)
+    if this_process.seed:
         words = sys.orig_argv[1:]
-        which = _which = new_child.root if new_child is not None else f"{words} {handover.count_start(words)}"
+        name = f"{words} {handover.count_start(words)}" if new_child is None else new_child.root
+        this_process.name = name
+        seed = f"{this_process.seed} {name}"
         shared: random.Random = random.random.__self__  # type: ignore[attr-defined]  # of a bound method
-        _random.Random.seed(shared, int.from_bytes(sha256(f"{_seed} {which}".encode()).digest()))
+        _random.Random.seed(shared, int.from_bytes(sha256(seed.encode()).digest()))
         shared.gauss_next = None  # type: ignore[attr-defined]  # the cached value of an earlier draw
-        _numpy_seeds.seed(int.from_bytes(sha256(f"{_seed} {which} numpy".encode()).digest()))
+        this_process.numpy_seeds.seed(int.from_bytes(sha256(f"{seed} numpy".encode()).digest()))
 
 
 def _seed_numpy() -> None:
     """Do the same for unseeded generators of numpy, which take their seed from ``randbits``."""
 
     def draw_seed(k: int) -> int:
-        return _numpy_seeds.getrandbits(k)
+        return this_process.numpy_seeds.getrandbits(k)
 
     def patches(module: ModuleType) -> list[Patch]:
         return [Patch(module, "randbits", lambda _: draw_seed)]
 
-    if _seed:
-        # Kept in a variable of the module: multiprocessing clears the atexit handlers of a forked child, and
-        # without another reference the patch would end.
-        _permanent.enter_context(watch_imports({"numpy.random.bit_generator": patches}))
-        atexit.register(_permanent.close)
+    if this_process.seed:
+        # Kept by the process: multiprocessing clears the atexit handlers of a forked child, and without
+        # another reference the patch would end.
+        this_process.attached.enter_context(watch_imports({"numpy.random.bit_generator": patches}))
+        atexit.register(this_process.attached.close)
 
 
 def _seed_generators() -> None:
@@ -230,8 +231,8 @@ def _seed_generators() -> None:
 
         return seed
 
-    if _seed and not _made:
-        _made["random"] = 0
+    if this_process.seed and not this_process.generators:
+        this_process.generators["random"] = 0
         attach([Patch(random.Random, "seed", wrap)])
 
 
@@ -240,16 +241,8 @@ def _draw_seed(frame: FrameType | None) -> bytes:
     while frame is not None and frame.f_globals.get("__name__") == "random":
         frame = frame.f_back
     module = "" if frame is None else str(frame.f_globals.get("__name__"))
-    number = _made[module] = _made.get(module, 0) + 1
-    return sha256(f"{_seed} {_which} {module} {number}".encode()).digest()
-
-
-_seed = ""
-_which = ""
-_made: dict[str, int] = {}
-"""The number of unseeded generators by the module that made them."""
-_permanent = ExitStack()
-_numpy_seeds = _random.Random()
+    number = this_process.generators[module] = this_process.generators.get(module, 0) + 1
+    return sha256(f"{this_process.seed} {this_process.name} {module} {number}".encode()).digest()
 
 
 def _make_part(orders: Orders, handover: Handover, new_child: NewChild | None) -> _Part:
@@ -321,7 +314,7 @@ class _Beginning:
     """Begins the run in the interpreter that unpickles it."""
 
     def __init__(self, folder: str, new_child: NewChild) -> None:
-        self._words = (folder, new_child.root, new_child.within, _seed)
+        self._words = (folder, new_child.root, new_child.within, this_process.seed)
 
     def __reduce__(self) -> tuple[Callable[..., None], tuple[str, str, str | None, str]]:
         return begin_spawned, self._words

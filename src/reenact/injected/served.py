@@ -23,6 +23,7 @@ from reenact.gateway.lane import LANE, is_below, is_of_gateway
 from reenact.gateway.server import UPSTREAM_TIMEOUT_S, Gateway
 from reenact.gateway.upstreams import Upstreams
 from reenact.injected.first_call import FirstCallSink
+from reenact.process_state import hosts_beside
 from reenact.recorder.derived import DerivingContext
 from reenact.recorder.eventlog import ProcessNames
 from reenact.recorder.joining import part_of
@@ -37,7 +38,7 @@ from reenact.run.provenance import origin_of_run
 from reenact.run.replaying import STALL_S, ReplayRun
 from reenact.run.rules import project_beside
 from reenact.run.updating import MatchingFirst, UpdatePart, UpdateRun
-from reenact.seams import stdlib, telemetry
+from reenact.seams import stdlib
 from reenact.store.blobs import BlobStore
 from reenact.store.durable import Durability
 from reenact.store.reader import CaptureReader
@@ -83,7 +84,7 @@ class ServedCapture(CaptureRun):
         self._began_s = time.time()
 
     def attachments(self) -> Iterable[AbstractContextManager[object]]:
-        return (telemetry.leave_out_hosts(project_beside(Path.cwd())),)
+        return (hosts_beside.holding(project_beside(Path.cwd())),)
 
     def redacted_words(self) -> list[str]:
         """The command line without secrets."""
@@ -106,7 +107,7 @@ class ServedCapture(CaptureRun):
         """The files to record, and their state at the start."""
         return self._workspace
 
-    def surroundings(self) -> dict[str, Any]:
+    def surroundings(self) -> dict[str, object]:
         argv = self.redacted_words()
         facts = {"upstreams": dict(self._upstreams), **self.describe_place()}
         if os.environ.get(SURROUNDINGS_VARIABLE):
@@ -225,7 +226,7 @@ def _cwd_of(workspace: WorkspaceFolder | None) -> Path:
 
 def _attach_gateway(context: Context) -> Iterable[AbstractContextManager[object]]:
     """What an answering gateway attaches: the project's telemetry hosts, and *context* as the current run."""
-    return telemetry.leave_out_hosts(project_beside(Path.cwd())), enter_context(context)
+    return hosts_beside.holding(project_beside(Path.cwd())), enter_context(context)
 
 
 def _add_written(recorded: list[str], cwd: Path, began_s: float) -> list[str]:
@@ -316,7 +317,7 @@ class _DerivingUpdate(MatchingFirst):
     def _recorded(self) -> dict[str, RecordedCall]:
         return {call.call_id: call for call in self.source.calls if call.call_id is not None}
 
-    def _recorded_answer(self, call_id: str) -> tuple[str, dict[str, Any]]:
+    def _recorded_answer(self, call_id: str) -> tuple[str, dict[str, object]]:
         recorded = self._recorded[call_id]
         data = self.source.data(recorded.outcome_seq) if recorded.outcome_seq else {}
         return recorded.lane, from_json(self.source.reader.resolve(data))

@@ -12,7 +12,7 @@ from urllib.parse import quote, urlsplit, urlunsplit
 
 import msgspec
 
-from reenact.canonical import JsonValue
+from reenact.canonical import JsonField, JsonValue
 from reenact.errors import UsageError
 from reenact.providers.meaning import Provider
 
@@ -58,14 +58,14 @@ class Undo(msgspec.Struct, frozen=True, omit_defaults=True):
     """The original value at *path* of a request; without *was* there was none, and it is removed."""
 
     path: list[str | int]
-    was: list[Any] = []
+    was: list[JsonField] = []
 
 
 class ChangedRequest(NamedTuple):
     """A request after its change."""
 
     url: str
-    body: dict[str, Any]
+    body: dict[str, JsonField]
     undo: list[Undo]
     """The edits that restore ``{"url": …, "body": …}``; empty if nothing changed."""
 

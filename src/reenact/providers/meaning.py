@@ -20,7 +20,7 @@ class Meaning(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, ren
 
     def to_json(self) -> dict[str, Any]:
         """This value as plain JSON, without references to the bodies it was read from."""
-        value: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(self))
+        value: dict[str, object] = msgspec.json.decode(msgspec.json.encode(self))
         return value
 
 

@@ -184,7 +184,7 @@ class Payloads:
         members: dict[str, Any] = _decode_members(text)
         return members | {name: self.store(bytes(members[name])) for name in members.keys() & _MEMBERS}
 
-    def redact_facts(self, call: Call) -> dict[str, Any]:
+    def redact_facts(self, call: Call) -> dict[str, object]:
         """The facts of a call, redacted."""
         self._redactor.learn(call.headers)
         return self.redact_members(_facts_of(call), is_json=call.is_json) | self._redact_headers(call.headers)

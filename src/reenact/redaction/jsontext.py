@@ -175,7 +175,7 @@ def delta_edits(text: str, redact: Callable[[Sequence[str]], list[str]]) -> Iter
     Indexes and ids around the pieces say which belong together. Some servers use a new item id for each event
     or give no index, so the pieces are also joined without ids, and by path alone.
     """
-    for identify in (_by_indexes_and_ids, _by_indexes, _by_path):
+    for identify in (_identify_by_indexes_and_ids, _identify_by_indexes, _identify_by_path):
         deltas: dict[object, list[Scalar]] = {}
         for span in json_spans(text):
             event = list(scalars(text, *span))
@@ -197,7 +197,7 @@ def delta_edits(text: str, redact: Callable[[Sequence[str]], list[str]]) -> Iter
 _Path: TypeAlias = tuple[str | int, ...]
 
 
-def _by_indexes_and_ids(path: _Path, indexes: dict[_Path, str]) -> object:
+def _identify_by_indexes_and_ids(path: _Path, indexes: dict[_Path, str]) -> object:
     """The path, in which an object's own index or id replaces its position in the array."""
     slots: list[object] = []
     for depth in range(len(path)):
@@ -208,9 +208,11 @@ def _by_indexes_and_ids(path: _Path, indexes: dict[_Path, str]) -> object:
     return tuple(slots)
 
 
-def _by_indexes(path: _Path, indexes: dict[_Path, str]) -> object:
-    return _by_indexes_and_ids(path, {at: value for at, value in indexes.items() if at[-1] != "item_id"})
+def _identify_by_indexes(path: _Path, indexes: dict[_Path, str]) -> object:
+    return _identify_by_indexes_and_ids(
+        path, {at: value for at, value in indexes.items() if at[-1] != "item_id"}
+    )
 
 
-def _by_path(path: _Path, indexes: dict[_Path, str]) -> object:  # noqa: ARG001 — all three are called alike
+def _identify_by_path(path: _Path, indexes: dict[_Path, str]) -> object:  # noqa: ARG001 — all three are called alike
     return path

@@ -29,7 +29,6 @@ from reenact.boundary import (
     RunMode,
     Step,
     WaitFor,
-    open_runs,
     outside,
     running_in,
 )
@@ -41,6 +40,7 @@ from reenact.formats.record import ABSENT, Absent
 from reenact.formats.replay_receipt import AcrossTasks
 from reenact.formats.volatile import VolatileRule
 from reenact.lane_name import ROOT
+from reenact.process_state import open_runs
 from reenact.replayer import report
 from reenact.replayer.beside import BesideCalls, EmptyStep
 from reenact.replayer.frames import starting_frame

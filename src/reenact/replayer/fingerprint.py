@@ -17,12 +17,11 @@ from reenact._version import __version__
 from reenact.canonical import digest
 from reenact.formats.replay_receipt import Fingerprint
 from reenact.library import is_library, possible_agents
+from reenact.process_state import file_digests
 
 _SETTLED_NS: Final = 2_000_000_000
 """Longer than one tick of a file system's clock."""
 _FIELD: Final = re.compile(r"^(Name|Version):[ \t]*(\S+)", re.MULTILINE)
-_digests: Final[dict[str, tuple[tuple[int, ...], str]]] = {}
-"""A cache: by file, its state when it was read, and its digest."""
 
 
 def fingerprint() -> Fingerprint:
@@ -51,7 +50,7 @@ def _file_digest(file: str) -> str:
     """The digest of *file*, which is read only if it has changed since the last time."""
     try:
         state = _state_of(file)
-        known = _digests.get(file)
+        known = file_digests.get(file)
         if known is not None and known[0] == state:
             return known[1]
         found = sha256(Path(file).read_bytes()).hexdigest()
@@ -59,7 +58,7 @@ def _file_digest(file: str) -> str:
         return "unreadable"
     # A file that was written just now may be written again within the same tick of its clock.
     if time_ns() - max(state[-2:]) > _SETTLED_NS:
-        _digests[file] = state, found
+        file_digests[file] = state, found
     return found
 
 

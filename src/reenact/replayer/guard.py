@@ -15,7 +15,6 @@ import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import wraps
 from importlib import import_module
@@ -28,6 +27,7 @@ import msgspec
 
 from reenact.boundary import NATIVE_CALL, NATIVE_CONNECT, SPAWNED_CHILD, hear_audit_events, outside
 from reenact.errors import LiveCallBlocked
+from reenact.process_state import attached_for_guards, open_guards, open_watches, suspended_guards_var
 from reenact.replayer.allow import Allow
 from reenact.replayer.egress import (
     KINDS,
@@ -93,15 +93,6 @@ class ForkReports:
         return b""
 
 
-_guards: tuple[Guard, ...] = ()
-"""The open guards; replaced, never modified, because the hook reads it without a lock."""
-_watches: tuple[Watch, ...] = ()
-"""The same for open watches."""
-_changing = Lock()
-_attached = ExitStack()
-_suspended: ContextVar[tuple[Guard, ...]] = ContextVar("reenact.replayer.guard.suspended", default=())
-
-
 def apply_always() -> bool:
     """Guard every context."""
     return True
@@ -144,7 +135,7 @@ class Guard:
 
     def judge(self, egress: Egress) -> None:
         """Raise :class:`LiveCallBlocked` if *egress* must not happen here."""
-        if self in _suspended.get() or not self._applies() or self._allow.permits(egress):
+        if self in suspended_guards_var.get() or not self._applies() or self._allow.permits(egress):
             return
         shown = Spawn(tuple(self._redact(egress.argv))) if isinstance(egress, Spawn) else egress
         call = BlockedCall.of_caller(shown)
@@ -162,23 +153,20 @@ class Guard:
             self._note(call)
 
     def __enter__(self) -> Self:
-        global _guards
-        with _changing:
-            if not _guards:
+        with open_guards.lock:
+            if not open_guards.entries:
                 _attach()
-            if self not in _guards:
+            if self not in open_guards.entries:
                 self._forks.open()
-            _guards = (*_guards, self)
+            open_guards.add(self)
         return self
 
     def __exit__(self, *_: object) -> None:
-        global _guards
-        with _changing:
-            position = _guards.index(self)
-            _guards = _guards[:position] + _guards[position + 1 :]
-            if not _guards:
-                _attached.close()
-        if self not in _guards:
+        with open_guards.lock:
+            open_guards.remove(self)
+            if not open_guards.entries:
+                attached_for_guards.close()
+        if self not in open_guards.entries:
             self._collect()
             self._forks.close()
 
@@ -190,11 +178,11 @@ def suspend_guards() -> Iterator[None]:
     This is a context variable: tasks and ``asyncio.to_thread`` inherit it, a bare ``Thread``,
     ``Executor.submit`` or ``run_in_executor`` only if they run in a copied context.
     """
-    token = _suspended.set((*_suspended.get(), *_guards))
+    token = suspended_guards_var.set((*suspended_guards_var.get(), *open_guards.entries))
     try:
         yield
     finally:
-        _suspended.reset(token)
+        suspended_guards_var.reset(token)
 
 
 @contextmanager
@@ -244,18 +232,14 @@ class Watch:
         )
 
     def __enter__(self) -> Self:
-        global _watches
-        with _changing:
-            _watches = (*_watches, self)
-            hear_audit_events(READERS, _listen)
+        open_watches.add(self)
+        hear_audit_events(READERS, _listen)
         self._sockets_before = held_sockets()
         self._clients_before = _NATIVE_CLIENTS & sys.modules.keys()
         return self
 
     def __exit__(self, *_: object) -> None:
-        global _watches
-        with _changing:
-            _watches = tuple(watch for watch in _watches if watch is not self)
+        open_watches.remove(self)
         for name in sorted(_NATIVE_CLIENTS & sys.modules.keys() - self._clients_before):
             self._on_seen(
                 f"{name} was imported, which connects outside Python; its traffic is recorded only inside "
@@ -282,20 +266,20 @@ _FOR_RECORDINGS: Final = frozenset({NATIVE_CALL, SPAWNED_CHILD})
 
 
 def _attach() -> None:
-    _attached.enter_context(raise_missing_events())
+    attached_for_guards.enter_context(raise_missing_events())
     hear_audit_events(READERS, _listen)
 
 
 def _listen(event: str, arguments: tuple[Any, ...]) -> None:
-    if (_guards or _watches) and (egress := READERS[event](arguments)):
+    if (open_guards.entries or open_watches.entries) and (egress := READERS[event](arguments)):
         # Our own events are raised for guards, also after their run; a recording does not need them.
         client = str(arguments[0]) if event in (NATIVE_CALL, NATIVE_CONNECT) else None
-        for watch in _watches if event not in _OURS else ():
+        for watch in open_watches.entries if event not in _OURS else ():
             watch.look(egress, client)
         if event in _FOR_RECORDINGS:
             return
         try:
-            for guard in _guards:
+            for guard in open_guards.entries:
                 guard.judge(egress)
         except LiveCallBlocked:
             if event == "socket.connect":

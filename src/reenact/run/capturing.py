@@ -14,19 +14,21 @@ from pathlib import Path
 from threading import Lock
 from time import localtime, time_ns
 from types import TracebackType
-from typing import Any, Final, Literal, Self
+from typing import Final, Literal, Self
 
 import msgspec
 
 from reenact import seams
 from reenact._version import __version__
 from reenact.boundary import RunMode, current_lane, enter_context
+from reenact.canonical import JsonField
 from reenact.errors import ReenactError
 from reenact.formats.capture import EVENT_LOG_NAME, NO_MODEL, CaptureSeed, Redaction, StandIns
 from reenact.formats.record import ABSENT
 from reenact.formats.volatile import VolatileRule
 from reenact.gateway.server import Gateway
 from reenact.gateway.upstreams import environment_below, upstreams_of
+from reenact.process_state import hosts_beside
 from reenact.recorder.context import CaptureContext
 from reenact.recorder.eventlog import ProcessNames
 from reenact.recorder.sink import CaptureSink
@@ -39,7 +41,7 @@ from reenact.run.redact import Redact, make_redactor, profile_and_secrets
 from reenact.run.rules import project_beside
 from reenact.run.run import Run
 from reenact.run.zone import zone_of_machine
-from reenact.seams import probes, stdlib, telemetry
+from reenact.seams import probes, stdlib
 from reenact.seams.entered import ExecutedFiles
 from reenact.seams.http.exchange import is_any_under_way
 from reenact.seams.serving import asks_server_of_run, is_served_here
@@ -100,7 +102,7 @@ class Identity(msgspec.Struct, frozen=True):
     """For the placeholders of secrets; it allows to check guesses, so fix it only in tests."""
     started_at_ms: int | None = None
     """A fixed start, with a millisecond between events; ``None`` for the real clock."""
-    surroundings: dict[str, Any] | None = None
+    surroundings: dict[str, JsonField] | None = None
     """Fixed facts about the machine for ``run_start``; ``None`` for the real ones."""
 
     @classmethod
@@ -222,7 +224,7 @@ class CaptureRun(Run):
     def attachments(self) -> Iterable[AbstractContextManager[object]]:
         """The patches and hooks that route the calls of this process to us."""
         yield seams.attach_seams()
-        yield telemetry.leave_out_hosts(project_beside(Path(working_folder())))
+        yield hosts_beside.holding(project_beside(Path(working_folder())))
         yield stdlib.attach_stdlib(self._stand_ins, self._context)
         yield workspace_known(self._workspace.root if self._workspace is not None else None)
         yield watch_written_files(self._written)

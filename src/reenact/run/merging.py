@@ -230,7 +230,7 @@ def seed_for_repetition(before: CaptureManifest) -> CaptureSeed:
 def merge_start(recorded: bytes, results: Sequence[ProcessResult]) -> bytes:
     """The start of the run: the *recorded* one, unless the processes differ."""
     event = _decode(recorded)
-    before: dict[str, Any] = event["data"].get("processes", {})
+    before: dict[str, object] = event["data"].get("processes", {})
     acted = {result.root: result.argv for result in results if result.root is not None and result.has_acted}
     now = {root: marked for root, marked in before.items() if root in acted}
     for root, argv in acted.items():

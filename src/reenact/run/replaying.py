@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from reenact import seams
-from reenact.boundary import RunMode, current_lane, enter_context, lane_var, open_contexts
+from reenact.boundary import RunMode, current_lane, enter_context, open_contexts
 from reenact.errors import Diverged, ReenactError, StoreError
 from reenact.formats.divergence import ReplayDivergence
 from reenact.formats.record import ABSENT
@@ -34,6 +34,7 @@ from reenact.formats.replay_receipt import (
 )
 from reenact.formats.volatile import VolatileRule
 from reenact.lane_name import ROOT
+from reenact.process_state import hosts_beside, lane_var
 from reenact.redaction import Redactor
 from reenact.replayer.allow import Allow
 from reenact.replayer.egress import Connect
@@ -48,7 +49,7 @@ from reenact.run.redact import Redact, make_redactor, profile_and_secrets
 from reenact.run.rules import project_beside, project_rules
 from reenact.run.run import Run
 from reenact.run.zone import zone_of_run
-from reenact.seams import probes, stdlib, telemetry
+from reenact.seams import probes, stdlib
 from reenact.seams.entered import ExecutedFiles
 from reenact.seams.serving import asks_server_of_run, is_served_here
 from reenact.seams.stdlib import process
@@ -227,7 +228,7 @@ class ReplayRun(Run):
             self._evidence.clock_shift_s = self._clock_shift_s
             yield wall_clock_of_run(self._clock_shift_s)
         yield seams.attach_seams()
-        yield telemetry.leave_out_hosts(project_beside(Path(working_folder())))
+        yield hosts_beside.holding(project_beside(Path(working_folder())))
         yield stdlib.attach_stdlib(self._stand_ins, self._engine)
         yield workspace_known(self._engine.files.root if self._engine.files is not None else None)
         if self._evidence.draws is not None:

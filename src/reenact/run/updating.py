@@ -24,6 +24,7 @@ from reenact.formats.capture import CaptureManifest, CaptureSeed
 from reenact.formats.volatile import VolatileRule
 from reenact.gateway.lane import LANE, is_below
 from reenact.lane_name import ROOT, LaneName
+from reenact.process_state import hosts_beside
 from reenact.recorder.context import CaptureContext
 from reenact.recorder.eventlog import ProcessNames
 from reenact.recorder.sink import Ending
@@ -39,7 +40,7 @@ from reenact.run.redact import Redact, make_redactor, profile_and_secrets
 from reenact.run.rules import project_beside, project_rules
 from reenact.run.run import Run
 from reenact.run.zone import zone_of_run
-from reenact.seams import probes, stdlib, telemetry
+from reenact.seams import probes, stdlib
 from reenact.seams.entered import ExecutedFiles
 from reenact.seams.stdlib.draws import Draws
 from reenact.seams.stdlib.places import workspace_known
@@ -498,7 +499,7 @@ class UpdateRun(Run):
         """The patches and hooks that route the calls of this process to us."""
         yield zone_of_run(read_run_start(self._engine.source.reader))
         yield seams.attach_seams()
-        yield telemetry.leave_out_hosts(project_beside(Path(working_folder())))
+        yield hosts_beside.holding(project_beside(Path(working_folder())))
         yield stdlib.attach_stdlib(self._stand_ins, self._engine)
         yield workspace_known(self._engine.files.root if self._engine.files is not None else None)
         yield probes.record_probes(self._engine, lambda host, port: True)  # noqa: ARG005

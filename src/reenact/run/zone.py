@@ -12,12 +12,12 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from threading import Lock
 from typing import Final
 from zoneinfo import ZoneInfo
 
 from reenact.formats.capture import RunStartData
 from reenact.formats.record import ABSENT
+from reenact.process_state import time_zones
 
 VARIABLE: Final = "TZ"
 _LINK: Final = Path("/etc/localtime")
@@ -69,26 +69,20 @@ def zone_of_run(began: RunStartData) -> Iterator[None]:
     if variable is None or not hasattr(time, "tzset"):  # Windows has no such function
         yield
         return
-    with _lock:
-        if not _zones:
-            _zones.append(os.environ.get(VARIABLE))
-        _zones.append(variable)
+    with time_zones.lock:
+        if not time_zones.entries:
+            time_zones.add(os.environ.get(VARIABLE))
+        time_zones.add(variable)
         _move(variable)
     try:
         yield
     finally:
-        with _lock:
-            _zones.reverse()
-            _zones.remove(variable)
-            _zones.reverse()
-            _move(_zones[-1])
-            if len(_zones) == 1:
-                _zones.clear()
-
-
-_lock = Lock()
-_zones: list[str | None] = []
-"""The variable as it was before all open runs, then those of the runs."""
+        with time_zones.lock:
+            time_zones.remove(variable)
+            left = time_zones.entries
+            _move(left[-1])
+            if len(left) == 1:
+                time_zones.remove(left[0])
 
 
 def _move(variable: str | None) -> None:

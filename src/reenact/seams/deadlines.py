@@ -25,11 +25,11 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import Context as Variables
 from time import monotonic
 from typing import Any, Final
-from weakref import WeakKeyDictionary
 
-from reenact.boundary import HANDED, Lane, current_lane, lane_var, outside
+from reenact.boundary import HANDED, Lane, current_lane, outside
 from reenact.formats.capture import PUT
 from reenact.library import is_library
+from reenact.process_state import lane_of_job, lane_var, loops_ahead_s, this_thread
 from reenact.seams.patches import Patch
 
 _LOOK_S: Final = 0.05
@@ -45,25 +45,6 @@ _KINDS: Final = {
     "async_timeout": "t",
 }
 """By the module of a timer's callback: ``sleep``, ``timeout``, ``wait`` and ``wait_for``, anyio's scopes."""
-
-_ahead: Final[WeakKeyDictionary[object, float]] = WeakKeyDictionary()
-"""How far the clock of a replayed event loop is ahead of the real one: the total of its skipped sleeps."""
-
-
-lane_of_job: Final[WeakKeyDictionary[Future[object], Lane]] = WeakKeyDictionary()
-"""The lane of each executor job that a run submitted."""
-
-
-class _Now(threading.local):
-    timer: _Timer | None = None
-    """The timer whose callback this thread is running."""
-    telling: Lane | None = None
-    """The lane of the job that just ended, while this thread runs its done callbacks."""
-    is_waiting: bool = False
-    """Whether this thread is inside a wait with a deadline, whose inner waits do not count."""
-
-
-_now: Final = _Now()
 
 
 def patches() -> list[Patch]:
@@ -103,9 +84,9 @@ def loop_time(original: Callable[[object], float]) -> Callable[[object], float]:
     def time(self: object) -> float:
         now_s = original(self)
         # The loop itself waits in real time.
-        if not _ahead or sys._getframe(1).f_code is _RUN_ONCE:  # noqa: SLF001
+        if not loops_ahead_s or sys._getframe(1).f_code is _RUN_ONCE:  # noqa: SLF001
             return now_s
-        return now_s + _ahead.get(self, 0.0)
+        return now_s + loops_ahead_s.get(self, 0.0)
 
     return time
 
@@ -116,11 +97,11 @@ def call_at(original: Callable[..., object]) -> Callable[..., object]:
     def call_at(self: Any, when: float, callback: object, *args: object, context: Any = None) -> object:
         timer = _new_timer(self, when - self.time(), callback)
         if timer is None:
-            return original(self, when - _ahead.get(self, 0.0), callback, *args, context=context)
+            return original(self, when - loops_ahead_s.get(self, 0.0), callback, *args, context=context)
         held = _HeldHandle(timer, when, args, context)
         if timer.lane.context.hold_timer(timer.lane, timer.name, held):
             return held
-        return original(self, when - _ahead.get(self, 0.0), timer, *args, context=context)
+        return original(self, when - loops_ahead_s.get(self, 0.0), timer, *args, context=context)
 
     return call_at
 
@@ -156,11 +137,11 @@ def _reschedule(original: Callable[..., None]) -> Callable[..., None]:
 def call_in_turn(original: Callable[..., object]) -> Callable[..., object]:
     """``call_soon_threadsafe`` of an event loop, but the callback runs in the recorded order, as a timer."""
 
-    def call_soon_threadsafe(self: Any, callback: Any, *args: object, context: Any = None) -> Any:
+    def call_soon_threadsafe(self: Any, callback: Any, *args: object, context: Any = None) -> object:
         lane = _scheduling_lane(self, args)
         if lane is None or not lane.has_order:
             return original(self, callback, *args, context=context)
-        timer = _Timer(lane, lane.next_timer(HANDED), self, callback)
+        timer = LoopTimer(lane, lane.next_timer(HANDED), self, callback)
         held = _HeldHandle(timer, self.time(), args, context)
         if lane.context.hold_timer(lane, timer.name, held):
             return held
@@ -171,7 +152,7 @@ def call_in_turn(original: Callable[..., object]) -> Callable[..., object]:
 
 def set_lane_of_callbacks(lane: Lane | None) -> None:
     """This thread now runs the done callbacks of the job of *lane*; ``None`` when it has run them."""
-    _now.telling = lane
+    this_thread.telling = lane
 
 
 def _scheduling_lane(loop: object, args: tuple[object, ...]) -> Lane | None:
@@ -179,12 +160,12 @@ def _scheduling_lane(loop: object, args: tuple[object, ...]) -> Lane | None:
     if asyncio._get_running_loop() is loop:  # noqa: SLF001 — in asyncio's __all__
         # On the loop itself this is called for a job that ended before its done callback was added.
         return lane_of_job.get(args[-1]) if args and isinstance(args[-1], Future) else None
-    if _now.telling is not None:
-        return _now.telling
+    if this_thread.telling is not None:
+        return this_thread.telling
     return current_lane() if lane_var.get() is not None else None
 
 
-class _Timer:
+class LoopTimer:
     """A timer's callback; sets the current timer while it runs."""
 
     __slots__ = ("callback", "lane", "loop", "name", "spawned")
@@ -201,14 +182,14 @@ class _Timer:
         self.run(*args)
 
     def run(self, *args: Any) -> None:
-        before, _now.timer = _now.timer, self
+        before, this_thread.timer = this_thread.timer, self
         try:
             self.callback(*args)
         finally:
-            _now.timer = before
+            this_thread.timer = before
 
 
-def _new_timer(loop: object, delay_s: float, callback: object) -> _Timer | None:
+def _new_timer(loop: object, delay_s: float, callback: object) -> LoopTimer | None:
     """The timer that is being set; ``None`` if the run does not record it."""
     lane = current_lane()
     if lane is None:
@@ -219,11 +200,11 @@ def _new_timer(loop: object, delay_s: float, callback: object) -> _Timer | None:
         kind = _kind_of_caller()
     if kind is None:
         return None
-    setter = _now.timer
+    setter = this_thread.timer
     if setter is not None and setter.loop is loop:
         setter.spawned += 1
-        return _Timer(setter.lane, f"{setter.name}.{kind}{setter.spawned - 1}", loop, callback)
-    return _Timer(lane, lane.next_timer(kind), loop, callback) if lane.has_order else None
+        return LoopTimer(setter.lane, f"{setter.name}.{kind}{setter.spawned - 1}", loop, callback)
+    return LoopTimer(lane, lane.next_timer(kind), loop, callback) if lane.has_order else None
 
 
 def _kind_of_caller() -> str | None:
@@ -239,7 +220,7 @@ class _HeldHandle(asyncio.TimerHandle):
 
     __slots__ = ("_is_over", "_timer", "loop", "when_s")
 
-    def __init__(self, timer: _Timer, when: float, args: Any, context: Variables | None) -> None:
+    def __init__(self, timer: LoopTimer, when: float, args: Any, context: Variables | None) -> None:
         super().__init__(when, timer.run, args, timer.loop, context)
         self._timer = timer
         self._is_over = False
@@ -254,8 +235,8 @@ class _HeldHandle(asyncio.TimerHandle):
     def fire(self) -> None:
         self._is_over = True
         if not self._cancelled:
-            ahead_s = _ahead.get(self.loop, 0.0)
-            _ahead[self.loop] = max(ahead_s, ahead_s + self.when() - self.loop.time())
+            ahead_s = loops_ahead_s.get(self.loop, 0.0)
+            loops_ahead_s[self.loop] = max(ahead_s, ahead_s + self.when() - self.loop.time())
             self._run()
 
     def let_go(self) -> None:
@@ -287,10 +268,10 @@ def wait_with_deadline(
     other threads need.
     """
     lane = current_lane()
-    if lane is None or not lane.has_order or _now.is_waiting:
+    if lane is None or not lane.has_order or this_thread.is_waiting:
         return attempt(seconds)
     name = lane.next_timer(kind)
-    _now.is_waiting = True
+    this_thread.is_waiting = True
     try:
         match lane.context.deadline(lane, name):
             case "its time":
@@ -310,7 +291,7 @@ def wait_with_deadline(
                 break
         return outcome
     finally:
-        _now.is_waiting = False
+        this_thread.is_waiting = False
 
 
 def _wake_in_turn(wait: Callable[[], object], *, is_there: bool) -> object:
@@ -320,7 +301,7 @@ def _wake_in_turn(wait: Callable[[], object], *, is_there: bool) -> object:
     thread that need not wait, because what it waits for *is_there*, has no turn.
     """
     lane = current_lane()
-    if lane is None or not lane.has_order or lane.is_below_loose or _now.is_waiting:
+    if lane is None or not lane.has_order or lane.is_below_loose or this_thread.is_waiting:
         return wait()
     name = lane.next_timer(_WOKEN)
     try:
@@ -337,17 +318,17 @@ def _wake_in_turn(wait: Callable[[], object], *, is_there: bool) -> object:
 
 def is_in_wait() -> bool:
     """Whether this thread is inside a wait with a deadline: locks that it takes meanwhile belong to it."""
-    return _now.is_waiting
+    return this_thread.is_waiting
 
 
 @contextmanager
 def _join_outer_wait() -> Iterator[None]:
     """Treat waits in the block as part of an outer wait, not as waits to record."""
-    _now.is_waiting = True
+    this_thread.is_waiting = True
     try:
         yield
     finally:
-        _now.is_waiting = False
+        this_thread.is_waiting = False
 
 
 def sleep_in_turn(lane: Lane, seconds: float) -> None:
@@ -363,7 +344,7 @@ def sleep_in_turn(lane: Lane, seconds: float) -> None:
 
 def _event_wait(original: Callable[..., bool]) -> Callable[..., bool]:
     def wait(self: threading.Event, timeout: float | None = None) -> bool:
-        if timeout is None or _now.is_waiting:
+        if timeout is None or this_thread.is_waiting:
             return original(self, timeout)
         return wait_with_deadline("e", timeout, lambda seconds: original(self, seconds) or RAN_OUT) is True
 
@@ -372,7 +353,7 @@ def _event_wait(original: Callable[..., bool]) -> Callable[..., bool]:
 
 def _condition_wait(original: Callable[..., bool]) -> Callable[..., bool]:
     def wait(self: threading.Condition, timeout: float | None = None) -> bool:
-        if timeout is None or _now.is_waiting:
+        if timeout is None or this_thread.is_waiting:
             return original(self, timeout)
         outcome = wait_with_deadline(
             "v", timeout, lambda seconds: original(self, seconds) or RAN_OUT, lambda: _release_for_wait(self)
@@ -386,7 +367,7 @@ def _condition_wait_for(original: Callable[..., object]) -> Callable[..., object
     def wait_for(
         self: threading.Condition, predicate: Callable[[], object], timeout: float | None = None
     ) -> object:
-        if timeout is None or _now.is_waiting:
+        if timeout is None or this_thread.is_waiting:
             return original(self, predicate, timeout)
         outcome = wait_with_deadline(
             "v",
@@ -410,7 +391,7 @@ def _release_for_wait(condition: Any) -> Iterator[None]:
 
 def _acquire(original: Callable[..., bool]) -> Callable[..., bool]:
     def acquire(self: object, blocking: bool = True, timeout: float | None = None) -> bool:
-        if timeout is None or not blocking or _now.is_waiting:
+        if timeout is None or not blocking or this_thread.is_waiting:
             return original(self, blocking, timeout)
         if timeout <= 0:  # only a check, as executors do to find idle workers
             with _join_outer_wait():
@@ -427,7 +408,7 @@ def _join(original: Callable[..., None]) -> Callable[..., None]:
             original(self, seconds)
             return RAN_OUT if self.is_alive() else None
 
-        if timeout is None or _now.is_waiting:
+        if timeout is None or this_thread.is_waiting:
             original(self, timeout)
         else:
             wait_with_deadline("j", timeout, attempt)
@@ -445,7 +426,7 @@ def get_in_turn(original: Callable[..., object]) -> Callable[..., object]:
             except queue.Empty:
                 return RAN_OUT
 
-        if timeout is None or timeout < 0 or not block or _now.is_waiting:
+        if timeout is None or timeout < 0 or not block or this_thread.is_waiting:
             return original(self, block, timeout)
         item = wait_with_deadline("q", timeout, attempt)
         if item is RAN_OUT:
@@ -473,7 +454,7 @@ def put_in_turn(original: Callable[..., None]) -> Callable[..., None]:
                 return RAN_OUT
             return None
 
-        if timeout is None or timeout < 0 or not block or _now.is_waiting:
+        if timeout is None or timeout < 0 or not block or this_thread.is_waiting:
             put_now(block, timeout)
         elif wait_with_deadline("p", timeout, attempt) is RAN_OUT:
             raise queue.Full
@@ -493,7 +474,7 @@ def _result(original: Callable[..., object]) -> Callable[..., object]:
                     raise
                 return RAN_OUT
 
-        if timeout is None or _now.is_waiting:
+        if timeout is None or this_thread.is_waiting:
             # Jobs end in turn, one after the other, so that they wake one thread at a time.
             if self in lane_of_job:
                 return original(self, timeout)
@@ -510,7 +491,7 @@ def _wait(original: Callable[..., Any]) -> Callable[..., object]:
     def wait(
         fs: Iterable[Future[object]], timeout: float | None = None, return_when: str = "ALL_COMPLETED"
     ) -> object:
-        if timeout is None or _now.is_waiting:
+        if timeout is None or this_thread.is_waiting:
             return original(fs, timeout, return_when)
         jobs = list(fs)
 
@@ -543,7 +524,7 @@ def _as_completed(original: Callable[..., Iterator[object]]) -> Callable[..., It
         name = lane.next_timer("x")
         if lane.context.deadline(lane, name) == "its time":
             return _note_deadline(original(fs, timeout), lane, name)
-        return _completed_in_turn(list(dict.fromkeys(fs)), timeout, lane, name)
+        return _yield_completed(list(dict.fromkeys(fs)), timeout, lane, name)
 
     return as_completed
 
@@ -556,7 +537,7 @@ def _note_deadline(jobs: Iterator[object], lane: Lane, name: str) -> Iterator[ob
         raise
 
 
-def _completed_in_turn(jobs: list[Future[object]], seconds: float, lane: Lane, name: str) -> Iterator[object]:
+def _yield_completed(jobs: list[Future[object]], seconds: float, lane: Lane, name: str) -> Iterator[object]:
     """Yield the jobs as they end; raise ``TimeoutError`` if the recorded wait did."""
     ended: queue.SimpleQueue[Future[object] | None] = queue.SimpleQueue()
     """The jobs that ended; ``None`` says that the deadline has passed."""

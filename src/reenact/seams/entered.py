@@ -12,12 +12,12 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from threading import Lock
 from types import CodeType, FrameType
 from typing import Any, Final, Self
 
 from reenact.boundary import Context, current_lane
 from reenact.library import is_library
+from reenact.process_state import executed_files
 from reenact.seams.stdlib.places import recorded_path
 
 _IS_FUNCTION: Final = 0x1
@@ -45,23 +45,21 @@ class ExecutedFiles:
         return self
 
     def __enter__(self) -> Self:
-        global _open
         if self.is_over or (listener.is_costly and not self.is_whole):
             return self
-        with _changing:
-            before, _open = _open, (*_open, self)
+        with executed_files.lock:
+            executed_files.add(self)
             if not listener.start():
-                _open = before
+                executed_files.remove(self)
         return self
 
     def __exit__(self, *_: object) -> None:
-        global _open
-        with _changing:
-            if self not in _open:
+        with executed_files.lock:
+            if self not in executed_files.entries:
                 return
             self.is_known = self.is_over or listener.is_listening()
-            _open = tuple(one for one in _open if one is not self)
-            if not _open:
+            executed_files.remove(self)
+            if not executed_files.entries:
                 listener.stop()
 
     @property
@@ -97,7 +95,8 @@ def _note_entered(code: CodeType) -> bool:
     # Code inside a call, such as a tool's body, does not run in replay.
     if lane is None or lane.within is not None:
         return False
-    return any(one.has(lane.context, code.co_filename) for one in _open) and len(_open) == 1
+    watching = executed_files.entries
+    return any(one.has(lane.context, code.co_filename) for one in watching) and len(watching) == 1
 
 
 def _is_of_project(code: CodeType) -> bool:
@@ -210,12 +209,10 @@ class _ByProfiling:
             self._leave()
 
     def _has_had_enough(self) -> bool:
-        self.is_wanted &= not all(one.is_over for one in _open)
+        self.is_wanted &= not all(one.is_over for one in executed_files.entries)
         self._most_calls = self._calls + self._STRIDE
         return not self.is_wanted
 
 
-_open: tuple[ExecutedFiles, ...] = ()
-_changing = Lock()
 _monitoring: Final[Any] = getattr(sys, "monitoring", None)
 listener: Final = _ByProfiling() if _monitoring is None else _ByMonitoring(_monitoring)

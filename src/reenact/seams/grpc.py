@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from types import ModuleType
-from typing import Any, Final
+from typing import Final
 
 from reenact.boundary import NATIVE_CALL
 from reenact.seams.imports import Libraries
@@ -29,7 +29,7 @@ _CALLS: Final = (
 
 
 def _announce_call(original: Callable[..., object]) -> Callable[..., object]:
-    def call(self: Any, *args: object, **options: object) -> object:
+    def call(self: object, *args: object, **options: object) -> object:
         target = getattr(self, "_target", None)  # since 1.60
         if target is not None:
             sys.audit(NATIVE_CALL, "gRPC", target)

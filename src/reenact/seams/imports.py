@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 import os
 import sys
-import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from importlib import import_module
@@ -18,17 +17,17 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Final, TypeAlias
 
+from reenact.process_state import watched_libraries
 from reenact.seams.patches import Patch, as_import_machinery, attach, detach
 
 Libraries: TypeAlias = Mapping[str, Callable[[ModuleType], list[Patch]]]
 """By module name: a function that returns the patches for the loaded module."""
 
-_lock = threading.RLock()
 _log = logging.getLogger("reenact")
 _UNKNOWN_VERSION: Final = "reenact: this version of %s is not known (%s): what it does may not be recorded"
 
 
-class _Watch:
+class WatchedLibraries:
     """The libraries of one open run and the patches it has attached so far."""
 
     def __init__(self, libraries: Libraries) -> None:
@@ -41,7 +40,7 @@ class _Watch:
 
     def patch_module(self, module: ModuleType, name: str) -> None:
         """Patch *module*; of an unknown version, only the parts that it has, with a warning."""
-        with _lock:
+        with watched_libraries.lock:
             if name not in self.names:
                 return
             self._attached[name] = []
@@ -57,21 +56,18 @@ class _Watch:
                 _log.warning(_UNKNOWN_VERSION, name, ", ".join(missing))
 
     def close(self) -> None:
-        with _lock:
+        with watched_libraries.lock:
             for patches in self._attached.values():
                 detach(patches)
-
-
-_watches: list[_Watch] = []
 
 
 @contextmanager
 def watch_imports(libraries: Libraries) -> Iterator[None]:
     """Patch each of *libraries* for the block, from the moment it is loaded."""
-    watch = _Watch(libraries)
+    watch = WatchedLibraries(libraries)
     _wait_for_half_loaded(libraries)
-    with _lock:
-        _watches.append(watch)
+    with watched_libraries.lock:
+        watched_libraries.add(watch)
         if _FINDER not in sys.meta_path:
             sys.meta_path.insert(0, _FINDER)
         for name in libraries:
@@ -81,9 +77,9 @@ def watch_imports(libraries: Libraries) -> Iterator[None]:
     try:
         yield
     finally:
-        with _lock:
-            _watches.remove(watch)
-            if not _watches:
+        with watched_libraries.lock:
+            watched_libraries.remove(watch)
+            if not watched_libraries.entries:
                 sys.meta_path.remove(_FINDER)
         watch.close()
 
@@ -109,7 +105,7 @@ class _Finder(MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        if not any(fullname in watch.names for watch in _watches):
+        if not any(fullname in watch.names for watch in watched_libraries.entries):
             return None
         spec = _find_by_others(fullname, path, target)
         if spec is not None and spec.loader is not None:
@@ -142,6 +138,6 @@ class _NotifyingLoader(Loader):
     def exec_module(self, module: ModuleType) -> None:
         self._spec.loader = module.__loader__ = self._loader
         self._loader.exec_module(module)
-        with _lock:
-            for watch in _watches:
+        with watched_libraries.lock:
+            for watch in watched_libraries.entries:
                 watch.patch_module(module, self._spec.name)

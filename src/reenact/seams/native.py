@@ -77,7 +77,7 @@ def _read_url(position: int, name: str = "url") -> Callable[..., str]:
 _VERBS: Final = ("get", "head", "options", "delete", "post", "put", "patch", "trace", "websocket")
 
 
-def _verbs(client: str, *owners: Any) -> list[Patch]:
+def _verbs(client: str, *owners: object) -> list[Patch]:
     """Patches for the verbs of an HTTP client: methods of classes, or functions of a module."""
     patches = []
     for owner in owners:
@@ -155,7 +155,7 @@ def _curl_cffi_async(module: ModuleType) -> list[Patch]:
 def _pycurl(module: ModuleType) -> list[Patch]:
     """Its classes are C's own, so subclasses take their names."""
 
-    def announce(curl: Any) -> None:
+    def announce(curl: object) -> None:
         sys.audit(NATIVE_CONNECT, "pycurl", _url_of_handle(curl, module.EFFECTIVE_URL))
 
     def wrap_curl(original: Any) -> type:

@@ -95,7 +95,7 @@ def number_job(job: Future[object], lane: Lane) -> None:
         job.number = number_of(lane)  # type: ignore[attr-defined]  # it is one now
 
 
-def wrap_future(original: Callable[..., Any]) -> Callable[..., object]:
+def wrap_future(original: Callable[..., object]) -> Callable[..., object]:
     """``asyncio.wrap_future``, with which a loop waits for a job, but the future has the job's number."""
 
     def wrap(future: object, *, loop: Any = None) -> object:

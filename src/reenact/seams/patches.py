@@ -7,17 +7,14 @@ places: if one has patched on top of ours, both stay, and ours does nothing with
 from __future__ import annotations
 
 import functools
-import threading
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
 import msgspec
 
+from reenact.process_state import applied_patches, locks, patches_left_below
+
 _F = TypeVar("_F", bound=Callable[..., object])
-_lock = threading.Lock()
-_applied: dict[tuple[int, str], _Applied] = {}
-_left_below: dict[tuple[int, str], _Applied] = {}
-"""Patches that could not be removed, because another library's lies on top; the next run uses them again."""
 
 
 def as_import_machinery(function: _F) -> _F:
@@ -48,7 +45,7 @@ _IMMUTABLE: Final = 1 << 8
 """``Py_TPFLAGS_IMMUTABLETYPE``."""
 
 
-class _Applied:
+class AppliedPatch:
     def __init__(self, patch: Patch) -> None:
         self.users = 0
         self.is_immutable = bool(getattr(patch.owner, "__flags__", 0) & _IMMUTABLE)
@@ -68,33 +65,33 @@ class _Applied:
 
 def attach(patches: list[Patch]) -> None:
     """Apply *patches*, or count one more user of those that are applied already."""
-    with _lock:
+    with locks.patches:
         for patch in patches:
             key = (id(patch.owner), patch.name)
-            if key not in _applied:
-                left = _left_below.pop(key, None)
+            if key not in applied_patches:
+                left = patches_left_below.pop(key, None)
                 is_there = left is not None and left.replacement in _chain(patch)
-                _applied[key] = left if left is not None and is_there else _Applied(patch)
-            _applied[key].users += 1
+                applied_patches[key] = left if left is not None and is_there else AppliedPatch(patch)
+            applied_patches[key].users += 1
 
 
 def detach(patches: list[Patch]) -> None:
     """Count one user less of each patch; the last one removes it."""
-    with _lock:
+    with locks.patches:
         for patch in patches:
             key = (id(patch.owner), patch.name)
-            applied = _applied[key]
+            applied = applied_patches[key]
             applied.users -= 1
             if applied.users == 0:
                 _restore(patch, applied)
-                del _applied[key]
+                del applied_patches[key]
 
 
-def _restore(patch: Patch, applied: _Applied) -> None:
+def _restore(patch: Patch, applied: AppliedPatch) -> None:
     if applied.is_immutable:
         return
     if vars(patch.owner).get(patch.name) is not applied.replacement:
-        _left_below[id(patch.owner), patch.name] = applied
+        patches_left_below[id(patch.owner), patch.name] = applied
     elif applied.is_inherited:
         delattr(patch.owner, patch.name)
     else:

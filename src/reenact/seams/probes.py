@@ -13,33 +13,29 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final, NamedTuple
-from weakref import WeakKeyDictionary
 
 from reenact.boundary import Call, Context, crossing, current_lane
+from reenact.process_state import probe_judges, probed_sockets
 from reenact.seams.http.exchange import is_any_under_way
 from reenact.seams.patches import Patch
 from reenact.seams.serving import is_served_here
-
-_asking: Final[dict[Context, Callable[[str, int], bool]]] = {}
-"""By the context of an open run: whether a probe of a host and port is a call."""
 
 
 @contextmanager
 def record_probes(context: Context, is_asked: Callable[[str, int], bool]) -> Iterator[None]:
     """In the block, a probe by the run of *context* is a call if *is_asked* says so for its host and port."""
-    _asking[context] = is_asked
+    probe_judges[context] = is_asked
     try:
         yield
     finally:
-        del _asking[context]
+        del probe_judges[context]
 
 
-class _State(NamedTuple):
+class Probe(NamedTuple):
+    """A connection over which no data has gone yet."""
+
     address: Any
     is_connected: bool
-
-
-_probed: Final[WeakKeyDictionary[socket.socket, _State]] = WeakKeyDictionary()
 
 
 def _connect(original: Callable[..., None]) -> Callable[..., None]:
@@ -86,7 +82,7 @@ def _probe(connecting: socket.socket, address: Any) -> Call[int] | None:
     if not is_stream or connecting.gettimeout() == 0 or is_any_under_way(lane.context):
         return None
     host, port = address[:2]
-    is_asked = _asking.get(lane.context)
+    is_asked = probe_judges.get(lane.context)
     if is_asked is None or is_served_here(host, port) or not is_asked(host, port):
         return None
     url = f"tcp://{f'[{host}]' if ':' in host else host}:{port}"
@@ -94,13 +90,13 @@ def _probe(connecting: socket.socket, address: Any) -> Call[int] | None:
 
 
 def _hold(connected: socket.socket, address: object, *, is_connected: bool) -> None:
-    _probed[connected] = _State(address, is_connected)
+    probed_sockets[connected] = Probe(address, is_connected)
     connected.__class__ = _Probed
 
 
 def _begin_use(connected: socket.socket) -> None:
     """Turn the probe into an ordinary connection, because data is to go over it."""
-    state = _probed.pop(connected)
+    state = probed_sockets.pop(connected)
     connected.__class__ = socket.socket
     sys.audit("socket.connect", connected, state.address)  # the audit hooks refuse it, or note it
     if not state.is_connected:
@@ -121,11 +117,11 @@ class _Probed(socket.socket):
     __slots__ = ()
 
     def shutdown(self, how: int, /) -> None:
-        if _probed[self].is_connected:
+        if probed_sockets[self].is_connected:
             super().shutdown(how)
 
     def getpeername(self) -> object:
-        return super().getpeername() if _probed[self].is_connected else _probed[self].address
+        return super().getpeername() if probed_sockets[self].is_connected else probed_sockets[self].address
 
 
 for _name in (

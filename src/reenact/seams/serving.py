@@ -8,28 +8,22 @@ from __future__ import annotations
 
 import re
 import socket
+from asyncio import Server
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from ipaddress import ip_address
-from typing import Any, Final
-from weakref import WeakKeyDictionary, WeakSet
+from typing import Final
 
 from reenact.boundary import current_lane
+from reenact.process_state import listening_sockets, loop_servers, native_servers
 from reenact.seams.patches import Patch
-
-_sockets: Final[WeakSet[socket.socket]] = WeakSet()
-"""The sockets on which code of a run listens."""
-_servers: Final[list[Any]] = []
-"""Servers of event loops that do not use Python's sockets."""
-_native: Final[WeakKeyDictionary[Any, set[int]]] = WeakKeyDictionary()
-"""The ports of servers whose sockets Python does not know, until they stop."""
 
 
 def _listen(original: Callable[..., None]) -> Callable[..., None]:
     def listen(self: socket.socket, *backlog: int) -> None:
         original(self, *backlog)
         if current_lane() is not None:
-            _sockets.add(self)
+            listening_sockets.add(self)
 
     return listen
 
@@ -37,27 +31,31 @@ def _listen(original: Callable[..., None]) -> Callable[..., None]:
 PATCHES: Final = [Patch(socket.socket, "listen", _listen)]
 
 
-def note_server(server: object) -> None:
+def note_server(server: Server) -> None:
     """Remember *server*, which now listens, if the calling code belongs to a run."""
-    _servers[:] = [each for each in _servers if each.is_serving()]
+    loop_servers[:] = [each for each in loop_servers if each.is_serving()]
     if current_lane() is not None:
-        _servers.append(server)
+        loop_servers.append(server)
 
 
 def note_port(server: object, port: int) -> None:
     """Remember that *server* listens on *port*, if the calling code belongs to a run."""
     if current_lane() is not None:
-        _native.setdefault(server, set()).add(port)
+        native_servers.setdefault(server, set()).add(port)
 
 
 def forget_ports(server: object) -> None:
     """Forget the ports of *server*, which stops."""
-    _native.pop(server, None)
+    native_servers.pop(server, None)
 
 
 def is_served_here(host: str | None, port: int | None) -> bool:
     """Whether a server of a run that is open in this process listens there."""
-    return bool(_sockets or _servers or _native) and _is_loopback(host) and port in _ports()
+    return _has_servers() and _is_loopback(host) and port in _ports()
+
+
+def _has_servers() -> bool:
+    return bool(listening_sockets or loop_servers or native_servers)
 
 
 _ADDRESS: Final = re.compile(
@@ -67,7 +65,7 @@ _ADDRESS: Final = re.compile(
 
 def asks_server_of_run(words: Iterable[str]) -> bool:
     """Whether the arguments of a program hold the address of such a server."""
-    return bool(_sockets or _servers or _native) and any(
+    return _has_servers() and any(
         is_served_here(found["host"].strip("[]"), int(found["port"]))
         for word in words
         for found in _ADDRESS.finditer(word)
@@ -75,8 +73,8 @@ def asks_server_of_run(words: Iterable[str]) -> bool:
 
 
 def _ports() -> set[int]:
-    found = {port for ports in list(_native.values()) for port in ports}
-    for listening in [*_sockets, *(each for server in _servers for each in server.sockets)]:
+    found = {port for ports in list(native_servers.values()) for port in ports}
+    for listening in [*listening_sockets, *(each for server in loop_servers for each in server.sockets)]:
         with suppress(OSError):  # the socket is closed
             if listening.family != socket.AF_UNIX:
                 found.add(listening.getsockname()[1])

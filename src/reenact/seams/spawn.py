@@ -11,7 +11,6 @@ import asyncio
 import asyncio.base_events
 import asyncio.tasks
 import concurrent.futures._base
-import itertools
 import queue
 import re
 import sys
@@ -32,15 +31,15 @@ from reenact.boundary import (
     current_lane,
     forget_lane,
     is_cancellation,
-    lane_var,
     lend_lane,
     register_lane,
     set_lane,
 )
 from reenact.formats.capture import CANCELLED, HIDDEN, PUT
 from reenact.library import is_library
+from reenact.process_state import ended_at, endings, lane_of_job, lane_var
 from reenact.seams import entered
-from reenact.seams.deadlines import get_in_turn, lane_of_job, put_in_turn, set_lane_of_callbacks
+from reenact.seams.deadlines import get_in_turn, put_in_turn, set_lane_of_callbacks
 from reenact.seams.imports import Libraries
 from reenact.seams.numbered import create_task, number_job, wrap_future
 from reenact.seams.patches import Patch
@@ -116,7 +115,7 @@ def bind_to_lanes(original: Callable[..., Any]) -> Callable[..., object]:
 
 
 def _task_ended(lane: Lane, function: str, task: Any) -> None:
-    _ended[task] = next(_endings)
+    ended_at[task] = next(endings)
     # Not by task.exception(), which marks the error as retrieved and so suppresses asyncio's warning.
     error = asyncio.CancelledError() if task.cancelled() else task._exception  # noqa: SLF001
     lane.context.task_ended(lane, describe_end(function, None if error else task._result, error))  # noqa: SLF001
@@ -221,7 +220,7 @@ class _JobEnding:
         set_lane_of_callbacks(self.lane)
 
     def _add_last_callback(self, future: Future[object]) -> None:
-        _ended[future] = next(_endings)
+        ended_at[future] = next(endings)
         future.add_done_callback(self._end)
 
     def _end(self, _: Future[object]) -> None:
@@ -229,16 +228,11 @@ class _JobEnding:
         self.lane.context.lane_ended(self.lane)
 
 
-_endings: Final = itertools.count(1)
-_ended: Final[weakref.WeakKeyDictionary[object, int]] = weakref.WeakKeyDictionary()
-"""The order in which tasks and executor jobs ended."""
-
-
 class _AsTheyEnded(set[object]):
     """Ended tasks or jobs, in the order in which they ended; a plain set orders them by address."""
 
     def __iter__(self) -> Iterator[object]:
-        return iter(sorted(super().__iter__(), key=lambda each: _ended.get(each, sys.maxsize)))
+        return iter(sorted(super().__iter__(), key=lambda each: ended_at.get(each, sys.maxsize)))
 
     def pop(self) -> object:
         first = next(iter(self), None)
@@ -268,7 +262,7 @@ def _yield_as_they_ended(original: Callable[..., Iterator[object]]) -> Callable[
         fs: list[Future[object]], *rest: object, **options: object
     ) -> Iterator[object]:
         """Sort the futures that ended before ``as_completed`` was called; it yields from the list's end."""
-        fs.sort(key=lambda future: -_ended.get(future, sys.maxsize))
+        fs.sort(key=lambda future: -ended_at.get(future, sys.maxsize))
         return original(fs, *rest, **options)
 
     return yield_finished_futures

@@ -7,14 +7,14 @@ how they are made: a library posts from its own thread, in which nothing else ru
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
 from sys import _getframe
 from types import FrameType, ModuleType
 from typing import Final, NamedTuple
 
 from reenact.boundary import current_lane, outside
 from reenact.library import is_library, is_standard
+from reenact.process_state import hosts_beside
 from reenact.seams.imports import Libraries
 from reenact.seams.patches import Patch
 from reenact.volatile.beside import NAMED, BesideRequest, is_of_hosts, reason
@@ -43,20 +43,6 @@ _SHARED_THREADS: Final = ("asyncio", "concurrent", "trio", "gevent", "eventlet")
 """Packages whose frames show that a thread runs tasks or jobs of different code, not of one library."""
 _SENDING: Final = ("POST", "PUT", "PATCH")
 
-_hosts: list[tuple[str, ...]] = []
-"""For each open run: the hosts that its project excludes from runs."""
-
-
-@contextmanager
-def leave_out_hosts(hosts: Iterable[str]) -> Iterator[None]:
-    """In the block, treat requests to *hosts* as no part of a run."""
-    entry = tuple(hosts)
-    _hosts.append(entry)
-    try:
-        yield
-    finally:
-        _hosts.remove(entry)
-
 
 class Beside(NamedTuple):
     """A request that does not belong to the run."""
@@ -73,7 +59,7 @@ def traffic_beside(
 
     Call it where the request is made, because it reads the stack; *is_elsewhere*: another program makes it.
     """
-    if any(is_of_hosts(url, hosts) for hosts in _hosts if hosts):
+    if any(is_of_hosts(url, hosts) for hosts in hosts_beside.entries if hosts):
         return Beside(NAMED)
     asker = None if is_elsewhere else _find_library()
     if asker is None and not is_elsewhere:

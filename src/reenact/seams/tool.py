@@ -9,9 +9,10 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any, Literal, TypeAlias, TypeVar, get_args, overload
 
-from reenact.boundary import Call, crossing, lane_var, open_runs
+from reenact.boundary import Call, crossing
 from reenact.errors import ReenactError, UsageError
 from reenact.formats.decision import CallGate, CallRefused, Decision
+from reenact.process_state import lane_var, open_runs
 from reenact.seams.validation import ToolSchema, with_validation
 from reenact.values.codec import to_text
 from reenact.values.objects import message_of
@@ -232,7 +233,7 @@ def _function(fn: Callable[..., object], call: _Caller) -> Callable[..., object]
 
 
 def _coroutine(fn: Callable[..., Any], call: _Caller) -> Callable[..., object]:
-    async def wrapper(*args: Any, **kwargs: object) -> object:
+    async def wrapper(*args: object, **kwargs: object) -> object:
         if _lane() is None and not open_runs:
             return await fn(*args, **kwargs)
         async with crossing(call(args, kwargs)) as step:
@@ -321,7 +322,7 @@ class _Rerun:
 
 
 def _generator(fn: Callable[..., Any], call: _Caller) -> Callable[..., object]:
-    def wrapper(*args: Any, **kwargs: object) -> Generator[object, object, object]:
+    def wrapper(*args: object, **kwargs: object) -> Generator[object, object, object]:
         if _lane() is None and not open_runs:
             return (yield from fn(*args, **kwargs))
         boundary = crossing(call(args, kwargs), streaming=True)

@@ -16,6 +16,7 @@ from types import ModuleType
 from typing import Any, Final
 
 from reenact.boundary import UNCLAIMED, Lane, current_lane, running_in
+from reenact.process_state import trio_deadlines
 from reenact.seams.imports import Libraries
 from reenact.seams.patches import Patch
 from reenact.seams.spawn import describe_end, name_function, run_in_thread
@@ -144,7 +145,7 @@ def _run_in_worker(original: Callable[..., Any]) -> Callable[..., object]:
 # Deadlines
 
 
-class _Deadline:
+class TrioDeadline:
     """The deadline of a cancel scope, which in replay passes in the recorded order."""
 
     def __init__(self, lane: Lane, name: str, set_again: Callable[[], None], scope: Any, at: float) -> None:
@@ -184,10 +185,6 @@ class _Deadline:
             self._set_again()
 
 
-_deadlines: Final[dict[object, _Deadline]] = {}
-"""By cancel scope: the deadlines that are set in a run."""
-
-
 def _enter(is_sleep: Callable[[], bool], original: Callable[[object], object]) -> Callable[[object], object]:
     def enter(self: Any) -> object:
         """Treat a deadline that has already passed as a timer, too: trio cancels at once and sets none."""
@@ -198,12 +195,12 @@ def _enter(is_sleep: Callable[[], bool], original: Callable[[object], object]) -
         if lane is None or not lane.has_order:
             return original(self)
         name = lane.next_timer("s" if is_sleep() else "t")
-        known = _Deadline(lane, name, self.cancel, self, at)
+        known = TrioDeadline(lane, name, self.cancel, self, at)
         known.is_held = lane.context.hold_timer(lane, name, known)
         if not known.is_held:
             lane.context.timer_fired(lane, name)
             return original(self)
-        _deadlines[self] = known
+        trio_deadlines[self] = known
         self._deadline = inf
         entered = original(self)
         self._deadline = self._registered_deadline = at
@@ -219,8 +216,10 @@ def _add(is_sleep: Callable[[], bool], original: Callable[..., None]) -> Callabl
             original(self, deadline, cancel_scope)
             return
         name = lane.next_timer("s" if is_sleep() else "t")
-        known = _Deadline(lane, name, lambda: original(self, deadline, cancel_scope), cancel_scope, deadline)
-        _deadlines[cancel_scope] = known
+        known = TrioDeadline(
+            lane, name, lambda: original(self, deadline, cancel_scope), cancel_scope, deadline
+        )
+        trio_deadlines[cancel_scope] = known
         known.is_held = lane.context.hold_timer(lane, name, known)
         if not known.is_held:
             original(self, deadline, cancel_scope)
@@ -230,7 +229,7 @@ def _add(is_sleep: Callable[[], bool], original: Callable[..., None]) -> Callabl
 
 def _remove(original: Callable[..., None]) -> Callable[..., None]:
     def remove(self: object, deadline: float, cancel_scope: object) -> None:
-        known = _deadlines.pop(cancel_scope, None)
+        known = trio_deadlines.pop(cancel_scope, None)
         if known is not None and known.is_held:
             known.drop()
         else:
@@ -241,10 +240,10 @@ def _remove(original: Callable[..., None]) -> Callable[..., None]:
 
 def _expire(original: Callable[..., bool]) -> Callable[..., bool]:
     def expire(self: Any, now: float) -> bool:
-        if _deadlines:
+        if trio_deadlines:
             passed = [entry for entry in self._heap if entry[0] <= now]
             for at, scope in dict.fromkeys((at, scope) for at, _, scope in sorted(passed)):
-                known = _deadlines.get(scope)
+                known = trio_deadlines.get(scope)
                 if known is not None and at == scope._registered_deadline:  # noqa: SLF001 — else it was changed
                     known.lane.context.timer_fired(known.lane, known.name)
         return original(self, now)

@@ -37,7 +37,7 @@ def _patches(module: ModuleType) -> list[Patch]:
 
 
 def _watch_server(original: Callable[..., Any]) -> Callable[..., object]:
-    async def create_server(self: Any, *args: object, **options: object) -> object:
+    async def create_server(self: object, *args: object, **options: object) -> object:
         server = await original(self, *args, **options)
         note_server(server)
         return server

@@ -152,5 +152,5 @@ def _plain_form(value: object) -> object:
 
 
 @cache
-def _validator(schema: bytes) -> Any:
+def _validator(schema: bytes) -> object:
     return compile_schema(msgspec.json.decode(schema), "schema of a tool")

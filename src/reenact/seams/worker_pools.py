@@ -98,7 +98,7 @@ class _Seam:
             if (giver := self._lane_of_threads(pool)) is not None:
                 # All items have one result, so the agent cannot see which of them ended first.
                 jobs = _ThreadJobs(func, giver, is_mapped=True)
-                iterable = jobs.numbered(iterable, is_starred=mapper is self._module.starmapstar)
+                iterable = jobs.number_items(iterable, is_starred=mapper is self._module.starmapstar)
                 func, mapper = jobs.run_numbered, self._module.mapstar
             if lane is None:
                 return original(pool, func, iterable, mapper, chunksize, *callbacks, **options)
@@ -142,7 +142,7 @@ class _Seam:
         def imap(pool: Any, func: Any, iterable: Iterable[object], chunksize: int = 1) -> object:
             if (giver := self._lane_of_threads(pool)) is not None:
                 jobs = _ThreadJobs(func, giver, is_mapped=chunksize != 1)
-                return original(pool, jobs.run_numbered, jobs.numbered(iterable), chunksize)
+                return original(pool, jobs.run_numbered, jobs.number_items(iterable), chunksize)
             if self._lane(pool) is None:
                 return original(pool, func, iterable, chunksize)
             return _InOrder([pool.apply_async(func, (item,)) for item in iterable])
@@ -153,7 +153,7 @@ class _Seam:
         def imap_unordered(pool: object, func: Any, iterable: Iterable[object], chunksize: int = 1) -> object:
             if (giver := self._lane_of_threads(pool)) is not None:
                 jobs = _ThreadJobs(func, giver, is_mapped=chunksize != 1)
-                return original(pool, jobs.run_numbered, jobs.numbered(iterable), chunksize)
+                return original(pool, jobs.run_numbered, jobs.number_items(iterable), chunksize)
             if self._lane(pool) is None:
                 return original(pool, func, iterable, chunksize)
             return _AsTheyCome(pool, func, iterable, self._module.TimeoutError)
@@ -176,7 +176,9 @@ class _ThreadJobs:
         lane.context.lane_starting(lane)
         return lambda *args, **kwargs: self._run_job(lane, lambda: self._func(*args, **kwargs))
 
-    def numbered(self, items: Iterable[object], *, is_starred: bool = False) -> Iterable[tuple[Lane, object]]:
+    def number_items(
+        self, items: Iterable[object], *, is_starred: bool = False
+    ) -> Iterable[tuple[Lane, object]]:
         """The arguments for :meth:`run_numbered`, one per item; a thread of the pool may iterate over it."""
         giver = self._giver.child()
         pairs = ((giver.child(), item if is_starred else (item,)) for item in items)

@@ -196,7 +196,7 @@ class _Experiment:
             RunJob(
                 run=self._paths[place],
                 words=list(map(os.fsencode, words_for(baseline, self._paths[place]))),
-                **self._common(is_fork=False),
+                **self._shared_options(is_fork=False),
             )
             for place in chosen
         ]
@@ -232,7 +232,7 @@ class _Experiment:
                 run=self._paths[place],
                 words=list(map(os.fsencode, words_for(agent, self._paths[place]))),
                 output=str(output),
-                **self._common(is_fork=True),
+                **self._shared_options(is_fork=True),
             )
             for place, output in tasks
         ]
@@ -291,7 +291,7 @@ class _Experiment:
             except Interrupted:
                 self._is_interrupted = True
 
-    def _common(self, *, is_fork: bool) -> dict[str, Any]:
+    def _shared_options(self, *, is_fork: bool) -> dict[str, Any]:
         options = self._options
         common = {"volatile": options.volatile, "allow": options.allow, "network": options.network}
         if not is_fork:

@@ -239,7 +239,7 @@ def html_report(report: ShadowReport) -> bytes:
         f"<pre><code>{escape(chr(10).join(_total_lines(report)))}</code></pre>",
         "<table><thead><tr><th>run<th>result<th>as recorded<th>baseline<th>candidate<th>first difference"
         f"{''.join(f'<th>{name}' for name in _numbers_in(report))}</tr></thead><tbody>",
-        *(_html_row(run, report) for run in sorted(report.runs, key=_gravity)),
+        *(_html_row(run, report) for run in sorted(report.runs, key=_severity)),
         "</tbody></table></body></html>\n",
     ]
     return "\n".join(parts).encode("utf-8", "replace")
@@ -260,7 +260,7 @@ def _html_bar(report: ShadowReport) -> str:
     return f'<div class="bar" role="img" aria-label="{escape(legend)}">{spans}</div><p>{escape(legend)}</p>'
 
 
-def _gravity(run: ShadowRun) -> tuple[bool, int]:
+def _severity(run: ShadowRun) -> tuple[bool, int]:
     return bool(run.set_apart), -list(WORDS).index(run.difference)
 
 

@@ -21,6 +21,7 @@ import msgspec
 
 from reenact import canonical
 from reenact.analysis.brief import plural
+from reenact.canonical import JsonField
 from reenact.check.kinds import name_runs
 from reenact.errors import CheckFailed, UsageError
 from reenact.forks.change import read_change
@@ -65,7 +66,7 @@ class _Question(NamedTuple):
     provider: Any
     url: str
     headers: dict[str, str]
-    body: dict[str, Any]
+    body: dict[str, JsonField]
     recorded: ModelResponse
     is_rebuilt: bool
 
@@ -134,7 +135,7 @@ def _questions_in(
     path: str, reader: CaptureReader, change: RequestChange, upstreams: Mapping[str, str]
 ) -> Iterator[_Question | None]:
     """The changed requests of a run; ``None`` for each that cannot be sent again."""
-    waiting: dict[str, tuple[int, dict[str, Any]]] = {}
+    waiting: dict[str, tuple[int, dict[str, object]]] = {}
     rebuilt = rebuild_requests(reader)
     for number, line in enumerate(reader.lines(), 1):
         if b'"type":"llm_re' not in line:
@@ -154,7 +155,7 @@ def _question(
     reader: CaptureReader,
     seq: int,
     data: dict[str, Any],
-    outcome: dict[str, Any],
+    outcome: dict[str, object],
     change: RequestChange,
     upstreams: Mapping[str, str],
     rebuilt: RebuiltRequest | None,

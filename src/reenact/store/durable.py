@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import errno
-import itertools
 import os
 from contextlib import suppress
 from os import getpid
 from pathlib import Path
 from threading import Condition, get_ident
 from typing import Final, Literal, Protocol, TypeAlias
-from weakref import WeakSet
 
 from reenact.errors import StoreError
+from reenact.process_state import left_to_parent, temp_numbers
 
 Durability: TypeAlias = Literal["process", "disk"]
 """What a written event survives: the end of the process (``kill -9``), or of the machine's power too."""
@@ -24,7 +23,6 @@ _LOOK_AGAIN_S: Final = 0.1
 
 # Bound here because a capture may replace the names in `os` while it records what the agent does.
 _fdatasync = getattr(os, "fdatasync", os.fsync)
-_temp_numbers = itertools.count()
 
 _REMEDIES: Final = {
     errno.ENOSPC: "free some space and try again",
@@ -54,7 +52,7 @@ def write_all(fd: int, data: bytes) -> None:
 def open_temp(folder: Path) -> tuple[int, Path]:
     """A new empty file with a name that readers ignore, made without random numbers: those are recorded."""
     while True:
-        temp = folder / f"{TEMP_PREFIX}{getpid()}-{next(_temp_numbers)}"
+        temp = folder / f"{TEMP_PREFIX}{getpid()}-{next(temp_numbers)}"
         with suppress(FileExistsError):
             return os.open(temp, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666), temp
 
@@ -156,16 +154,13 @@ class ParentsOwn(Protocol):
         """Called in a forked child: close inherited files, take no lock, refuse further use."""
 
 
-_watched: WeakSet[ParentsOwn] = WeakSet()
-
-
 def leave_to_parent_on_fork(owned: ParentsOwn) -> None:
     """Have ``leave_to_parent`` called in every child forked while *owned* is alive."""
-    _watched.add(owned)
+    left_to_parent.add(owned)
 
 
 def _leave_all() -> None:
-    for owned in _watched:
+    for owned in left_to_parent:
         owned.leave_to_parent()
 
 

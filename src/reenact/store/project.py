@@ -13,6 +13,7 @@ from typing import Final
 
 from reenact.canonical import JsonValue
 from reenact.errors import FormatError, StoreError
+from reenact.process_state import distrusted_files
 from reenact.store.outfile import write_output
 
 PROJECT_FILE: Final = "reenact.toml"
@@ -21,7 +22,6 @@ PROJECT_VARIABLE: Final = "REENACT_PROJECT"
 _ROOT: Final = 0
 
 log: Final = logging.getLogger("reenact")
-_warned: set[Path] = set()
 
 
 def find_project_file(start: Path) -> Path | None:
@@ -61,8 +61,8 @@ def _is_ours(file: Path) -> bool:
         reason = "belongs to somebody else"
     elif file.stat().st_mode & stat.S_IWOTH:
         reason = "may be changed by everybody"
-    if reason and file not in _warned:
-        _warned.add(file)
+    if reason and file not in distrusted_files:
+        distrusted_files.add(file)
         log.warning("%s: %s and is ignored; use it with %s=%s", file, reason, PROJECT_VARIABLE, file)
     return not reason
 

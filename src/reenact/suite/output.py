@@ -87,7 +87,7 @@ def output_matches_format(trace: Trace, params: OutputMatchesFormat) -> Verdict:
     check = {"bullet_list": _check_bullets, "paragraphs": _check_paragraphs, "json": _check_json}
     problems, observed = check[params.format](trace.final_output.content, params)
     name = {"bullet_list": "a bullet list"}.get(params.format, params.format)
-    message = f"expected {name}, found " + ("; ".join(problems) or f"it: {_brief(observed)}")
+    message = f"expected {name}, found " + ("; ".join(problems) or f"it: {_describe_observed(observed)}")
     return verdict(not problems, message, observed=observed)
 
 
@@ -106,7 +106,7 @@ def _refuse_foreign(params: OutputMatchesFormat) -> None:
                 raise UsageError(f"params.{name}: is for {format_name}, not for {params.format}")
 
 
-def _brief(observed: dict[str, JsonValue]) -> str:
+def _describe_observed(observed: dict[str, JsonValue]) -> str:
     return ", ".join(f"{name} {value}" for name, value in observed.items() if name != "sentences") or "valid"
 
 

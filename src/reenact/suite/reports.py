@@ -151,22 +151,26 @@ def _add(suite: ET.Element, outcome: Outcome) -> None:
         suite,
         "testcase",
         {
-            "classname": _clean(".".join(part for part in folder.parts if part not in ("/", "..")))
+            "classname": _to_xml_text(".".join(part for part in folder.parts if part not in ("/", "..")))
             or "tests",
-            "name": _clean(result.test_case_id or result.test_file),
-            "file": _clean(result.test_file),
+            "name": _to_xml_text(result.test_case_id or result.test_file),
+            "file": _to_xml_text(result.test_file),
             "time": _seconds(result.duration_ms),
         },
     )
     if result.error:
         message = f"{place(outcome)}: {result.error.message}"
-        ET.SubElement(case, "error", {"message": _clean(message), "type": "error"}).text = _clean(message)
+        ET.SubElement(case, "error", {"message": _to_xml_text(message), "type": "error"}).text = _to_xml_text(
+            message
+        )
     elif result.status == "fail":
         failed = [found for found in result.assertions if _is_failure(found)]
         message = "; ".join(f"{found.id}: {found.message}" for found in failed)
         types = ", ".join(dict.fromkeys(found.type for found in failed))
-        failure = ET.SubElement(case, "failure", {"message": _clean(message), "type": _clean(types)})
-        failure.text = _clean("\n".join(line.text for line in evidence(outcome)))
+        failure = ET.SubElement(
+            case, "failure", {"message": _to_xml_text(message), "type": _to_xml_text(types)}
+        )
+        failure.text = _to_xml_text("\n".join(line.text for line in evidence(outcome)))
     asides = [found for found in result.assertions if found.status != "pass" and not _is_failure(found)]
     notes = [f"{_kind(found)} {found.id}: {found.message}" for found in asides]
     notes += [
@@ -174,7 +178,7 @@ def _add(suite: ET.Element, outcome: Outcome) -> None:
         for warning in result.warnings or ()
     ]
     if notes:
-        ET.SubElement(case, "system-out").text = _clean("\n".join(notes))
+        ET.SubElement(case, "system-out").text = _to_xml_text("\n".join(notes))
 
 
 def _is_failure(found: AssertionResult) -> bool:
@@ -185,7 +189,7 @@ def _kind(found: AssertionResult) -> str:
     return "skipped" if found.status == "skip" else "warning"
 
 
-def _clean(text: str) -> str:
+def _to_xml_text(text: str) -> str:
     return _NOT_XML.sub("\ufffd", text)
 
 
@@ -209,10 +213,10 @@ def workflow_commands(outcomes: Iterable[Outcome]) -> Iterator[str]:
             if found.status == "fail":
                 title = f"{name}: {found.id} ({found.type})"
                 line = outcome.lines.get(found.id, 1)
-                yield _command(_level(found), result.test_file, line, title, found.message)
+                yield _command(_annotation_level(found), result.test_file, line, title, found.message)
 
 
-def _level(found: AssertionResult) -> str:
+def _annotation_level(found: AssertionResult) -> str:
     return "error" if found.severity == "critical" else "warning"
 
 

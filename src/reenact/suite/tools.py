@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Literal
 
 import msgspec
@@ -149,7 +149,7 @@ def _find_mismatches(args: Any, match: ArgsMatch, searcher: Searcher) -> Iterato
         if not has_key(args, key):
             yield f"{key} is missing"
     for key, expected in match.args_contains.items():
-        if not any(_holds(value, expected, searcher) for value in _values(args, key)):
+        if not any(_agrees(value, expected, searcher) for value in _values(args, key)):
             yield f"{key} should contain {shorten(expected)}, is {_is(args, key)}"
     for key, pattern in match.regex.items():
         if not any(searcher.search(pattern, _text(value)) for value in _values(args, key)):
@@ -163,7 +163,7 @@ def _values(args: Any, path: str) -> list[JsonValue]:
     return [value for value in values_at(args, path) if value is not None and value is not False]
 
 
-def _holds(value: JsonValue, expected: JsonValue, searcher: Searcher) -> bool:
+def _agrees(value: JsonValue, expected: JsonValue, searcher: Searcher) -> bool:
     if isinstance(value, str) and isinstance(expected, str):
         return searcher.contains(value, expected)
     return is_same(value, expected)
@@ -216,7 +216,7 @@ def _problems(args: Any, params: ToolArgs, searcher: Searcher) -> Iterator[str]:
             yield f"{path} {problem}"
 
 
-def _any_call(trace: Trace, tool: str, problems: Any) -> Verdict:
+def _any_call(trace: Trace, tool: str, problems: Callable[[object], Iterable[str]]) -> Verdict:
     """Pass if one call has no problem."""
     found = calls(trace, tool)
     judged = [(event, [*problems(event.data.get("args"))]) for event in found]
@@ -230,7 +230,7 @@ def _any_call(trace: Trace, tool: str, problems: Any) -> Verdict:
     return verdict(False, message, observed=_observation(judged), events=found)
 
 
-def _judge_calls(trace: Trace, params: ToolArgs, problems: Any) -> Verdict:
+def _judge_calls(trace: Trace, params: ToolArgs, problems: Callable[[object], Iterable[str]]) -> Verdict:
     found = calls(trace, params.tool)
     if not found:
         return _never_called(trace, params.tool)

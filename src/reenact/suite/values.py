@@ -165,7 +165,7 @@ def includes(value: JsonValue, part: JsonValue) -> bool:
 _SHOWN_PROBLEMS: Final = 20
 
 
-def schema_problems(value: object, schema: Any) -> list[str]:
+def schema_problems(value: object, schema: object) -> list[str]:
     """Where *value* violates *schema*, with paths; :class:`UsageError` for an invalid schema."""
     return find_violations(compile_schema(schema, "params.schema"), value)[:_SHOWN_PROBLEMS]
 

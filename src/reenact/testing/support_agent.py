@@ -112,7 +112,7 @@ class _PlainClient:
         self._http = httpx2.Client(base_url=base_url, headers={"x-api-key": _KEY})
         self.messages = self
 
-    def create(self, **request: Any) -> Any:
+    def create(self, **request: object) -> Any:
         answer = self._http.post("/v1/messages", json=request)
         answer.raise_for_status()
         return SimpleNamespace(content=[_Block(part) for part in answer.json()["content"]])

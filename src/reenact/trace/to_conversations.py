@@ -105,7 +105,7 @@ def message_digests(messages: list[ChatMessage], *, among_runs: bool = False) ->
     marks: dict[str, int] = {}
     chain, found = b"", []
     for message in messages:
-        text = canonical.encode(_comparable(message, ids))
+        text = canonical.encode(_simplify(message, ids))
         if among_runs:
             text = number_marks(text.decode(), marks).encode()
         chain = sha256(chain + text).digest()
@@ -113,7 +113,7 @@ def message_digests(messages: list[ChatMessage], *, among_runs: bool = False) ->
     return found
 
 
-def _comparable(message: ChatMessage, ids: dict[str, str]) -> ChatMessage:
+def _simplify(message: ChatMessage, ids: dict[str, str]) -> ChatMessage:
     compared = _without_reasoning(message)
     if "tool_calls" in compared:
         compared["tool_calls"] = [
@@ -273,8 +273,8 @@ def _continue_messages(before: list[ChatMessage], new: list[ChatMessage]) -> lis
         for message in new
         if not (message["role"] == "tool" and str(message.get("tool_call_id")) in known_ids)
     ]
-    answers = [_comparable(message, {}) for message in before if message["role"] == "assistant"]
-    if answers and said and said[0]["role"] == "assistant" and _comparable(said[0], {}) == answers[-1]:
+    answers = [_simplify(message, {}) for message in before if message["role"] == "assistant"]
+    if answers and said and said[0]["role"] == "assistant" and _simplify(said[0], {}) == answers[-1]:
         said = said[1:]
     return [*before, *said]
 

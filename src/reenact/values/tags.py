@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import base64
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum
 from pathlib import Path, PurePath, PurePosixPath, PureWindowsPath
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 from uuid import UUID
 
 from reenact.canonical import JsonValue, encode_clean, is_unicode
@@ -27,7 +27,7 @@ _BASES: Final[tuple[Callable[[Any], object], ...]] = (str, int, float, dict, lis
 _OPAQUE: Final = b'"$py":"opaque"'
 
 
-def tag(value: object) -> Any:
+def tag(value: object) -> object:
     """Convert *value* to JSON; a dict with keys other than strings keeps its order."""
     kind = type(value)
     if value is None or kind is bool:
@@ -96,7 +96,7 @@ def untag_error(members: dict[str, Any]) -> BaseException:
     )
 
 
-def _is_whole(tagged: Any) -> bool:
+def _is_whole(tagged: object) -> bool:
     return _OPAQUE not in encode_clean(tagged)
 
 
@@ -124,7 +124,7 @@ def _tag_dict(value: dict[Any, object]) -> object:
     return _tag_as("dict", value=[_tag_entry(key, child) for key, child in value.items()])
 
 
-def _tag_entry(key: Any, child: Any) -> object:
+def _tag_entry(key: Any, child: object) -> object:
     """Keep strings as member names, because redaction uses names."""
     is_name = type(key) is str and is_unicode(key)
     return {_escape(key): tag(child)} if is_name else [tag(key), tag(child)]
@@ -144,16 +144,16 @@ def _tag_list(value: list[object]) -> object:
     return [tag(child) for child in value]
 
 
-def _tag_items(value: Any) -> object:
+def _tag_items(value: Iterable[object]) -> object:
     return _tag_as(type(value).__name__, value=[tag(child) for child in value])
 
 
-def _tag_set(value: Any) -> object:
+def _tag_set(value: Iterable[object]) -> object:
     # Sets have no order, so their items are sorted by text.
     return _tag_as(type(value).__name__, value=sorted((tag(child) for child in value), key=encode_clean))
 
 
-def _tag_bytes(value: Any) -> object:
+def _tag_bytes(value: bytes | bytearray) -> object:
     return _tag_as(type(value).__name__, value=base64.b64encode(value).decode())
 
 
@@ -161,7 +161,7 @@ def _tag_text(value: object) -> object:
     return _tag_as(type(value).__name__, value=str(value))
 
 
-def _tag_iso(value: Any) -> object:
+def _tag_iso(value: date | time) -> object:
     fold = {"fold": 1} if getattr(value, "fold", 0) else {}
     return _tag_as(type(value).__name__, value=value.isoformat(), **fold)
 
@@ -230,8 +230,8 @@ def _untag(value: object) -> Any:
     return reader(value)
 
 
-def _untag_dict(value: dict[str, Any]) -> dict[Any, object]:
-    found: dict[Any, Any] = {}
+def _untag_dict(value: dict[str, Any]) -> dict[object, object]:
+    found: dict[object, object] = {}
     for entry in value["value"]:
         if isinstance(entry, dict):
             found |= _untag(entry)
@@ -241,7 +241,7 @@ def _untag_dict(value: dict[str, Any]) -> dict[Any, object]:
     return found
 
 
-def _untag_opaque(value: dict[str, object]) -> Any:
+def _untag_opaque(value: dict[str, object]) -> NoReturn:
     raise FormatError(
         f"the recorded value is a {value['type']}, which cannot be recorded; "
         "let the tool return plain data, or let it pass through"

@@ -10,6 +10,7 @@ import msgspec
 
 from reenact.analysis.artifact import Artifact
 from reenact.analysis.steps import ConversationView, Detail
+from reenact.canonical import JsonField
 from reenact.formats.capture import NO_MODEL
 
 _SPEAKING: Final = ("model", "message", "tool")
@@ -24,7 +25,7 @@ class ConversationTurn(msgspec.Struct, frozen=True, rename="camel", omit_default
     lane: str
     role: str
     """``system``, ``user``, ``assistant``, ``tool``, or another role of the artifact."""
-    parts: list[dict[str, Any]]
+    parts: list[dict[str, JsonField]]
     """As :mod:`reenact.providers.meaning` writes them."""
 
 

@@ -215,7 +215,7 @@ def reason(request: BesideRequest, asker: str | None) -> str | None:
     return next((row.what for row in TABLE if row.holds(request, asker)), None)
 
 
-def empty_answer(method: str) -> dict[str, Any]:
+def empty_answer(method: str) -> dict[str, object]:
     """The answer to a request without a recorded one, in the form of a recorded HTTP answer.
 
     A report is accepted, so that it is not retried; a lookup finds nothing.

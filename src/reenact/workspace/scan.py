@@ -94,7 +94,7 @@ class Index(msgspec.Struct):
 
     def save(self, file: Path, redactor: Redactor | None = None) -> None:
         """Save it without entries that contain secrets or are not UTF-8: the next scan reads those again."""
-        file.write_bytes(msgspec.msgpack.encode(Index(_for_saving(self.root, redactor))))
+        file.write_bytes(msgspec.msgpack.encode(Index(_copy_to_save(self.root, redactor))))
 
     @classmethod
     def load(cls, file: Path) -> Index:
@@ -491,12 +491,12 @@ def _hidden_texts(hidden: Mapping[str, str], taken: set[bytes]) -> Iterator[tupl
         yield name, write_entry(TreeEntry(name, "left-out", why="secret"))
 
 
-def _for_saving(folder: IndexedFolder, redactor: Redactor | None) -> IndexedFolder:
+def _copy_to_save(folder: IndexedFolder, redactor: Redactor | None) -> IndexedFolder:
     """Copy *folder* without secrets and names that are not UTF-8, which the next scan finds again."""
     rules = folder.rules_text.encode("utf-8", "surrogateescape")
     if not _is_utf8(folder.rules_text) or (redactor is not None and redactor.redact_bytes(rules) != rules):
         return IndexedFolder(_NO_KEY, True, {}, {})
-    below = {name: _for_saving(each, redactor) for name, each in folder.folders.items() if _is_utf8(name)}
+    below = {name: _copy_to_save(each, redactor) for name, each in folder.folders.items() if _is_utf8(name)}
     files = {name: file for name, file in folder.files.items() if _is_utf8(name)}
     is_whole = not folder.hidden and len(below) == len(folder.folders) and len(files) == len(folder.files)
     if is_whole and not below:

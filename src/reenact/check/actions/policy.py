@@ -265,7 +265,7 @@ class Policy:
             *self._decide_budgets(action["output"]),
             *self._decide_model(model),
         ]
-        return _strictest(decisions) or Decision("allow", "no tool call", "the action calls no tool")
+        return _find_strictest(decisions) or Decision("allow", "no tool call", "the action calls no tool")
 
     def decide_call(self, name: str, arguments: object) -> Decision:
         """Decide about one call of the tool *name*."""
@@ -316,5 +316,5 @@ def _models(file: PolicyFile, verdict: PolicyVerdict) -> list[str]:
     return [] if globs is ABSENT else globs
 
 
-def _strictest(decisions: list[Decision]) -> Decision | None:
+def _find_strictest(decisions: list[Decision]) -> Decision | None:
     return min(decisions, key=lambda decision: _STRICTEST_FIRST.index(decision.verdict), default=None)

@@ -76,10 +76,10 @@ def check_record(value: JsonValue) -> RecordReport:
     record_digest = digests["record_digest"]
     return RecordReport(
         checks=(
-            _equal("version", VDR_VERSION, record.get("vdr_version")),
-            _equal("profile", PROFILE, record.get("profile")),
+            _check_equal("version", VDR_VERSION, record.get("vdr_version")),
+            _check_equal("profile", PROFILE, record.get("profile")),
             _subject(result),
-            _equal("algorithm", ALGORITHM, receipt.get("alg")),
+            _check_equal("algorithm", ALGORITHM, receipt.get("alg")),
             *(_digest(name, computed, receipt.get(name)) for name, computed in digests.items()),
             _capsule(record, receipt),
         ),
@@ -140,7 +140,7 @@ def _compute(digest: _Digest, subject: JsonValue) -> str | FormatError:
         return error
 
 
-def _equal(name: str, wanted: str, claimed: JsonValue) -> RecordCheck:
+def _check_equal(name: str, wanted: str, claimed: JsonValue) -> RecordCheck:
     if claimed == wanted:
         return RecordCheck(name, True)
     return RecordCheck(name, False, f"is {_describe_claim(claimed)}, must be {_describe_claim(wanted)}")

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -405,7 +405,7 @@ class _CaptureCheck(msgspec.Struct):
         remedy = f"write it again with: reenact recover {shlex.quote(str(self.run.path))}"
         self.add("transcript", f"is not what the events say; {remedy}", TRANSCRIPT)
 
-    def _resolve(self, value: object) -> Any:
+    def _resolve(self, value: object) -> object:
         if self.reader is None:
             self.reader = EventReader(self.run)
         return self.reader.resolve(value)

@@ -239,7 +239,7 @@ class _Scan:
         segment = self.segment
         segment.first_time = segment.first_time or (numbers[0], times[0])
         before = segment.last_time or times[0]
-        if not _in_order([before, *times]):
+        if not _are_in_order([before, *times]):
             for number, time in zip(numbers, times, strict=True):
                 segment.findings += check_time_order(before, (number, time), self._file)
                 before = time
@@ -272,7 +272,7 @@ def check_time_order(before: str, placed: tuple[int, str], file: str) -> list[Fi
     return [Finding("time", f"goes back by {back.total_seconds():.1f} s", file, "warning", line)]
 
 
-def _in_order(times: list[str]) -> bool:
+def _are_in_order(times: list[str]) -> bool:
     """Whether times are in order, if all are in UTC and in one notation, so that texts can be compared."""
     are_alike = len(set(map(len, times))) == 1 and "".join(times).count("Z") == len(times)
     return are_alike and times == sorted(times)

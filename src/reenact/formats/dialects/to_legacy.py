@@ -36,7 +36,7 @@ def _header(event: current.ReplayHeader, _seen: Seen, losses: Losses) -> Iterato
 
 def _session_start(event: current.SessionStart, seen: Seen, losses: Losses) -> Iterator[legacy.Event]:
     losses.add_present("lane", "repo")
-    issue, held = _additional(event, "issue_number", int)
+    issue, held = _read_additional(event, "issue_number", int)
     yield legacy.SessionStart(
         issue_number=issue,
         policy_bundle_id=event.policy_bundle_id,
@@ -48,7 +48,7 @@ def _session_start(event: current.SessionStart, seen: Seen, losses: Losses) -> I
 
 def _tool_call(event: current.ToolCall, seen: Seen, losses: Losses) -> Iterator[legacy.Event]:
     _leave_session(event, seen, losses)
-    step, held = _additional(event, "plan_step_id", str)
+    step, held = _read_additional(event, "plan_step_id", str)
     yield legacy.ToolCall(
         id=event.step_id,
         params=event.params,
@@ -65,7 +65,7 @@ def _tool_result(event: current.ToolResult, seen: Seen, losses: Losses) -> Itera
     losses.add_present("error")
     if event.side_effects:
         losses.add_present("side_effects")
-    code, held = _additional(event, "exit_code", int)
+    code, held = _read_additional(event, "exit_code", int)
     if code is None and not event.ok:
         code = 1
     yield legacy.ToolResult(
@@ -106,7 +106,7 @@ def _session_end(event: current.SessionEnd, seen: Seen, losses: Losses) -> Itera
     )
 
 
-def _additional(event: Record, name: str, kind: type[_T]) -> tuple[_T | None, str | None]:
+def _read_additional(event: Record, name: str, kind: type[_T]) -> tuple[_T | None, str | None]:
     """The value and name of a field that only logs of reenact have in the current dialect, if present."""
     value = event.extra.get(name)
     if type(value) is not kind or (isinstance(value, int) and abs(value) > _MAX_COUNT):

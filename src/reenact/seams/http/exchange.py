@@ -12,10 +12,10 @@ import _socket
 import socket
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from contextvars import ContextVar
 from typing import Any, Final
 
 from reenact.boundary import Context, OtherCall, crossing, current_lane, running_in
+from reenact.process_state import exchanges_under_way, left_alone_var
 from reenact.providers import Provider, RequestChange, read_response, response_fields
 from reenact.seams.http.message import (
     Decode,
@@ -35,22 +35,18 @@ _Socket: Final = socket.socket
 _AROUND_SOCKETS: Final = ("gevent", "eventlet")
 """Their socket classes wrap a real socket, but are no subclass of Python's."""
 
-_under_way: set[tuple[Context, str]] = set()
-"""Live exchanges, each as its context and call id."""
-_is_left_alone: Final[ContextVar[bool]] = ContextVar("reenact_http_is_left_alone", default=False)
-
 
 def is_any_under_way(context: Context) -> bool:
     """Whether a client in the run of *context* is making a call: it may connect in another task."""
-    return any(one is context for one, _ in tuple(_under_way))
+    return any(one is context for one, _ in tuple(exchanges_under_way))
 
 
 def is_outermost() -> bool:
     """Whether a request made here is a call of a run, and not part of another HTTP call of that run."""
     lane = current_lane()
-    if lane is None or _is_left_alone.get() or (socket.socket is not _Socket and _is_socket_fake()):
+    if lane is None or left_alone_var.get() or (socket.socket is not _Socket and _is_socket_fake()):
         return False
-    return lane.within is None or (lane.context, lane.within) not in _under_way
+    return lane.within is None or (lane.context, lane.within) not in exchanges_under_way
 
 
 def _is_socket_fake() -> bool:
@@ -62,11 +58,11 @@ def _is_socket_fake() -> bool:
 @contextmanager
 def without_recording() -> Iterator[None]:
     """Make the block's request without recording it, neither here nor in a client library below."""
-    token = _is_left_alone.set(True)
+    token = left_alone_var.set(True)
     try:
         yield
     finally:
-        _is_left_alone.reset(token)
+        left_alone_var.reset(token)
 
 
 def is_own(function: object, library: str) -> bool:
@@ -137,7 +133,7 @@ class Exchange(crossing[dict[str, Any]]):
         super()._enter_call()
         assert self.lane is not None
         self._identity = self.lane.context, self.step.call_id
-        _under_way.add(self._identity)
+        exchanges_under_way.add(self._identity)
 
     # What the seam reports in a live exchange
 
@@ -181,7 +177,7 @@ class Exchange(crossing[dict[str, Any]]):
         if isinstance(error, GeneratorExit) and self._has_last_event():
             error = None
         if self.step.live:
-            _under_way.discard(self._identity)
+            exchanges_under_way.discard(self._identity)
             try:
                 if self.step.answer is not None:
                     self._describe_body(is_whole=error is None)

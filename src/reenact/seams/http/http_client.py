@@ -120,7 +120,7 @@ class _Seam:
         return send
 
     def getresponse(self, original: Callable[..., object]) -> Callable[..., object]:
-        def getresponse(connection: Any) -> Any:
+        def getresponse(connection: Any) -> object:
             asking = self._asking.get(connection)
             if asking is not None and asking.is_open:
                 asking.is_open = False

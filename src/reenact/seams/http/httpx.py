@@ -11,12 +11,12 @@ from __future__ import annotations
 import sys
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextvars import ContextVar
 from functools import partial
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from reenact.boundary import Step
+from reenact.process_state import httpx_streamed_var
 from reenact.seams.http.exchange import Exchange, is_outermost, is_own
 from reenact.seams.http.message import Head, headers_from_wire, headers_to_wire
 from reenact.seams.http.request import Sent
@@ -29,8 +29,6 @@ if TYPE_CHECKING:  # both libraries have the same types
 
 _AT_ONCE_BYTES: Final = 64 * 1024
 """Sending a larger body may have to wait for the network."""
-
-_is_streamed: Final[ContextVar[bool]] = ContextVar("reenact_httpx_is_streamed", default=True)
 
 
 def patches(httpx: ModuleType) -> list[Patch]:
@@ -46,12 +44,12 @@ def patches(httpx: ModuleType) -> list[Patch]:
 
 def _send(original: Callable[..., Response]) -> Callable[..., Response]:
     def send(self: Client, request: Request, *, stream: bool = False, **options: object) -> Response:
-        before = _is_streamed.get()
-        _is_streamed.set(stream)
+        before = httpx_streamed_var.get()
+        httpx_streamed_var.set(stream)
         try:
             return original(self, request, stream=stream, **options)
         finally:
-            _is_streamed.set(before)
+            httpx_streamed_var.set(before)
 
     return send
 
@@ -60,12 +58,12 @@ def _asend(original: Callable[..., Awaitable[Response]]) -> Callable[..., Awaita
     async def send(
         self: AsyncClient, request: Request, *, stream: bool = False, **options: object
     ) -> Response:
-        before = _is_streamed.get()
-        _is_streamed.set(stream)
+        before = httpx_streamed_var.get()
+        httpx_streamed_var.set(stream)
         try:
             return await original(self, request, stream=stream, **options)
         finally:
-            _is_streamed.set(before)
+            httpx_streamed_var.set(before)
 
     return send
 
@@ -192,7 +190,7 @@ def _exchange(transport: Transport, request: Request, body: bytes) -> Exchange:
     text = str(url.copy_with(fragment=None) if url.fragment else url)
     return Exchange(
         Sent(request.method, text, headers_from_wire(request.headers.raw), body),
-        is_streamed=_is_streamed.get(),
+        is_streamed=httpx_streamed_var.get(),
         may_leave_first=partial(_may_leave_first, transport, request),
     )
 

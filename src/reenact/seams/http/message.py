@@ -59,7 +59,7 @@ class Head(NamedTuple):
     def is_textual(self) -> bool:
         return _TEXTUAL.match(header_value(self.headers, "content-type")) is not None
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """One object per header: keeps order, case and repetitions, and lets redaction see the names."""
         headers: list[dict[str, str]] = []
         for name, value in self.headers:

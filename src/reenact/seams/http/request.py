@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 from reenact.boundary import Call, OtherCall, current_lane
 from reenact.canonical import digest_of_bytes
 from reenact.errors import FormatError
+from reenact.process_state import left_to_gateway
 from reenact.providers import Provider, RequestChange, Undo, ask_otherwise, recognise, request_fields
 from reenact.providers.answers import empty_answer
 from reenact.seams.http.message import Pairs, header_value, meaning
@@ -19,7 +20,6 @@ from reenact.seams.telemetry import traffic_beside
 _OK: Final = {"httpVersion": "HTTP/1.1", "reason": "OK", "status": 200}
 _NO_CONTENT: Final = {"httpVersion": "HTTP/1.1", "reason": "No Content", "status": 204}
 _ABOUT_BODY: Final = ("content-encoding", "content-length", "transfer-encoding")
-_left_to_gateway: list[str] = []
 
 
 def leave_to_gateway(address: str) -> None:
@@ -27,7 +27,7 @@ def leave_to_gateway(address: str) -> None:
 
     A program may have read the address from a file.
     """
-    _left_to_gateway.append(f"{address}/")
+    left_to_gateway.append(f"{address}/")
 
 
 class Sent(NamedTuple):
@@ -66,7 +66,7 @@ class RequestMeaning(NamedTuple):
         After an upgrade, as of a WebSocket, one recorded answer could not replace the connection.
         """
         is_upgrade = "upgrade" in self.headers or self.sent.method == "CONNECT"
-        if is_upgrade or self.sent.url.startswith(tuple(_left_to_gateway)):
+        if is_upgrade or self.sent.url.startswith(tuple(left_to_gateway)):
             return True
         # A model call is recorded even if the model's server runs in this process.
         return self.provider is None and self._is_to_own_server()
@@ -95,7 +95,7 @@ class RequestMeaning(NamedTuple):
         may_leave_first: Callable[[], bool] | None,
         is_elsewhere: bool = False,
         ask_otherwise: Callable[[RequestChange], OtherCall | None] | None = None,
-    ) -> Call[dict[str, Any]]:
+    ) -> Call[dict[str, object]]:
         """The call; its headers are recorded, but not matched. *is_elsewhere*: another program asks."""
         beside = None
         if self.provider is None:
@@ -115,7 +115,7 @@ class RequestMeaning(NamedTuple):
             may_leave_first=may_leave_first if self.provider is not None else None,
         )
 
-    def empty_answer(self) -> dict[str, Any] | None:
+    def empty_answer(self) -> dict[str, object] | None:
         """An answer in recorded form in which the model says nothing; no content if no model is asked."""
         if self.provider is None:
             return {"body": "", "bytes": 0, "headers": []} | _NO_CONTENT
@@ -126,7 +126,7 @@ class RequestMeaning(NamedTuple):
         headers = [{"content-type": answer.content_type}, {"content-length": str(len(answer.body))}]
         return {"body": body, "bytes": len(answer.body), "headers": headers} | _OK
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> dict[str, object]:
         """For a model call, the fields of its ``llm_request`` event."""
         if self.provider is None:
             return {}

@@ -7,13 +7,13 @@ client reads the answer, live or recorded, through a simulated socket (:mod:`.wi
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextvars import ContextVar
 from inspect import signature
 from types import ModuleType
 from typing import Any, Final
 from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
 
+from reenact.process_state import urllib3_streamed_var
 from reenact.seams.http.exchange import Exchange, is_outermost, is_own, without_recording
 from reenact.seams.http.message import Head, Pairs
 from reenact.seams.http.request import Sent, whole_body
@@ -23,7 +23,6 @@ from reenact.seams.patches import Patch
 _READ_BYTES: Final = 1 << 16
 _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 
-is_streamed: Final[ContextVar[bool | None]] = ContextVar("reenact_urllib3_is_streamed", default=None)
 """Whether the agent reads the body itself; ``None`` if the call's ``preload_content`` decides it."""
 
 
@@ -45,12 +44,12 @@ def requests_patches(requests: ModuleType) -> list[Patch]:
 
 def _send(original: Callable[..., object]) -> Callable[..., object]:
     def send(self: object, request: object, stream: bool = False, *args: object, **options: object) -> object:
-        before = is_streamed.get()
-        is_streamed.set(stream)
+        before = urllib3_streamed_var.get()
+        urllib3_streamed_var.set(stream)
         try:
             return original(self, request, stream, *args, **options)
         finally:
-            is_streamed.set(before)
+            urllib3_streamed_var.set(before)
 
     return send
 
@@ -140,7 +139,7 @@ def _drop_unknown_arguments(make: Callable[..., object]) -> Callable[..., object
 
 
 def _is_streamed(options: dict[str, object]) -> bool:
-    asked = is_streamed.get()
+    asked = urllib3_streamed_var.get()
     return asked if asked is not None else not options.get("preload_content", True)
 
 

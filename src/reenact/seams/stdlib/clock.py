@@ -183,13 +183,13 @@ class DateTime(datetime.datetime, metaclass=StandInMeta):
         return _now(cls, name, args, instant)
 
 
-def _read_date(cls: Any) -> Any:
+def _read_date(cls: Any) -> object:
     real = datetime.date  # looked up at each call: a test may have replaced it
     form = Form(_date, _date.isoformat, cls.fromisoformat)
     return formed_value_of("time", _TODAY, lambda: real.today(), form, is_fake=real is not _date)
 
 
-def _read_moment(cls: Any, name: str, args: tuple[object, ...], instant: Instant) -> Any:
+def _read_moment(cls: Any, name: str, args: tuple[object, ...], instant: Instant) -> object:
     real = datetime.datetime
     form = Form(_datetime, _datetime.isoformat, cls.fromisoformat)
     return formed_value_of(

@@ -20,13 +20,13 @@ _chdir: Final = as_it_was(os, "chdir")
 _fchdir: Any = as_it_was(os, "fchdir") if hasattr(os, "fchdir") else None
 
 
-def chdir(path: Any) -> None:
+def chdir(path: object) -> None:
     """``os.chdir``, but recorded."""
     _chdir(path)
     _record_change()
 
 
-def fchdir(fd: Any) -> None:
+def fchdir(fd: object) -> None:
     """``os.fchdir``, but recorded."""
     _fchdir(fd)
     _record_change()

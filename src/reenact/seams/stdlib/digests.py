@@ -17,6 +17,7 @@ from functools import partial
 from typing import Any, Final, NoReturn, cast
 from uuid import UUID
 
+from reenact.process_state import open_digests
 from reenact.seams.patches import Patch, attach, detach
 from reenact.seams.stdlib.draws import spell_in_bases
 
@@ -68,20 +69,14 @@ def _forms(digest: bytes) -> Iterator[str]:
         yield from (UUID(bytes=digest[:16], version=version).hex for version in _UUID_VERSIONS)
 
 
-_open: tuple[Digests, ...] = ()
-"""Replaced, never modified, because digests read it without a lock."""
-
-
 @contextmanager
 def watch_digests(digests: Digests) -> Iterator[None]:
     """Add to *digests* what is computed in the block."""
-    global _open
     attach(_PATCHES)
-    _open = (*_open, digests)
     try:
-        yield
+        with open_digests.holding(digests):
+            yield
     finally:
-        _open = tuple(each for each in _open if each is not digests)
         detach(_PATCHES)
 
 
@@ -114,7 +109,7 @@ class _Hash:
 
     def _note_digest(self, digest: bytes) -> bytes:
         if self._content is not None:
-            for digests in _open:
+            for digests in open_digests.entries:
                 digests.note(self._content, digest)
         return digest
 
@@ -140,7 +135,7 @@ class _Constructor:
 
     def __call__(self, *args: object, **kwargs: object) -> object:
         made = self._real(*args, **kwargs)
-        if not _open:
+        if not open_digests.entries:
             return made
         data = args[self._given] if len(args) > self._given else kwargs.get("string", kwargs.get("data", b""))
         return _Hash(made, _join(b"", cast("bytes", data)))  # else the real one has refused it

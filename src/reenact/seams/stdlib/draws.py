@@ -21,6 +21,7 @@ from contextlib import contextmanager
 from typing import Any, Final
 from weakref import ref
 
+from reenact.process_state import open_draws, seeded_generators
 from reenact.seams.patches import Patch, attach, detach
 
 _KEPT: Final = 2**16
@@ -102,20 +103,14 @@ class Draws:
                 self._words.add(drawn)
 
 
-_open: tuple[Draws, ...] = ()
-"""Replaced, never modified, because draws read it without a lock."""
-
-
 @contextmanager
 def watch_draws(draws: Draws) -> Iterator[None]:
     """Add to *draws* what is drawn in the block."""
-    global _open
     attach(_PATCHES)
-    _open = (*_open, draws)
     try:
-        yield
+        with open_draws.holding(draws):
+            yield
     finally:
-        _open = tuple(each for each in _open if each is not draws)
         detach(_PATCHES)
 
 
@@ -160,22 +155,20 @@ def _to_base(number: int, letters: str) -> str:
     return written
 
 
-_seeded: Final[dict[int, ref[random.Random]]] = {}
-"""By identity: generators with an explicit seed, whose values are not random."""
 _shared: Final[random.Random] = random.random.__self__  # type: ignore[attr-defined]  # of a bound method
 
 
 def _see(drawn: object, generator: random.Random | None = None) -> None:
-    if id(generator) not in _seeded and not _is_too_large(drawn):
-        for draws in _open:
+    if id(generator) not in seeded_generators and not _is_too_large(drawn):
+        for draws in open_draws.entries:
             draws.unread.append(drawn)
 
 
 def _see_number(drawn: int, generator: random.Random | None = None) -> None:
     if drawn >= _MIN_NUMBER:
         _see(drawn, generator)
-    elif drawn in _PORTS and id(generator) not in _seeded:
-        for draws in _open:
+    elif drawn in _PORTS and id(generator) not in seeded_generators:
+        for draws in open_draws.entries:
             draws.numbers.append(drawn)
 
 
@@ -229,9 +222,9 @@ def _watch_bits(original: Callable[[int], int]) -> Callable[[int], int]:
 
 def _note_seed(generator: random.Random, seed: object) -> None:
     identity = id(generator)
-    _seeded.pop(identity, None)
+    seeded_generators.pop(identity, None)
     if seed is not None:
-        _seeded[identity] = ref(generator, lambda _: _seeded.pop(identity, None))
+        seeded_generators[identity] = ref(generator, lambda _: seeded_generators.pop(identity, None))
 
 
 def _watch_seed(original: Callable[..., None]) -> Callable[..., None]:
@@ -256,12 +249,12 @@ def _watch_bind(original: Callable[..., None]) -> Callable[..., None]:
             original(self, address)
         except OSError as error:
             if error.errno == errno.EADDRINUSE:
-                for draws in _open:
+                for draws in open_draws.entries:
                     draws.has_met_taken_port = True
             raise
         if self.family in (socket.AF_INET, socket.AF_INET6) and isinstance(address, tuple):
             port = self.getsockname()[1]
-            for draws in _open:
+            for draws in open_draws.entries:
                 draws.note_bound(port, wanted=address[1])
 
     return bind

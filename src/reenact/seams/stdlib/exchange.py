@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import builtins
 import sys
-import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import lru_cache
@@ -16,6 +15,7 @@ from types import ModuleType
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from reenact.library import is_library, namespace_of, possible_agents
+from reenact.process_state import name_exchange, names_of_libraries
 from reenact.seams.patches import Patch, as_import_machinery, attach, detach
 from reenact.seams.stdlib.stand_ins import StandIn
 
@@ -74,7 +74,7 @@ def exchanges_of(
     )
 
 
-class _Open:
+class ExchangedNames:
     """What is exchanged now, for all open runs."""
 
     def __init__(self) -> None:
@@ -104,7 +104,7 @@ class _Open:
 
     def enter(self, patterns: Patterns) -> None:
         self.agents.append(patterns)
-        _libraries.clear()
+        names_of_libraries.clear()
         for each in self.agents:
             for namespace in agents_namespaces(each):
                 _swap(namespace, self._standing)
@@ -122,16 +122,16 @@ class _Open:
         if id(namespace) in self._visited:
             return True
         name = namespace.get("__name__")
-        if name in _libraries:
+        if name in names_of_libraries:
             return False
         if not any(is_agents(namespace, patterns) for patterns in self.agents):
             if name is not None and "__file__" in namespace:
-                _libraries.add(name)
+                names_of_libraries.add(name)
             return False
         self._visit(namespace)
         return True
 
-    def exchange_imported(self, module: object, names: Iterable[str]) -> Any:
+    def exchange_imported(self, module: object, names: Iterable[str]) -> object:
         """What an import of *names* from *module* gets instead of *module*."""
         namespace = namespace_of(module)
         for taken in (namespace, *(namespace_of(namespace.get(name)) for name in names)):
@@ -141,7 +141,7 @@ class _Open:
 
     def _visit(self, namespace: Namespace) -> None:
         self._visited[id(namespace)] = namespace
-        _libraries.discard(namespace["__name__"])
+        names_of_libraries.discard(namespace["__name__"])
         for name, standing in self._built_in.items():
             namespace.setdefault(name, standing)
 
@@ -154,39 +154,36 @@ def _swap(namespace: Namespace, mapping: dict[int, object]) -> None:
             namespace[name] = other
 
 
-_lock: Final = threading.RLock()
-_libraries: Final[set[str]] = set()
-"""A cache: the names of modules that do not belong to the agent."""
-_open: _Open = _Open()
-
-
 def open_exchange(names: Sequence[Exchanged], patterns: Patterns) -> None:
     """Exchange *names* in the modules that match *patterns*, in addition to what other open runs exchange."""
-    with _lock:
-        _open.add(names)
-        _open.enter(patterns)
+    with name_exchange.lock:
+        if not name_exchange.entries:
+            name_exchange.add(ExchangedNames())
+        (exchanged,) = name_exchange.entries
+        exchanged.add(names)
+        exchanged.enter(patterns)
         attach(_PATCHES)
 
 
 def close_exchange(patterns: Patterns) -> None:
     """End one run's exchange; the last one restores all originals."""
-    global _open
-    with _lock:
+    with name_exchange.lock:
         detach(_PATCHES)
-        if len(_open.agents) == 1:
-            _open.leave()
-            _open = _Open()
+        (exchanged,) = name_exchange.entries
+        if len(exchanged.agents) == 1:
+            exchanged.leave()
+            name_exchange.remove(exchanged)
         else:
-            _open.agents.remove(patterns)
+            exchanged.agents.remove(patterns)
 
 
 def is_exchanged_in(namespace: Namespace) -> bool:
     """Whether *namespace* belongs to a module in which names are exchanged now."""
-    return _open.holds(namespace)
+    return any(exchanged.holds(namespace) for exchanged in name_exchange.entries)
 
 
 def _import(original: Callable[..., object]) -> Callable[..., object]:
-    libraries = _libraries
+    libraries = names_of_libraries
 
     @as_import_machinery
     def import_for(
@@ -204,7 +201,11 @@ def _import(original: Callable[..., object]) -> Callable[..., object]:
                 return module
         except (TypeError, KeyError):
             pass
-        return _open.exchange_imported(module, fromlist or ()) if globals and _open.holds(globals) else module
+        if globals:
+            for exchanged in name_exchange.entries:
+                if exchanged.holds(globals):
+                    return exchanged.exchange_imported(module, fromlist or ())
+        return module
 
     return import_for
 

@@ -108,7 +108,7 @@ class _FileRecorder(io.FileIO):
             _record_write(self.name, self._how, self._size_bytes, self._digest.hexdigest())
 
 
-def _record_write(path: Any, mode: str, size_bytes: int, sha256_hex: str) -> None:
+def _record_write(path: object, mode: str, size_bytes: int, sha256_hex: str) -> None:
     fields = {
         "type": "file_write",
         "path": recorded_path(path),

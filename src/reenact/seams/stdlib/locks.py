@@ -76,7 +76,7 @@ class LockInTurn:
     ) -> None:
         self._real.release()
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         """Delegate to the real lock: ``locked``, and optional methods that conditions look for."""
         if name == "_real":  # not set yet, as while it is copied
             raise AttributeError(name)
@@ -119,7 +119,7 @@ class ConditionInTurn(threading.Condition, metaclass=StandInMeta):
 
     __supertype__ = threading.Condition
 
-    def __init__(self, lock: Any = None) -> None:
+    def __init__(self, lock: object = None) -> None:
         made: Any = RLockInTurn() if lock is None else lock
         super().__init__(made)
 

@@ -5,28 +5,20 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
 from reenact.formats.workspace import WORKSPACE_ROOT
+from reenact.process_state import workspaces
 from reenact.volatile.places import working_folder
-
-_workspaces: tuple[Path, ...] = ()
-"""The workspaces of open runs."""
 
 
 @contextmanager
 def workspace_known(root: str | Path | None) -> Iterator[None]:
     """In the block, record paths below the workspace *root* relative to it."""
-    global _workspaces
-    before = _workspaces
-    if root is not None:
-        _workspaces = (Path(os.path.realpath(root)), *before)
-    try:
+    with workspaces.holding(Path(os.path.realpath(root))) if root is not None else nullcontext():
         yield
-    finally:
-        _workspaces = before
 
 
 def recorded_path(path: Any) -> str:
@@ -36,7 +28,7 @@ def recorded_path(path: Any) -> str:
     """
     here = Path(working_folder())
     absolute = Path(os.path.normpath(here / os.fsdecode(path)))
-    for root in _workspaces:
+    for root in reversed(workspaces.entries):
         is_below_cwd = absolute.is_relative_to(here) and here.is_relative_to(root)
         if absolute.is_relative_to(root) and not is_below_cwd:
             return str(WORKSPACE_ROOT / absolute.relative_to(root))

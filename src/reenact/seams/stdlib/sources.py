@@ -6,13 +6,13 @@ A test may have replaced a source by a fake, which may return anything. Its valu
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Callable
 from functools import update_wrapper
 from inspect import isroutine
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from reenact.boundary import Context, Instant, Lane, current_lane
+from reenact.process_state import recorded_sources, this_thread
 from reenact.values.codec import from_text, to_ordered_text
 from reenact.values.objects import type_name
 from reenact.volatile.places import working_folder
@@ -21,20 +21,17 @@ Source: TypeAlias = Literal[
     "time", "random", "uuid", "secrets", "subprocess", "files", "cwd", "system", "environ"
 ]
 
-_sources: Final[dict[Context, frozenset[str]]] = {}
-"""By the context of an open run: the sources that it records."""
 
+class RecordedSources(NamedTuple):
+    """What an open run records."""
 
-_everywhere: Final[dict[Context, frozenset[str]]] = {}
-"""By the context of an open run: the sources that it records for libraries, too."""
-
-
-_variables: Final[dict[Context, frozenset[str]]] = {}
-"""By the context of an open run: the environment variables that it records; no entry means all."""
-
-
-_starts: Final[dict[Context, str]] = {}
-"""By the context of an open run: its working folder at the start."""
+    sources: frozenset[str]
+    everywhere: frozenset[str]
+    """The sources that it records for libraries, too."""
+    variables: frozenset[str] | None
+    """The environment variables; ``None`` for all."""
+    start: str
+    """Its working folder at the start."""
 
 
 def record_sources(
@@ -44,39 +41,42 @@ def record_sources(
     variables: frozenset[str] | None = None,
 ) -> None:
     """Record *sources* for the run of *context* from now on."""
-    _sources[context] = sources
-    _everywhere[context] = everywhere
-    _starts[context] = working_folder(gone=os.sep)
-    if variables is not None:
-        _variables[context] = variables
+    start = working_folder(gone=os.sep)
+    recorded_sources[context] = RecordedSources(sources, everywhere, variables, start)
 
 
 def forget_sources(context: Context) -> None:
     """The run of *context* is over."""
-    del _sources[context], _everywhere[context], _starts[context]
-    _variables.pop(context, None)
+    del recorded_sources[context]
 
 
 def lane_for(source: Source) -> Lane | None:
     """The current lane if its run records *source*, else ``None``: then call the real function."""
     lane = current_lane()
-    return lane if lane is not None and source in _sources.get(lane.context, ()) else None
+    if lane is None:
+        return None
+    recorded = recorded_sources.get(lane.context)
+    return lane if recorded is not None and source in recorded.sources else None
 
 
 def wants_variable(name: str) -> bool:
     """Whether the current run records the environment variable *name*; ``*`` is the list of all."""
     lane = lane_for("environ")
-    return lane is not None and name in _variables.get(lane.context, (name,))
+    if lane is None:
+        return False
+    variables = recorded_sources[lane.context].variables
+    return variables is None or name in variables
 
 
 def starting_folder(lane: Lane) -> str:
     """The working folder in which the run of *lane* began."""
-    return _starts[lane.context]
+    return recorded_sources[lane.context].start
 
 
 def is_everywhere(source: Source, lane: Lane) -> bool:
     """Whether the run of *lane* records *source* for libraries, too."""
-    return source in _everywhere.get(lane.context, ())
+    recorded = recorded_sources.get(lane.context)
+    return recorded is not None and source in recorded.everywhere
 
 
 def value_of(source: Source, instant: Instant, produce: Callable[[], object]) -> Any:
@@ -114,27 +114,16 @@ def is_genuine(function: object, original: object) -> bool:
     return True
 
 
-class _Fakes(threading.local):
-    """Whether a fake that a test put somewhere is running now, in this thread."""
-
-    def __init__(self) -> None:
-        self.running: set[object] = set()
-        """What is replaced by one that a stand-in has called."""
-        self.is_producing = False
-        """Whether a recorded value is read, which may call one, as ``date.today`` calls ``time.time``."""
-
-    def produce(self, read: Callable[[], object]) -> object:
-        was_producing, self.is_producing = self.is_producing, True
-        try:
-            return read()
-        finally:
-            self.is_producing = was_producing
+def _produce(read: Callable[[], object]) -> object:
+    """What *read* returns, which may call a fake that a test put somewhere."""
+    was_producing, this_thread.is_producing = this_thread.is_producing, True
+    try:
+        return read()
+    finally:
+        this_thread.is_producing = was_producing
 
 
-_fakes: Final = _Fakes()
-
-
-def stand_for(owner: Any, name: str, stand_in: Answer, within: Answer | None = None) -> Answer:
+def stand_for(owner: object, name: str, stand_in: Answer, within: Answer | None = None) -> Answer:
     """*stand_in* for the *name* of *owner*, but *within* for a fake in its place that calls what it replaced.
 
     Such a fake knows it by our stand-in, because a test took it from one of the agent's modules. *within* is
@@ -143,21 +132,21 @@ def stand_for(owner: Any, name: str, stand_in: Answer, within: Answer | None = N
     original = getattr(owner, name)
     within = within or original
 
-    def answer(*args: Any, **kwargs: Any) -> Any:
+    def answer(*args: object, **kwargs: object) -> object:
         if getattr(owner, name) is original:
             return stand_in(*args, **kwargs)
-        if _fakes.is_producing or original in _fakes.running:
+        if this_thread.is_producing or original in this_thread.fakes_running:
             return within(*args, **kwargs)
-        _fakes.running.add(original)
+        this_thread.fakes_running.add(original)
         try:
             return stand_in(*args, **kwargs)
         finally:
-            _fakes.running.discard(original)
+            this_thread.fakes_running.discard(original)
 
     return update_wrapper(answer, original)
 
 
-def as_it_was(owner: Any, name: str) -> Answer:
+def as_it_was(owner: object, name: str) -> Answer:
     """The function *name* of *owner*, to be called also if a fake that calls our stand-in is put there later.
 
     If one is there already, what is there at each call.
@@ -186,7 +175,7 @@ def formed_value_of(
     def write() -> object:
         nonlocal live, is_recorded
         is_recorded = True
-        live = _fakes.produce(produce) if live is _UNKNOWN else live
+        live = _produce(produce) if live is _UNKNOWN else live
         return form.encode(live) if type(live) is form.kind else _encode_fake(live)
 
     answer = lane.context.instant(instant, lane, write)

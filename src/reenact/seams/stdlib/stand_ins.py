@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from reenact.seams.stdlib.sources import is_genuine
 
-_own: Final[Callable[[ModuleType], dict[str, Any]]] = vars(ModuleType)["__dict__"].__get__
+_own: Final[Callable[[ModuleType], dict[str, object]]] = vars(ModuleType)["__dict__"].__get__
 """The namespace of a stand-in itself."""
 
 
@@ -26,11 +26,11 @@ class StandIn(ModuleType):
         _own(self).update(_real=real, _originals={}, _giving_way={})
 
     @property
-    def __dict__(self) -> dict[str, Any]:  # type: ignore[override]
-        names: dict[str, Any] = vars(self._real)
+    def __dict__(self) -> dict[str, object]:  # type: ignore[override]
+        names: dict[str, object] = vars(self._real)
         return names
 
-    def exchange(self, name: str, original: Any, standing: Any, *, gives_way: bool) -> None:
+    def exchange(self, name: str, original: object, standing: object, *, gives_way: bool) -> None:
         """Let *name* be *standing* instead of the real module's *original*.
 
         If it *gives_way*, only while the real module still has its original, which tests may replace.

@@ -12,15 +12,12 @@ import gc
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
+from reenact.process_state import clock_shifts
 from reenact.seams.patches import Patch, attach, detach
 from reenact.seams.stdlib.sources import is_genuine
 
-_shifts_ns: tuple[int, ...] = ()
-"""Of the open replays; the latest counts. Replaced, never modified, because clocks read it without a lock."""
-_ahead_ns = 0
-"""How far the real wall clock was ahead of the monotonic one when the first replay began."""
 _MOVED_NS: Final = 1800 * 10**9
 _time_ns, _monotonic_ns = time.time_ns, time.monotonic_ns
 _datetime: Final = datetime.datetime
@@ -29,29 +26,34 @@ _is_real: Final = tuple(
 )
 
 
+class ClockShift(NamedTuple):
+    """The shift of the wall clock in one replay."""
+
+    shift_ns: int
+    ahead_ns: int
+    """How far the real wall clock was ahead of the monotonic one when the replay began."""
+
+
 @contextmanager
 def wall_clock_of_run(shift_s: float) -> Iterator[None]:
     """Let the wall clock of this process be ahead by *shift_s*, unless a test has put another clock there."""
-    global _shifts_ns, _ahead_ns
     if not _is_genuine_clock():
         yield
         return
-    shift_ns = round(shift_s * 1e9)
-    if not _shifts_ns:
-        _ahead_ns = _time_ns() - _monotonic_ns()
-        _exchange(_METHODS)
-    attach(_PATCHES)
-    _shifts_ns = (*_shifts_ns, shift_ns)
+    shift = ClockShift(round(shift_s * 1e9), _time_ns() - _monotonic_ns())
+    with clock_shifts.lock:
+        if not clock_shifts.entries:
+            _exchange(_METHODS)
+        attach(_PATCHES)
+        clock_shifts.add(shift)
     try:
         yield
     finally:
-        left = list(_shifts_ns)
-        left.reverse()
-        left.remove(shift_ns)
-        _shifts_ns = tuple(reversed(left))
-        if not _shifts_ns:
-            _exchange(_ORIGINALS)
-        detach(_PATCHES)
+        with clock_shifts.lock:
+            clock_shifts.remove(shift)
+            if not clock_shifts.entries:
+                _exchange(_ORIGINALS)
+            detach(_PATCHES)
 
 
 def _is_genuine_clock() -> bool:
@@ -61,9 +63,10 @@ def _is_genuine_clock() -> bool:
 
 def _shift_ns() -> int:
     """How far ahead the clock is; not at all while a test has stopped the real one or moved it."""
-    if not _shifts_ns or abs(_time_ns() - _monotonic_ns() - _ahead_ns) > _MOVED_NS:
+    shifts = clock_shifts.entries
+    if not shifts or abs(_time_ns() - _monotonic_ns() - shifts[0].ahead_ns) > _MOVED_NS:
         return 0
-    return _shifts_ns[-1]
+    return shifts[-1].shift_ns
 
 
 def _now_s() -> float:

@@ -14,7 +14,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from reenact.boundary import OUTSIDE, hear_audit_events, lane_var
+from reenact.boundary import OUTSIDE, hear_audit_events
+from reenact.process_state import lane_var, written_files
 from reenact.volatile.places import working_folder
 
 _WRITING: Final = os.O_WRONLY | os.O_RDWR | os.O_CREAT
@@ -61,24 +62,16 @@ def tell_place(place: str, cwd: str | None = None) -> str:
     return place
 
 
-_open: tuple[WrittenFiles, ...] = ()
-"""Replaced, never modified, because the hook reads it without a lock."""
-
-
 @contextmanager
 def watch_written_files(written: WrittenFiles) -> Iterator[None]:
     """Add to *written* what is opened for writing in the block."""
-    global _open
     hear_audit_events(("open", "sqlite3.connect", "os.rename"), _listen)
-    _open = (*_open, written)
-    try:
+    with written_files.holding(written):
         yield
-    finally:
-        _open = tuple(each for each in _open if each is not written)
 
 
 def _listen(event: str, arguments: tuple[Any, ...]) -> None:
-    if not _open:
+    if not written_files.entries:
         return
     if event == "open":
         if arguments[2] & _WRITING:
@@ -89,8 +82,8 @@ def _listen(event: str, arguments: tuple[Any, ...]) -> None:
         _note(arguments[1])
 
 
-def _note(place: Any) -> None:
+def _note(place: object) -> None:
     if lane_var.get() is OUTSIDE:
         return  # we write it ourselves, to repeat the effect of an answered call
-    for written in _open:
+    for written in written_files.entries:
         written.add(place)

@@ -119,7 +119,7 @@ def sse(data: object, event: str | None = None) -> bytes:
     return name + b"data: " + msgspec.json.encode(data) + b"\n\n"
 
 
-def items(value: Any) -> list[Json]:
+def items(value: object) -> list[Json]:
     """The objects in the list *value*; anything else is ignored."""
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 

@@ -53,7 +53,7 @@ class Process:
     """An ``asyncio.subprocess.Process`` that holds the real one while recording, and none in replay."""
 
     def __init__(
-        self, command: Command, options: dict[str, Any], pid: int, real: asyncio.subprocess.Process | None
+        self, command: Command, options: dict[str, object], pid: int, real: asyncio.subprocess.Process | None
     ) -> None:
         self.pid = pid
         self.returncode: int | None = None

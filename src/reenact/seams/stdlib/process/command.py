@@ -8,13 +8,18 @@ import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from contextvars import ContextVar
 from pathlib import PurePath
 from time import monotonic
 from typing import Any, Final, TypeAlias, TypedDict
 
 from reenact.boundary import Call, Context, Step, current_lane
 from reenact.library import HOST_QUESTIONS, asking_module
+from reenact.process_state import (
+    environment_change_var,
+    environment_changes,
+    program_watches,
+    programs_run_again,
+)
 from reenact.seams.serving import asks_server_of_run
 from reenact.seams.stdlib.places import recorded_path
 from reenact.seams.stdlib.sources import is_everywhere, lane_for
@@ -25,36 +30,25 @@ Environment: TypeAlias = Mapping[str, str] | None
 EnvironmentChange: TypeAlias = Callable[[Environment], Environment]
 """Changes an environment so that the program's own model calls go through the gateway."""
 
-_changes: Final[dict[Context | None, EnvironmentChange]] = {}
-"""By the context of an open run; under ``None`` for all programs that this process starts."""
-_watching: Final[dict[int, Callable[[int], bool]]] = {}
-"""By the id of a recording context: whether the run has a connection with the program of a process id."""
-_current_change: Final[ContextVar[EnvironmentChange | None]] = ContextVar(
-    "reenact_process_running", default=None
-)
-
 
 def set_environment_change(context: Context | None, change: EnvironmentChange | None) -> None:
     """Change the environment of programs with *change*, for the run of *context* or for this process."""
     if change is not None:
-        _changes[context] = change
+        environment_changes[context] = change
     else:
-        _changes.pop(context, None)
-
-
-_run_again: Final[list[int]] = []
+        environment_changes.pop(context, None)
 
 
 def run_again() -> list[int]:
     """The process ids of programs that were really started in a replay."""
-    return list(_run_again)
+    return list(programs_run_again)
 
 
 def end_programs() -> None:
     """Kill the programs that were started in a replay and still run."""
-    while _run_again:
+    while programs_run_again:
         with suppress(OSError):
-            pid = _run_again.pop()
+            pid = programs_run_again.pop()
             if os.waitpid(pid, os.WNOHANG) == (0, 0):
                 os.kill(pid, signal.SIGKILL)
 
@@ -62,33 +56,33 @@ def end_programs() -> None:
 @contextmanager
 def watch_programs(context: Context, talks_with: Callable[[int], bool]) -> Iterator[None]:
     """In the block, record for each program of the run whether the run *talks_with* it."""
-    _watching[id(context)] = talks_with
+    program_watches[context] = talks_with
     try:
         yield
     finally:
-        del _watching[id(context)]
+        del program_watches[context]
 
 
 def _find_environment_change() -> EnvironmentChange:
     lane = lane_for("subprocess")
-    found = _changes.get(None) or (_changes.get(lane.context) if lane is not None else None)
-    return found or (lambda environment: environment)
+    of_run = environment_changes.get(lane.context) if lane is not None else None
+    return environment_changes.get(None) or of_run or (lambda environment: environment)
 
 
 @contextmanager
 def running() -> Iterator[None]:
     """Treat processes started in the block as part of a process that is already recorded."""
-    before = _current_change.get()
-    _current_change.set(before or _find_environment_change())
+    before = environment_change_var.get()
+    environment_change_var.set(before or _find_environment_change())
     try:
         yield
     finally:
-        _current_change.set(before)
+        environment_change_var.set(before)
 
 
 def change_environment(environment: Environment) -> Environment:
     """The environment for a program that is started now."""
-    return (_current_change.get() or _find_environment_change())(environment)
+    return (environment_change_var.get() or _find_environment_change())(environment)
 
 
 def is_call(args: object) -> bool:
@@ -102,7 +96,7 @@ def is_call(args: object) -> bool:
 def is_seen(args: object) -> bool:
     """The same for a process that a library starts; one that only queries this host is no call, either."""
     lane = lane_for("subprocess")
-    if lane is None or _current_change.get() is not None or not is_everywhere("subprocess", lane):
+    if lane is None or environment_change_var.get() is not None or not is_everywhere("subprocess", lane):
         return False
     return asking_module(_PASS_ON) not in HOST_QUESTIONS and not asks_server_of_run(_words_of(args))
 
@@ -184,7 +178,7 @@ class Command:
         lane = current_lane()
         is_replay = lane is not None and lane.context.mode == "replay"
         if is_replay:
-            _run_again.append(pid)
+            programs_run_again.append(pid)
         return is_replay
 
     def _facts(self, what: str) -> dict[str, object]:
@@ -192,7 +186,7 @@ class Command:
             return {}
         facts: dict[str, object] = {"program": self._started_by}
         lane = current_lane()
-        talks_with = None if lane is None else _watching.get(id(lane.context))
+        talks_with = None if lane is None else program_watches.get(lane.context)
         now_s = monotonic()
         if talks_with is not None and (what != "poll" or now_s - self._looked_s > _POLLED_S):
             self._looked_s = now_s

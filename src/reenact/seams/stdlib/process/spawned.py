@@ -12,12 +12,11 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from reenact.boundary import crossing, outside
+from reenact.process_state import spawned_programs
 from reenact.seams.patches import Patch
 from reenact.seams.stdlib.process.command import Command, as_bytes, is_seen, running, text_if_utf8
 from reenact.seams.stdlib.sources import lane_for
 
-_started: Final[dict[int, Command]] = {}
-"""Spawned programs by process id, until the agent has seen their end."""
 _STDOUT: Final = 1
 
 
@@ -31,7 +30,7 @@ def _posix_spawn(original: Callable[..., int]) -> Callable[..., int]:
                 with running():
                     step.answer = {"pid": original(path, argv, env, **options)}
         pid = int(step.answer["pid"])
-        _started[pid] = command
+        spawned_programs[pid] = command
         return pid
 
     return posix_spawn
@@ -43,7 +42,7 @@ def _redirects(actions: Iterable[Any] | None) -> bool:
 
 def _waitpid(original: Callable[[int, int], tuple[int, int]]) -> Callable[[int, int], tuple[int, int]]:
     def waitpid(pid: int, options: int, /) -> tuple[int, int]:
-        command = _started.get(pid)
+        command = spawned_programs.get(pid)
         if command is None or lane_for("subprocess") is None:
             return original(pid, options)
         with crossing(command.call_of_action("wait", options=options or None)) as step:
@@ -52,7 +51,7 @@ def _waitpid(original: Callable[[int, int], tuple[int, int]]) -> Callable[[int, 
                 step.answer = status if found else None
         if step.answer is None:
             return 0, 0
-        del _started[pid]
+        del spawned_programs[pid]
         return pid, int(step.answer)
 
     return waitpid

@@ -189,7 +189,7 @@ class _Recorded:
         return _RecordedInput(pipe, self._recording) if fd == _STDIN and pipe is not None else pipe
 
     def send_signal(self, signal: int) -> None:
-        _do(
+        _act_as_call(
             self._recording.command,
             "send_signal",
             lambda: self._transport.send_signal(signal),
@@ -197,10 +197,10 @@ class _Recorded:
         )
 
     def terminate(self) -> None:
-        _do(self._recording.command, "terminate", self._transport.terminate)
+        _act_as_call(self._recording.command, "terminate", self._transport.terminate)
 
     def kill(self) -> None:
-        _do(self._recording.command, "kill", self._transport.kill)
+        _act_as_call(self._recording.command, "kill", self._transport.kill)
 
 
 class _RecordedInput:
@@ -215,7 +215,9 @@ class _RecordedInput:
         data = bytes(data)
         if data:
             self._recording.writes += 1
-            _do(self._recording.command, "write", lambda: self._pipe.write(data), stream="stdin", data=data)
+            _act_as_call(
+                self._recording.command, "write", lambda: self._pipe.write(data), stream="stdin", data=data
+            )
 
     def writelines(self, lines: Any) -> None:
         self.write(b"".join(lines))
@@ -233,7 +235,7 @@ class _RecordedInput:
             self._recording.writes += 1
 
 
-def _do(command: Command, what: str, act: Callable[[], object], **details: object) -> None:
+def _act_as_call(command: Command, what: str, act: Callable[[], object], **details: object) -> None:
     """Do *act* as a call on the process; outside a run, just do it."""
     if lane_for("subprocess") is None:
         act()
@@ -311,7 +313,7 @@ class _Replayed(asyncio.SubprocessTransport):
         self._more.set()
 
     def do(self, what: str, **details: object) -> None:
-        _do(self._command, what, lambda: None, **details)
+        _act_as_call(self._command, what, lambda: None, **details)
 
     def get_pid(self) -> Any:
         return self._pid

@@ -50,7 +50,7 @@ def check_call(*popenargs: Any, **options: Any) -> int:
     return 0
 
 
-def check_output(*popenargs: Any, **options: Any) -> object:
+def check_output(*popenargs: object, **options: object) -> object:
     if "stdout" in options or "check" in options:
         return _check_output(*popenargs, **options)  # raises Python's own error
     return run(*popenargs, stdout=subprocess.PIPE, check=True, **options).stdout
@@ -65,7 +65,7 @@ def getoutput(cmd: str, **options: object) -> str:
     return getstatusoutput(cmd, **options)[1]
 
 
-def system(command: Any) -> int:
+def system(command: object) -> int:
     if not is_call(command):
         return _run_shell(command)
     with crossing(Command(command, {"shell": True}).call_of_run(None)) as step:
