@@ -249,6 +249,14 @@ def indexed_runs(corpus: str | Path) -> list[IndexedRun]:
     return sorted(there, key=lambda run: Path(run.path))
 
 
+def require_runs(corpus: str | Path, kind: str = "run") -> list[IndexedRun]:
+    """Like :func:`indexed_runs`, but of a *kind*, and raises :class:`UsageError` if there is none."""
+    runs = [run for run in indexed_runs(corpus) if kind in ("run", run.kind)]
+    if not runs:
+        raise UsageError(f"{corpus}: no {kind} that it lists exists any more; index the {kind}s again")
+    return runs
+
+
 def _absolute(name: str, roots: Sequence[CorpusRoot]) -> str:
     for root in roots:
         if name == root.name or name.startswith((os.path.join(root.name, ""), f"{root.name}#")):
