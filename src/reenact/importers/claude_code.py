@@ -179,6 +179,7 @@ class _Reading:
         run, kind = self._run, kind_of(entry)
         time_ms = run.time_ms(entry.get("timestamp"))
         message = entry.get("message")
+        is_repeated = lane is None and "session_id" not in entry and hash(entry.get("uuid")) in self._lanes
         blocks = self._blocks(line, message.get("content")) if isinstance(message, dict) else []
         if lane is None:
             lane = self._lane_of(line, entry, is_prompt=kind == "user" and not _has_results(blocks))
@@ -191,6 +192,9 @@ class _Reading:
                 if "sessionId" not in entry and "session_id" not in entry:
                     run.lose("is not an entry of Claude Code; it is kept as a note", line)
             run.note(kind, {key: value for key, value in entry.items() if key != "type"}, time_ms=time_ms)
+            return
+        if is_repeated:
+            run.lose("an entry of the same uuid was read before; this one is left out", line)
             return
         run.check_fields("entry", entry, _ENTRY)
         if not isinstance(message, dict):
