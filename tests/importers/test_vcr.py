@@ -510,3 +510,15 @@ def test_a_compressed_answer_that_was_cut_off_is_a_loss_with_its_line(tmp_path: 
     (run,) = reenact.import_runs(tmp_path / "it.yaml", tmp_path / "run").runs
     (loss,) = run.losses
     assert ("was cut off" in loss.reason, loss.line, run.counts.model_calls) == (True, 2, 1)
+
+
+def test_cassettes_one_after_the_other_in_a_file_are_all_read(tmp_path: Path) -> None:
+    """A parser of one document sees the first alone."""
+    text = (FIXTURES / "cassetter.yaml").read_text().removeprefix("---\n")
+    (tmp_path / "one.yaml").write_text(text)
+    (tmp_path / "two.yaml").write_text(f"{text}...\n---\n{text}")
+    one, two = (
+        reenact.import_runs(tmp_path / name, tmp_path / name[:3]) for name in ("one.yaml", "two.yaml")
+    )
+    assert two.verdict == "whole"
+    assert two.runs[0].counts.model_calls == 2 * one.runs[0].counts.model_calls

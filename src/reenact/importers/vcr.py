@@ -424,8 +424,26 @@ def _import_items(run: RunBuilder, loader: _StreamLoader) -> None:
     loader.take(yaml.SequenceEndEvent)
 
 
+def _import_document(run: RunBuilder, loader: _StreamLoader) -> dict[str, object]:
+    """Import the interactions of a document; returns its other members."""
+    if loader.check_event(yaml.SequenceStartEvent):
+        _import_items(run, loader)
+        return {"version": 0}
+    members: dict[str, object] = {}
+    loader.take(yaml.MappingStartEvent)
+    while not loader.check_event(yaml.MappingEndEvent):
+        name = str(loader.next_value())
+        if name in _INTERACTIONS and loader.check_event(yaml.SequenceStartEvent):
+            members[name] = []
+            _import_items(run, loader)
+        else:
+            members[name] = loader.next_value()
+    loader.take(yaml.MappingEndEvent)
+    return members
+
+
 def _read_stream(source: ForeignSource, runs: Runs) -> None:
-    """Import a large cassette one interaction at a time, in file order."""
+    """Import a large cassette, or several in one file, one interaction at a time, in file order."""
     run = runs.open()
     members: dict[str, object] = {}
     is_whole = False
@@ -433,20 +451,11 @@ def _read_stream(source: ForeignSource, runs: Runs) -> None:
     with source.stream() as stream:
         loader = _StreamLoader(stream)
         try:
-            for kind in (yaml.StreamStartEvent, yaml.DocumentStartEvent):
-                loader.take(kind)
-            if loader.check_event(yaml.SequenceStartEvent):
-                members["version"] = 0
-                _import_items(run, loader)
-            else:
-                loader.take(yaml.MappingStartEvent)
-                while not loader.check_event(yaml.MappingEndEvent):
-                    name = str(loader.next_value())
-                    if name not in _INTERACTIONS or not loader.check_event(yaml.SequenceStartEvent):
-                        members[name] = loader.next_value()
-                        continue
-                    members[name] = []
-                    _import_items(run, loader)
+            loader.take(yaml.StreamStartEvent)
+            while not loader.check_event(yaml.StreamEndEvent):
+                loader.take(yaml.DocumentStartEvent)
+                members |= _import_document(run, loader)
+                loader.take(yaml.DocumentEndEvent)
             is_whole = True
         except (yaml.YAMLError, ValueError, RecursionError) as error:
             mark = getattr(error, "problem_mark", None)
