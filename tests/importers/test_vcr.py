@@ -412,7 +412,7 @@ def test_a_large_cassette_is_read_piece_by_piece(tmp_path, monkeypatch, name):
     """With the same calls as one that is read as a whole; aliases lead to what was read before."""
     source = FIXTURES / name
     whole = reenact.import_runs(source, tmp_path / "whole").runs
-    monkeypatch.setattr("reenact.importers.vcr.LARGE_BYTES", 0)
+    monkeypatch.setattr("reenact.importers.source.LARGE_BYTES", 0)
     pieces = reenact.import_runs(source, tmp_path / "pieces").runs
     assert [(run.counts, run.losses, run.unknown) for run in pieces] == [
         (run.counts, run.losses, run.unknown) for run in whole
@@ -434,7 +434,7 @@ def called(run: Path) -> list[Any]:
 
 def test_what_can_be_read_of_a_large_cassette_is_read(tmp_path, monkeypatch):
     """Up to the line where it was cut off; a list is no cassette of today."""
-    monkeypatch.setattr("reenact.importers.vcr.LARGE_BYTES", 0)
+    monkeypatch.setattr("reenact.importers.source.LARGE_BYTES", 0)
     answer = "  response: {status: {code: 200, message: OK}}\n"
     part = f"- request: &a {{method: GET, uri: 'http://x.test/1'}}\n{answer}"
     again = f"- request: *a\n{answer}"

@@ -18,7 +18,7 @@ from reenact.importers.building import (
     usage_counts,
 )
 from reenact.importers.importing import Importer, Runs
-from reenact.importers.source import LARGE_BYTES, ForeignSource, JsonObject, Losses, expect_list, unfit
+from reenact.importers.source import ForeignSource, JsonObject, Losses, expect_list, unfit
 from reenact.importers.turns import TranscriptTurns
 
 _STEPS: Final = ("steps",)
@@ -64,7 +64,7 @@ def _read(source: ForeignSource, runs: Runs) -> None:
     turns = TranscriptTurns(run)
     lost: Losses = []
     document: JsonValue
-    if source.path.stat().st_size > LARGE_BYTES:
+    if source.is_large:
         document = _read_stream(source, run, turns, lost)
     else:
         document = source.document(lost)

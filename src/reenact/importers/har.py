@@ -15,7 +15,6 @@ from reenact.importers.building import KnownFields, RunBuilder, iso_ms
 from reenact.importers.importing import Importer, Runs
 from reenact.importers.source import (
     HALF_CHARACTER,
-    LARGE_BYTES,
     ForeignSource,
     JsonObject,
     Losses,
@@ -71,7 +70,7 @@ def _recognises(source: ForeignSource) -> bool:
 def _read(source: ForeignSource, runs: Runs) -> None:
     run = runs.open()
     run.missing("boundaries of streamed chunks", "tasks that made the calls")
-    entries = _Entries(run, source, is_large=source.path.stat().st_size > LARGE_BYTES)
+    entries = _Entries(run, source, is_large=source.is_large)
     log: JsonObject = {}
     version_line: int | None = None
     lost: Losses = []

@@ -292,7 +292,7 @@ def import_source(found: _Found, importer: Importer, redact: Redact, progress: P
         return _Imported([], f"cannot be read: {error.strerror or error}", [])
     except ReenactError as error:
         runs.discard()
-        return _Imported([], str(error).removeprefix(f"{found.name}: "), [])
+        return _Imported([], source.damage or str(error).removeprefix(f"{found.name}: "), [])
     return _Imported(made, None if made else "it holds no run", source.files_read())
 
 
@@ -383,7 +383,7 @@ class _Job:
                 for importer in asked:
                     if _is_recognised(importer, source):
                         return _Recognised(importer, head_bytes)
-                if is_folder or path.stat().st_size <= head_bytes:
+                if len(source.head) < head_bytes:
                     break
             return _Recognised(self._chosen[0], head_bytes) if self._is_named and not is_folder else None
         except OSError as error:
@@ -400,7 +400,8 @@ class _Job:
     def _place(self, path: Path, below: str, out: Path | None = None) -> Path:
         """A unique folder for the source in *path*, which is named *below*."""
         plain = Path(below)
-        stem = plain.stem if plain.suffix.lower() in _SUFFIXES else plain.name
+        named = plain.with_suffix("") if plain.suffix.lower() == ".gz" else plain
+        stem = named.stem if named.suffix.lower() in _SUFFIXES else named.name
         parts = [folder_name(self._redact_name(part, path)) for part in (*plain.parent.parts, stem)]
         base = (out or self._out).joinpath(*parts)
         place, number = base, 1
@@ -534,10 +535,11 @@ def _read_source(importer: Importer, source: ForeignSource, runs: Runs) -> None:
         importer.read(source, runs)
     except UNFIT as error:
         runs.lose(f"cannot be read further: {reason_of(error)}")
+    if source.damage is not None:
+        runs.lose(source.damage)
 
 
 _CODED: Final = {
-    b"\x1f\x8b": "is compressed with gzip; unpack it first",
     b"\x28\xb5\x2f\xfd": "is compressed with zstd; unpack it first",
     b"BZh": "is compressed with bzip2; unpack it first",
     b"\xfd7zXZ": "is compressed with xz; unpack it first",
@@ -552,8 +554,10 @@ def _why_unrecognised(path: Path) -> str:
         return "is no file; write what it gives to one first"
     if path.stat().st_size == 0:
         return "is empty"
-    with path.open("rb") as stream:
-        head = stream.read(8)
+    source = ForeignSource(path, path.name)
+    head = source.head
+    if source.damage is not None:
+        return source.damage
     for mark, reason in _CODED.items():
         if head.startswith(mark):
             return reason

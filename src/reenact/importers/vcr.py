@@ -29,7 +29,6 @@ from reenact.importers.building import KnownFields, Line, RunBuilder, iso_ms
 from reenact.importers.importing import Importer, Runs
 from reenact.importers.source import (
     HALF_CHARACTER,
-    LARGE_BYTES,
     ForeignSource,
     Losses,
     Unfit,
@@ -283,7 +282,7 @@ def _recognises(source: ForeignSource) -> bool:
 
 
 def _read(source: ForeignSource, runs: Runs) -> None:
-    is_large = source.path.stat().st_size > LARGE_BYTES
+    is_large = source.is_large
     if source.head.lstrip().startswith((b"{", b"[")):
         _read_json(source, runs, is_large=is_large)
         return
