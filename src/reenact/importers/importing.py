@@ -42,7 +42,7 @@ PLUGINS: Final = "reenact.importers"
 """The entry point group for importers of other packages."""
 _BUILT_IN: Final = (
     "vcr", "har", "codex-trace", "claude-code", "codex", "pi", "gemini-cli", "opencode", "atif", "swe-agent",
-    "inspect", "otlp", "langsmith", "langfuse",
+    "inspect", "otlp", "jaeger", "otel-console", "langsmith", "langfuse",
 )  # fmt: skip
 """In the order in which they are tried; each has a module of the same name."""
 _SUFFIXES: Final = frozenset({
