@@ -68,6 +68,10 @@ _ALL_OF_A_SESSION: Final = (
     "SELECT id, data FROM part WHERE message_id = ? ORDER BY id",
 )
 
+_NEWER_MESSAGES: Final = (
+    "SELECT count(*) FROM session_message WHERE session_id NOT IN (SELECT session_id FROM message)"
+)
+
 
 def _recognises(source: ForeignSource) -> bool:
     if source.is_folder:
@@ -105,10 +109,19 @@ def _read(source: ForeignSource, runs: Runs) -> None:
         try:
             with closing(_open(source.path)) as database:
                 _read_sessions(_Database(source, database), runs, source)
+                _name_newer_messages(database, runs)
         except sqlite3.Error as error:
             runs.lose(f"the rest cannot be read: {error}")
     else:
         _read_export(source, runs)
+
+
+def _name_newer_messages(database: sqlite3.Connection, runs: Runs) -> None:
+    """Name the messages that are only in the table of a form of sessions that is still being made."""
+    with suppress(sqlite3.OperationalError):  # there is no such table
+        [(count,)] = database.execute(_NEWER_MESSAGES).fetchall()
+        if count:
+            runs.lose(f"{count} messages are only in the table session_message, which is not read")
 
 
 def _read_export(source: ForeignSource, runs: Runs) -> None:
