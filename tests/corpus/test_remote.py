@@ -482,6 +482,23 @@ def test_a_server_that_is_not_there_is_one_line(capsys, s3, monkeypatch):
     assert told == "reenact: az://team/x: no account is named; set AZURE_STORAGE_ACCOUNT_NAME\n"
 
 
+@pytest.mark.parametrize(
+    ("server", "has_tls", "reason"),
+    [
+        ("nonsense", "true", "AWS_ENDPOINT_URL is not the address of a server; set it to https://HOST"),
+        ("http://", "true", "AWS_ENDPOINT_URL is not the address of a server; set it to https://HOST"),
+        ("https://[", "true", "Invalid IPv6 URL"),
+        (None, "", "AWS_ENDPOINT_URL names a server without TLS; set AWS_ALLOW_HTTP=true to allow that"),
+    ],
+)
+def test_a_server_that_cannot_be_one_is_one_line(server, has_tls, reason, capfd, s3, monkeypatch):
+    """The library would panic, with a page of its own."""
+    monkeypatch.setenv("AWS_ALLOW_HTTP", has_tls)
+    if server is not None:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", server)
+    assert said(capfd, "ls", "s3://team/x", status=2) == f"reenact: s3://team/x: {reason}\n"
+
+
 def test_a_run_at_an_address_is_sealed_there(team, s3, capsys):
     """The seal is for everybody and goes beside the run; the secret stays here."""
     reenact.push("runs/lamp", to=f"s3://team/{team.name}")
