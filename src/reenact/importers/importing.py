@@ -126,11 +126,11 @@ class Runs:
             run.discard()
         self._opened = []
 
-    def lose(self, reason: str, line: int | None = None) -> None:
+    def note_loss(self, reason: str, line: int | None = None) -> None:
         """Add a loss to the latest run; raises :class:`FormatError` if no run is open."""
         if not self._opened:
             raise FormatError(reason, file=self._source.name, line=line)
-        self._opened[-1].lose(reason, line)
+        self._opened[-1].note_loss(reason, line)
 
 
 class Importer(msgspec.Struct, frozen=True, kw_only=True):
@@ -245,7 +245,7 @@ def import_runs(
             if on is None and worker_count(jobs, is_much=True) == 1:
                 job.run(progress)
             else:
-                job.share(worker_count(jobs, is_much=True), on, progress)
+                job.run_in_workers(worker_count(jobs, is_much=True), on, progress)
     report = ImportReport(str(out), job.runs, job.failed, job.skipped)
     for copy, label in labels.items():
         report = relabel(report, copy, label)
@@ -436,7 +436,7 @@ class _Job:
         for found in self._found:
             self._note(found, import_source(found, known[found.importer], self._redact, progress))
 
-    def share(self, jobs: int, on: str | None, progress: Progress) -> None:
+    def run_in_workers(self, jobs: int, on: str | None, progress: Progress) -> None:
         """Import the sources in worker processes; this process moves the results to their final folders."""
         stage = _staging_folder(self._out)
         work = partial(import_batch, stage=stage.absolute(), redact=_redact_for_workers(self._redact))
@@ -534,9 +534,9 @@ def _read_source(importer: Importer, source: ForeignSource, runs: Runs) -> None:
     try:
         importer.read(source, runs)
     except UNFIT as error:
-        runs.lose(f"cannot be read further: {reason_of(error)}")
+        runs.note_loss(f"cannot be read further: {reason_of(error)}")
     if source.damage is not None:
-        runs.lose(source.damage)
+        runs.note_loss(source.damage)
 
 
 _CODED: Final = {

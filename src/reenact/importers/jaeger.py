@@ -11,7 +11,14 @@ from typing import Any, Final
 from reenact.canonical import JsonValue
 from reenact.importers.importing import Importer, Runs
 from reenact.importers.otlp import span_of
-from reenact.importers.source import ForeignSource, JsonObject, Losses, expect_list, expect_object, unfit
+from reenact.importers.source import (
+    ForeignSource,
+    JsonObject,
+    Losses,
+    expect_list,
+    expect_object,
+    type_mismatch,
+)
 from reenact.importers.spans import Span, import_spans, read_spans
 
 _DOCUMENT: Final = ("data", "total", "limit", "offset", "errors")
@@ -103,7 +110,7 @@ def _read_tags(listed: JsonValue) -> tuple[dict[str, Any], JsonObject]:
     for tag in _objects("tags", listed):
         key = tag.get("key")
         if not isinstance(key, str):
-            raise unfit("the key of a tag", "a text", key)
+            raise type_mismatch("the key of a tag", "a text", key)
         tags[key] = tag.get("value")
         odd |= {f"tag.{name}": value for name, value in _rest(tag, _TAG).items()}
     return tags, odd

@@ -60,15 +60,15 @@ def _objects_of(text: str, lost: Losses) -> Iterator[tuple[JsonObject, int]]:
             value, end = decoder.raw_decode(text, begin.start())
         except (ValueError, RecursionError):
             continue
-        _lose_text(text[place : begin.start()], line + 1, lost)
+        _note_lost_text(text[place : begin.start()], line + 1, lost)
         line += text.count("\n", place, begin.start())
         yield value, line + 1
         line += text.count("\n", begin.start(), end)
         place = end
-    _lose_text(text[place:], line + 1, lost)
+    _note_lost_text(text[place:], line + 1, lost)
 
 
-def _lose_text(text: str, line: int, lost: Losses) -> None:
+def _note_lost_text(text: str, line: int, lost: Losses) -> None:
     if text.strip():
         first = line + text[: len(text) - len(text.lstrip())].count("\n")
         lost.append(("is not a span; it is left out with what follows it, up to the next span", first))

@@ -27,7 +27,7 @@ from reenact.importers.source import (
     expect_list,
     expect_object,
     reason_of,
-    unfit,
+    type_mismatch,
 )
 from reenact.importers.spans import (
     MESSAGE,
@@ -318,12 +318,12 @@ def _objects(value: JsonValue, lost: Losses, line: int | None, *names: str) -> I
     """The objects in a list; other items, and a value that is not a list, go to *lost*."""
     found = first_of(value, *names) if isinstance(value, dict) else None
     if found is not None and not isinstance(found, list):
-        lost.append((str(unfit(names[0], "a list", found)), line))
+        lost.append((str(type_mismatch(names[0], "a list", found)), line))
     for each in found if isinstance(found, list) else ():
         if isinstance(each, dict):
             yield each
         else:
-            lost.append((str(unfit(f"an item of {names[0]}", "an object", each)), line))
+            lost.append((str(type_mismatch(f"an item of {names[0]}", "an object", each)), line))
 
 
 def span_of(raw: dict[str, JsonValue], events: _Events | None = None) -> Span:
@@ -605,7 +605,7 @@ def _attributes(raw: JsonValue) -> dict[str, JsonValue]:
         attribute = expect_object("an attribute", each)
         key = attribute.get("key")
         if not isinstance(key, str):
-            raise unfit("the key of an attribute", "a text", key)
+            raise type_mismatch("the key of an attribute", "a text", key)
         found[key] = _any_value(attribute.get("value"))
     return found
 
@@ -619,7 +619,7 @@ def _any_value(raw: JsonValue) -> Any:
         try:
             return int(value)
         except (TypeError, ValueError):
-            raise unfit("intValue", "a whole number", value) from None
+            raise type_mismatch("intValue", "a whole number", value) from None
     if kind == "arrayvalue":
         return [_any_value(each) for each in _list(value, "values")]
     if kind == "kvlistvalue":

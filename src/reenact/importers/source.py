@@ -117,7 +117,7 @@ _KINDS: Final = {
 }
 
 
-def unfit(place: str, expected: str, found: object) -> Unfit:
+def type_mismatch(place: str, expected: str, found: object) -> Unfit:
     """The error for a value at *place* that is not of the *expected* kind."""
     kind = "nothing" if found is None else _KINDS.get(type(found), "something else")
     return Unfit(f"{place}: expected {expected}, found {kind}")
@@ -126,7 +126,7 @@ def unfit(place: str, expected: str, found: object) -> Unfit:
 def expect_object(place: str, value: object) -> JsonObject:
     """Return *value* if it is an object, or raise :class:`Unfit`."""
     if not isinstance(value, dict):
-        raise unfit(place, "an object", value)
+        raise type_mismatch(place, "an object", value)
     return value
 
 
@@ -135,7 +135,7 @@ def expect_list(place: str, value: object) -> list[JsonValue]:
     if value is None:
         return []
     if not isinstance(value, list):
-        raise unfit(place, "a list", value)
+        raise type_mismatch(place, "a list", value)
     return value
 
 
@@ -230,7 +230,7 @@ class ForeignSource:
         """The file itself, or a file in the folder, or a file next to it."""
         return (self.path if self.is_folder else self.path.parent) / below if below else self.path
 
-    def beside(self, pattern: str) -> list[str]:
+    def find_beside(self, pattern: str) -> list[str]:
         """The files that match *pattern* in the folder, or next to the file; use these names to read them."""
         folder = self._place(".")
         return sorted(str(path.relative_to(folder)) for path in folder.glob(pattern) if path.is_file())
@@ -274,11 +274,11 @@ class ForeignSource:
         return counting  # type: ignore[return-value]  # has the methods that are needed
 
     def objects(
-        self, lose: Callable[[str, int | None], None], below: str = ""
+        self, note_loss: Callable[[str, int | None], None], below: str = ""
     ) -> Iterator[tuple[int, JsonObject]]:
         """The objects of a file with one JSON object per line, with their line numbers, in constant memory.
 
-        Other lines go to *lose*. It tolerates a byte order mark at the start, CR before LF, and lines of
+        Other lines go to *note_loss*. It tolerates a byte order mark at the start, CR before LF, and lines of
         white space only.
         """
         self.is_json = True
@@ -288,28 +288,30 @@ class ForeignSource:
                 yield from enumerate(values, block.number)
                 continue
             for number, text in enumerate(block.text.split(b"\n"), block.number):
-                value = self._object(number, text.removeprefix(_BOM) if number == 1 else text, lose)
+                value = self._object(number, text.removeprefix(_BOM) if number == 1 else text, note_loss)
                 if value is not None:
                     yield number, value
 
-    def _object(self, number: int, text: bytes, lose: Callable[[str, int | None], None]) -> JsonObject | None:
+    def _object(
+        self, number: int, text: bytes, note_loss: Callable[[str, int | None], None]
+    ) -> JsonObject | None:
         if not text or text.isspace():
             return None
         if len(text) > MAX_LINE_BYTES:
-            lose(f"the line is longer than {MAX_LINE_BYTES} bytes", number)
+            note_loss(f"the line is longer than {MAX_LINE_BYTES} bytes", number)
             return None
         try:
             value = read_value(text, self._note_odd)
         except json.JSONDecodeError:
-            lose("the line is not JSON; the file may have been cut off here", number)
+            note_loss("the line is not JSON; the file may have been cut off here", number)
             return None
         except ValueError as error:
-            lose(f"the line is not JSON: {error}", number)
+            note_loss(f"the line is not JSON: {error}", number)
             return None
         if not self.is_json and _first_invalid_line(text) is not None:
-            lose(_ODD_BYTES, number)
+            note_loss(_ODD_BYTES, number)
         if not isinstance(value, dict):
-            lose("the line is not a JSON object", number)
+            note_loss("the line is not a JSON object", number)
             return None
         return value
 
