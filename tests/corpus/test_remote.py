@@ -482,6 +482,23 @@ def test_a_server_that_is_not_there_is_one_line(capsys, s3, monkeypatch):
     assert told == "reenact: az://team/x: no account is named; set AZURE_STORAGE_ACCOUNT_NAME\n"
 
 
+@pytest.mark.parametrize(
+    ("server", "has_tls", "reason"),
+    [
+        ("nonsense", "true", "AWS_ENDPOINT_URL is not the address of a server; set it to https://HOST"),
+        ("http://", "true", "AWS_ENDPOINT_URL is not the address of a server; set it to https://HOST"),
+        ("https://[", "true", "Invalid IPv6 URL"),
+        (None, "", "AWS_ENDPOINT_URL names a server without TLS; set AWS_ALLOW_HTTP=true to allow that"),
+    ],
+)
+def test_a_server_that_cannot_be_one_is_one_line(server, has_tls, reason, capfd, s3, monkeypatch):
+    """The library would panic, with a page of its own."""
+    monkeypatch.setenv("AWS_ALLOW_HTTP", has_tls)
+    if server is not None:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", server)
+    assert said(capfd, "ls", "s3://team/x", status=2) == f"reenact: s3://team/x: {reason}\n"
+
+
 def test_a_run_at_an_address_is_sealed_there(team, s3, capsys):
     """The seal is for everybody and goes beside the run; the secret stays here."""
     reenact.push("runs/lamp", to=f"s3://team/{team.name}")
@@ -520,7 +537,6 @@ def test_export_takes_the_runs_that_an_index_knows(team, capsys):
     assert "failed/events.jsonl" in said(
         capsys, "export", "corpus", "--to", "sft", "-o", "all.jsonl", status=2
     )
-    assert "is a corpus" in said(capsys, "export", "corpus", "--to", "atif", "-o", "x", status=3)
 
 
 TESTS = """
@@ -600,6 +616,59 @@ def test_export_of_a_corpus_without_a_wanted_run_says_what_was_left_out(team, ca
     shutil.rmtree("runs")
     told = said(capsys, "export", "corpus", "--to", "sft", "-o", "three", status=3)
     assert told.startswith("reenact: corpus: no capture that it lists exists any more")
+
+
+@pytest.mark.parametrize("to", ["atif", "har", "otlp"])
+@pytest.mark.parametrize("stored", [False, True], ids=["here", "stored"])
+def test_documents_are_exported_of_the_runs_of_a_corpus(to, stored, team, request, capsys):
+    """Below the folder, even if there is one run only."""
+    index = (
+        f"s3://team/{team.name}-{to}/corpus"
+        if stored and request.getfixturevalue("s3") is not None
+        else "corpus"
+    )
+    reenact.index("runs", out=index)
+    said(capsys, "export", "runs/lamp", "runs/deep/chat", "--to", to, "-o", "from-runs")
+    said(capsys, "export", index, "--to", to, "-o", "from-index")
+    assert documents("from-index") == documents("from-runs")
+    shutil.rmtree("runs/deep")
+    said(capsys, "export", index, "--to", to, "-o", "one")
+    assert [file.stem for file in Path("one").iterdir()] == ["lamp"]
+
+
+def documents(folder):
+    return {file.name: file.read_bytes() for file in Path(folder).iterdir()}
+
+
+def test_the_runs_and_the_trees_of_a_corpus_are_listed(team, capsys):
+    """As those of the folder that was indexed."""
+    words, change = [sys.executable, "agent.py"], {"replace": "TORCH"}
+    reenact.fork_command("runs/lamp", words, at=tool_call(), change=change, output="runs/torch")
+    reenact.index("runs", out="corpus")
+    folder, index = (said(capsys, "show", name) for name in ("runs", "corpus"))
+    assert index.replace(f"{team}/", "").split() == folder.split()
+    trees = said(capsys, "show", "--tree", "corpus")
+    assert trees == said(capsys, "show", "--tree", str(Path("runs").absolute()))
+    shutil.rmtree("runs")
+    told = said(capsys, "show", "corpus", status=3)
+    assert told.startswith("reenact: corpus: no run that it lists exists any more")
+
+
+@pytest.mark.parametrize(
+    "verb",
+    [["verify"], ["diff", "runs/lamp"], ["files"], ["pack", "-o", "x.pack"], ["index", "-o", "y"]],
+    ids=" ".join,
+)
+def test_an_index_in_place_of_a_run_is_named_as_such(verb, team, capsys):
+    reenact.index("runs", out="corpus")
+    assert "reenact: corpus: is an index of runs" in said(capsys, *verb, "corpus", status=2)
+
+
+def test_runs_are_not_pushed_to_the_name_of_a_pack(team, s3, capsys):
+    """They could not be read there."""
+    for source in ("team.pack", "runs"):
+        told = said(capsys, "push", source, f"s3://team/{team.name}/x.pack", status=3)
+        assert told.startswith(f"reenact: s3://team/{team.name}/x.pack: is the name of a pack; ")
 
 
 def test_what_is_killed_while_it_uploads_has_stored_nothing(team, s3):

@@ -321,7 +321,7 @@ def test_of_an_early_cassette_that_was_cut_off_the_rest_is_read(tmp_path: Path) 
 
 def test_a_large_early_cassette_is_streamed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A list alone is read piece by piece, too."""
-    monkeypatch.setattr("reenact.importers.vcr.LARGE_BYTES", 10)
+    monkeypatch.setattr("reenact.importers.source.LARGE_BYTES", 10)
     for name, text in (("it.yaml", BEFORE_1 * 3), ("it.json", json.dumps(json.loads(BEFORE_1_JSON) * 3))):
         (tmp_path / name).write_text(text)
         report = reenact.import_runs(tmp_path / name, tmp_path / f"{name}.run")

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import json
 import os
 import re
 import shutil
 from collections.abc import Callable
+from hashlib import sha256
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -127,7 +130,8 @@ def test_of_a_file_that_was_cut_off_the_beginning_is_read(tmp_path, name, share)
 @pytest.mark.parametrize(
     ("name", "change", "said"),
     [
-        ("claude-code/*.jsonl", gzip.compress, "is compressed with gzip; unpack it first"),
+        ("claude-code/*.jsonl", bz2.compress, "is compressed with bzip2; unpack it first"),
+        ("x.har", lambda _: gzip.compress(b"hello"), "is of no format that can be imported"),
         ("x.har", lambda text: text.decode().encode("utf-16"), "is text in UTF-16; write it as UTF-8 first"),
         ("x.har", lambda _: b"", "is empty"),
         ("x.har", lambda _: b" \n\n", "is of no format that can be imported"),
@@ -138,6 +142,46 @@ def test_what_cannot_be_read_at_all_is_refused_with_the_reason(tmp_path, name, c
     """In one line, with what to do."""
     report = imported(tmp_path, change(text_of(name)))
     assert (report.verdict, said in report.failed[0].reason) == ("nothing", True)
+
+
+@pytest.mark.parametrize(
+    "name", ["claude-code/*.jsonl", "x.har", "cassette.json", "otlp-genai.pb", "opencode.json"]
+)
+@pytest.mark.parametrize("members", [1, 3])
+def test_a_source_that_is_compressed_with_gzip_is_read(tmp_path, name, members):
+    """Also in several members; its name, size and digest are those of the compressed file."""
+    text = text_of(name)
+    cuts = [len(text) * number // members for number in range(members + 1)]
+    packed = b"".join(gzip.compress(text[start:end]) for start, end in pairwise(cuts))
+    plain, made = imported(tmp_path, text, "plain"), imported(tmp_path, packed, "packed")
+    assert (made.verdict, calls_in(made), losses_in(made)) == ("whole", calls_in(plain), losses_in(plain))
+    manifest = json.loads((Path(made.runs[0].path) / "manifest.json").read_text())
+    assert manifest["imported"]["source"]["bytes"] == len(packed)
+    assert manifest["imported"]["source"]["digest"] == f"sha256:{sha256(packed).hexdigest()}"
+
+
+@pytest.mark.parametrize("name", ["claude-code/*.jsonl", "x.har", "cassette.json"])
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda packed: packed[:-40],
+        lambda packed: packed + b"more",
+        lambda packed: packed[: len(packed) // 2] + b"\xff" * 60,
+    ],
+)
+def test_of_a_damaged_compressed_source_the_beginning_is_read(tmp_path, name, damage):
+    made = imported(tmp_path, damage(gzip.compress(text_of(name) + b"\n")))
+    reasons = [reason for reason, _ in losses_in(made)] + [each.reason for each in made.failed]
+    assert any("gzip" in reason for reason in reasons)
+    assert made.verdict != "whole"
+
+
+def test_a_compressed_source_that_unpacks_to_too_much_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(source, "MAX_WHOLE_BYTES", 100_000)
+    document = json.dumps({"info": {"id": "x"}, "messages": [], "more": "x" * 200_000}).encode()
+    (tmp_path / "it").write_bytes(gzip.compress(document))
+    made = reenact.import_runs(tmp_path / "it", tmp_path / "out", format="opencode")
+    assert "such a file is read as a whole" in made.failed[0].reason
 
 
 def with_field(value: Any) -> Any:
@@ -172,14 +216,14 @@ def test_a_field_of_tomorrow_is_counted_and_named(tmp_path, name):
     assert calls_in(report) == calls_in(imported(tmp_path, text.encode(), "before"))
 
 
-def test_calls_that_are_told_twice_have_their_lines(tmp_path):
-    """Of a transcript whose lines stand in it twice."""
+def test_lines_that_are_told_twice_are_read_once(tmp_path):
+    """And each of the others is named."""
     text = text_of("claude-code/*.jsonl")
     report = imported(tmp_path, text + text)
     count = text.count(b"\n")
-    assert {reason.partition(":")[0] for reason, _ in losses_in(report)} == {
-        "a tool call appears twice",
-        "a second result",
+    assert calls_in(report)[0][:3] == calls_in(imported(tmp_path, text, "once"))[0][:3]
+    assert {reason.partition(";")[0] for reason, _ in losses_in(report)} == {
+        "an entry of the same uuid was read before"
     }
     assert all(line > count for _, line in losses_in(report))
 
@@ -206,8 +250,7 @@ def test_a_large_document_is_read_item_by_item(tmp_path, monkeypatch, name):
     text = text_of(name)
     for given in (text, text[: int(len(text) * 0.9)]):
         small = imported(tmp_path, given, "small")
-        for module in ("atif", "har", "vcr"):
-            monkeypatch.setattr(f"reenact.importers.{module}.LARGE_BYTES", 0)
+        monkeypatch.setattr("reenact.importers.source.LARGE_BYTES", 0)
         large = imported(tmp_path, given, "large")
         monkeypatch.undo()
         assert calls_in(large) == calls_in(small)

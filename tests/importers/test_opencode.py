@@ -155,6 +155,18 @@ def test_the_folder_of_opencode_is_imported_as_it_is(tmp_path: Path, form: str) 
     assert (len(report.runs), report.failed, report.skipped) == (2, [], ["auth.json"])
 
 
+@pytest.mark.parametrize("session", ["ses_1", "ses_9"])
+def test_messages_in_a_newer_table_alone_are_named(tmp_path: Path, session: str) -> None:
+    with closing(sqlite3.connect(write_database(tmp_path))) as database:
+        database.execute("CREATE TABLE session_message (id, session_id, type, seq, data)")
+        database.execute("INSERT INTO session_message VALUES ('m', ?, 'user', 1, '{}')", (session,))
+        database.commit()
+    report = reenact.import_runs(tmp_path / "opencode.db", tmp_path / "runs")
+    losses = [loss.reason for run in report.runs for loss in run.losses]
+    assert [loss for loss in losses if "session_message" in loss] == losses
+    assert bool(losses) == (session == "ses_9")
+
+
 def test_what_is_not_merged_into_the_database_yet_is_read(tmp_path: Path) -> None:
     """opencode leaves the latest changes in a file beside it."""
     with closing(sqlite3.connect(tmp_path / "opencode.db")) as database:

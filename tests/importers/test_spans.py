@@ -11,9 +11,11 @@ from typing import Any
 import pytest
 
 import reenact
+from tests.importers.test_transcript_forms import events_of
 from tests.importers.test_transcripts import counted, trace_of
 
 FIXTURES = Path(__file__).parent / "fixtures"
+TRACE_ID = "5b8efff798038103d269b633813fc60c"
 CALL = {"id": "c1", "name": "look", "args": {"q": "x"}}
 
 
@@ -324,3 +326,169 @@ def test_a_tool_that_traceloop_tells_of_is_one(tmp_path):
     (tmp_path / "t.json").write_text(json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]}))
     (run,) = reenact.import_runs(tmp_path / "t.json", tmp_path / "runs").runs
     assert (counted(run), run.unknown) == ((0, 1, 1), {})
+
+
+# Jaeger, the console exporter, and messages in logs
+
+ATTRIBUTES = {
+    "chat": {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.provider.name": "openai",
+        "gen_ai.request.model": "m",
+        "gen_ai.input.messages": '[{"role": "user", "parts": [{"type": "text", "content": "hi"}]}]',
+        "gen_ai.output.messages": '[{"role": "assistant", "parts": [{"type": "tool_call", "id": "c1", '
+        '"name": "look", "arguments": {"q": "x"}}], "finish_reason": "tool_calls"}]',
+        "gen_ai.usage.input_tokens": 3,
+    },
+    "look": {
+        "gen_ai.operation.name": "execute_tool",
+        "gen_ai.tool.name": "look",
+        "gen_ai.tool.call.id": "c1",
+        "gen_ai.tool.call.arguments": '{"q": "x"}',
+    },
+}
+JAEGER = {
+    "data": [
+        {
+            "traceID": TRACE_ID,
+            "spans": [
+                {
+                    "traceID": TRACE_ID,
+                    "spanID": f"{number:016x}",
+                    "operationName": name,
+                    "references": [
+                        {"refType": "CHILD_OF", "traceID": TRACE_ID, "spanID": "00000000000000aa"}
+                    ],
+                    "startTime": 1772359200000000 + number,
+                    "duration": 500,
+                    "tags": [
+                        {"key": key, "type": "string", "value": value}
+                        for key, value in [
+                            *attributes.items(),
+                            *(
+                                [("error", True), ("otel.status_description", "boom")]
+                                if name == "look"
+                                else []
+                            ),
+                        ]
+                    ],
+                    "logs": [
+                        {
+                            "timestamp": 1772359200000100,
+                            "fields": [{"key": "event", "type": "string", "value": "exception"}],
+                        }
+                    ],
+                    "processID": "p1",
+                    "warnings": None,
+                }
+                for number, (name, attributes) in enumerate(ATTRIBUTES.items(), 1)
+            ],
+            "processes": {"p1": {"serviceName": "agent", "tags": []}},
+        }
+    ],
+    "total": 0,
+}
+CONSOLE = [
+    {
+        "name": name,
+        "context": {
+            "trace_id": f"0x{TRACE_ID}",
+            "span_id": f"0x{number:016x}",
+            "trace_state": "[]",
+        },
+        "kind": "SpanKind.CLIENT",
+        "parent_id": None,
+        "start_time": f"2026-03-01T10:00:0{number}.000000Z",
+        "end_time": f"2026-03-01T10:00:0{number}.500000Z",
+        "status": {"status_code": "UNSET"}
+        if name == "chat"
+        else {"status_code": "ERROR", "description": "boom"},
+        "attributes": attributes,
+        "events": [{"name": "exception", "timestamp": "2026-03-01T10:00:00.000000Z", "attributes": {}}],
+        "links": [],
+        "resource": {"attributes": {"service.name": "agent"}, "schema_url": ""},
+    }
+    for number, (name, attributes) in enumerate(ATTRIBUTES.items(), 1)
+]
+
+
+def printed(*spans: Any) -> str:
+    return "".join(json.dumps(span, indent=4) + "\n" for span in spans)
+
+
+def says_what_the_agent_did(run: Any) -> bool:
+    [call] = events_of(run, "tool_call")
+    [result] = events_of(run, "tool_result")
+    return (counted(run), call["args"], "boom" in str(result["error"])) == ((1, 1, 1), {"q": "x"}, True)
+
+
+def test_a_trace_of_jaeger_is_read(tmp_path):
+    """As its page saves it, and as a list of traces."""
+    for number, value in enumerate([JAEGER, JAEGER["data"], JAEGER["data"][0]]):
+        (tmp_path / f"{number}.json").write_text(json.dumps(value))
+        report = reenact.import_runs(tmp_path / f"{number}.json", tmp_path / f"runs{number}")
+        [run] = report.runs
+        assert (report.verdict, run.format, run.fidelity) == ("whole", "jaeger", "judgeable")
+        assert says_what_the_agent_did(run)
+
+
+def test_what_the_console_exporter_prints_is_read(tmp_path):
+    """With what the program printed between the spans, which is a loss."""
+    (tmp_path / "it.txt").write_text(printed(*CONSOLE))
+    report = reenact.import_runs(tmp_path / "it.txt", tmp_path / "runs")
+    [run] = report.runs
+    assert (report.verdict, run.format, run.fidelity) == ("whole", "otel-console", "judgeable")
+    assert says_what_the_agent_did(run)
+    first, second = CONSOLE
+    (tmp_path / "more.txt").write_text(f"hello\n{printed(first)}\n{{it goes on\n{printed(second)}bye")
+    [run] = reenact.import_runs(tmp_path / "more.txt", tmp_path / "more").runs
+    assert says_what_the_agent_did(run)
+    text = (tmp_path / "more.txt").read_text().splitlines()
+    assert [text[loss.line - 1] for loss in run.losses] == ["hello", "{it goes on", "bye"]
+
+
+@pytest.mark.parametrize("has_name", [True, False], ids=["event name", "attribute"])
+def test_messages_in_logs_belong_to_their_spans(tmp_path, has_name):
+    """As the collector writes them, before or after the spans; other signals are named."""
+    told = {
+        "gen_ai.user.message": {"content": "How warm?"},
+        "gen_ai.choice": {"index": 0, "message": {"role": "assistant", "content": "Mild."}},
+    }
+    records = [
+        {
+            "traceId": TRACE_ID,
+            "spanId": "0000000000000001",
+            **({"eventName": name} if has_name else {}),
+            "attributes": [] if has_name else [{"key": "event.name", "value": {"stringValue": name}}],
+            "body": kvlist(body),
+        }
+        for name, body in told.items()
+    ]
+    other = {"body": {"stringValue": "started"}, "attributes": []}
+    span = {
+        "traceId": TRACE_ID,
+        "spanId": "0000000000000001",
+        "name": "chat m",
+        "startTimeUnixNano": "1772359200000000000",
+        "endTimeUnixNano": "1772359201000000000",
+        "attributes": [{"key": "gen_ai.operation.name", "value": {"stringValue": "chat"}}],
+    }
+    lines = [
+        {"resourceLogs": [{"scopeLogs": [{"logRecords": [*records, other]}]}]},
+        {"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]},
+        {"resourceMetrics": []},
+    ]
+    for number, order in enumerate([lines, lines[::-1]]):
+        (tmp_path / f"{number}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in order))
+        [run] = imported(tmp_path / str(number), tmp_path / f"{number}.jsonl")
+        text = Path(run.path, "transcript.md").read_text()
+        assert ("How warm?" in text, "Mild." in text) == (True, True)
+        assert run.unknown == {"logRecord": 1, "request.resourceMetrics": 1}
+
+
+def kvlist(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {
+            "kvlistValue": {"values": [{"key": key, "value": kvlist(each)} for key, each in value.items()]}
+        }
+    return {"intValue": value} if isinstance(value, int) else {"stringValue": value}

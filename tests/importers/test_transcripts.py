@@ -385,6 +385,20 @@ def test_what_is_missing_or_broken_is_told_with_its_line(tmp_path):
     assert "type.hologram (1)" in done.stdout
 
 
+def test_an_entry_that_is_there_twice_is_read_once(tmp_path):
+    """A session that was resumed may repeat its beginning."""
+    path = tmp_path / "it.jsonl"
+    entries = [
+        claude("1", None, "user", "go"),
+        claude("2", "1", "assistant", use("a")),
+        claude("3", "2", "user", given("a")),
+    ]
+    path.write_text("".join(json.dumps(entry) + "\n" for entry in [*entries, *entries]))
+    [run] = reenact.import_runs(path, tmp_path / "run").runs
+    assert (run.counts.model_calls, run.counts.tool_calls, run.counts.tool_results) == (1, 1, 1)
+    assert [loss.line for loss in run.losses] == [4, 5, 6]
+
+
 # Codex
 
 

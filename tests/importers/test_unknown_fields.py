@@ -19,7 +19,7 @@ import reenact
 from reenact.importers import inspect
 from tests.importers.test_inspect import LOG, SAMPLES
 from tests.importers.test_mutations import DOCUMENTS, FIXTURES
-from tests.importers.test_spans import LANGSMITH, OBSERVATIONS
+from tests.importers.test_spans import CONSOLE, JAEGER, LANGSMITH, OBSERVATIONS
 
 LINES = {
     "claude-code": "claude-code/*.jsonl",
@@ -41,8 +41,12 @@ WHOLE = [
     ("har", "x.har"),
     ("langsmith", "langsmith"),
     ("langfuse", "langfuse"),
+    ("jaeger", "jaeger"),
+    ("otel-console", "otel-console"),
 ]
-SPANS = {"langsmith": LANGSMITH, "langfuse": OBSERVATIONS}
+SPANS = {
+    "langsmith": LANGSMITH, "langfuse": OBSERVATIONS, "jaeger": JAEGER, "otel-console": CONSOLE[0],
+}  # fmt: skip
 Marks = dict[str, str]
 """By the name of a field that was put into the source: where."""
 

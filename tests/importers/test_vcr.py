@@ -412,7 +412,7 @@ def test_a_large_cassette_is_read_piece_by_piece(tmp_path, monkeypatch, name):
     """With the same calls as one that is read as a whole; aliases lead to what was read before."""
     source = FIXTURES / name
     whole = reenact.import_runs(source, tmp_path / "whole").runs
-    monkeypatch.setattr("reenact.importers.vcr.LARGE_BYTES", 0)
+    monkeypatch.setattr("reenact.importers.source.LARGE_BYTES", 0)
     pieces = reenact.import_runs(source, tmp_path / "pieces").runs
     assert [(run.counts, run.losses, run.unknown) for run in pieces] == [
         (run.counts, run.losses, run.unknown) for run in whole
@@ -434,7 +434,7 @@ def called(run: Path) -> list[Any]:
 
 def test_what_can_be_read_of_a_large_cassette_is_read(tmp_path, monkeypatch):
     """Up to the line where it was cut off; a list is no cassette of today."""
-    monkeypatch.setattr("reenact.importers.vcr.LARGE_BYTES", 0)
+    monkeypatch.setattr("reenact.importers.source.LARGE_BYTES", 0)
     answer = "  response: {status: {code: 200, message: OK}}\n"
     part = f"- request: &a {{method: GET, uri: 'http://x.test/1'}}\n{answer}"
     again = f"- request: *a\n{answer}"
@@ -510,3 +510,15 @@ def test_a_compressed_answer_that_was_cut_off_is_a_loss_with_its_line(tmp_path: 
     (run,) = reenact.import_runs(tmp_path / "it.yaml", tmp_path / "run").runs
     (loss,) = run.losses
     assert ("was cut off" in loss.reason, loss.line, run.counts.model_calls) == (True, 2, 1)
+
+
+def test_cassettes_one_after_the_other_in_a_file_are_all_read(tmp_path: Path) -> None:
+    """A parser of one document sees the first alone."""
+    text = (FIXTURES / "cassetter.yaml").read_text().removeprefix("---\n")
+    (tmp_path / "one.yaml").write_text(text)
+    (tmp_path / "two.yaml").write_text(f"{text}...\n---\n{text}")
+    one, two = (
+        reenact.import_runs(tmp_path / name, tmp_path / name[:3]) for name in ("one.yaml", "two.yaml")
+    )
+    assert two.verdict == "whole"
+    assert two.runs[0].counts.model_calls == 2 * one.runs[0].counts.model_calls

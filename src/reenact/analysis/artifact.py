@@ -37,6 +37,7 @@ from reenact.check.kinds import MANIFESTS, RUN_FILES, find_kind
 from reenact.errors import FormatError, StoreError, UsageError, relabel_errors
 from reenact.progress import ProgressBar, no_progress_bar
 from reenact.store.remote import find_local, local_run, remote_name
+from reenact.store.rundir import refuse_index
 from reenact.suite.settings import Price
 from reenact.trace.sources.capture import CaptureSource, EventsSource
 from reenact.trace.sources.replay_log import ReplayLogSource
@@ -347,6 +348,7 @@ def _open_source(path: Path) -> RunSource:
     if path.is_dir():
         found = [path / name for name in RUN_FILES if (path / name).is_file()]
         if not found:
+            refuse_index(path)
             raise StoreError(f"{path}: holds no run; {_READABLE}")
         file = found[0]
     # git passes /dev/null for the missing side of a new or deleted file.

@@ -72,13 +72,18 @@ def fork_tree(path: str | Path, among: Iterable[Path] | None = None) -> list[For
     """
     path = path_here(path)
     if is_folder_of_runs(path):
-        runs = list(map(Path, name_runs([path])))
-        return _list_trees([way for run in runs if (way := _list_ancestors(run))], runs)
+        return fork_trees(name_runs([path]))
     way_up = _list_ancestors(path)
     if not way_up:
         path.stat()  # raises if there is no run
         return []
     return _list_trees([way_up], _runs_around(way_up) if among is None else among)
+
+
+def fork_trees(runs: Iterable[str | Path]) -> list[ForkNode]:
+    """The trees that *runs*, which are on this machine, belong to."""
+    paths = list(map(path_here, runs))
+    return _list_trees([way for path in paths if (way := _list_ancestors(path))], paths)
 
 
 def _list_trees(ways_up: list[list[_Generation]], among: Iterable[Path]) -> list[ForkNode]:

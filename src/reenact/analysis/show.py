@@ -26,7 +26,7 @@ _LONGEST_PAUSE_SECONDS: Final = 5.0
 
 
 class RunsReport(NamedTuple):
-    """The runs in a folder."""
+    """The runs in folders."""
 
     runs: list[Header]
     """In path order."""
@@ -34,10 +34,10 @@ class RunsReport(NamedTuple):
     """One for each run that cannot be read."""
 
 
-def show_runs(folder: str | Path) -> RunsReport:
-    """Read what each run below *folder* says of itself: its state, status, model, times and final output."""
+def show_runs(*folders: str | Path) -> RunsReport:
+    """Read what each run below *folders* says of itself: its state, status, model, times and final output."""
     report = RunsReport([], [])
-    for path in name_runs([str(folder)]):
+    for path in name_runs(folders):
         try:
             with open_artifact(path) as artifact:
                 report.runs.append(artifact.header())

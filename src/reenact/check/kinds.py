@@ -13,7 +13,7 @@ from reenact.formats.bundle import ADAPTER
 from reenact.formats.dataset import manifest_place
 from reenact.formats.lines import MAX_LINE_BYTES
 from reenact.store.remote import find_local, is_folder_of_remote_runs, list_remote, remote_name
-from reenact.store.rundir import EVENTS, RunDir
+from reenact.store.rundir import EVENTS, RunDir, refuse_index
 
 ArtifactKind: TypeAlias = Literal[
     "capture",
@@ -211,6 +211,7 @@ def find_runs(paths: Iterable[str]) -> list[Path]:
             raise StoreError(f"{path}: No such file or directory; name a run or a folder of runs")
         below = sorted(_runs_below(path)) if path.is_dir() and not is_run(path) else [path]
         if not below:
+            refuse_index(path)
             raise StoreError(f"{path}: holds no run; name a capture, a REPLAY.jsonl, or a folder of them")
         found.update(dict.fromkeys(below))
     return list(found)

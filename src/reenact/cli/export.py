@@ -14,10 +14,15 @@ from reenact.cli.options import (
 )
 from reenact.cli.terminal import INVALID, JOBS, ON, printable, progress_bar, say
 from reenact.corpus.parts import is_corpus
-from reenact.corpus.query import indexed_runs
-from reenact.errors import UsageError
+from reenact.corpus.query import require_runs
 from reenact.exporters.datasets import Dedupe, read_splits
-from reenact.exporters.exporting import EXPORT_FORMATS, ExportFormat, ExportReport, export_runs
+from reenact.exporters.exporting import (
+    EXPORT_FORMATS,
+    DocumentFormat,
+    ExportFormat,
+    ExportReport,
+    export_runs,
+)
 from reenact.formats.capture import RedactionProfile
 from reenact.redaction import PROFILES
 from reenact.trace.to_rows import Reasoning
@@ -81,15 +86,17 @@ def command(
 
     PATH is a capture, or a folder with captures at any depth. atif, har and otlp give one file per run.
     sft, preference and parquet give rows; each row names its run and events, and `reenact verify`
-    traces it back. For rows, PATH may also be a corpus made by `reenact index`; runs with another
-    status than --status are then not opened. What cannot be written is listed on stderr.
+    traces it back. PATH may also be a corpus made by `reenact index`; runs with another status than
+    --status are then not opened. What cannot be written is listed on stderr.
 
     Exit status: 0, or 2 when a run could not be read.
     """
+    corpora = [path for path in paths if is_corpus(path)]
+    is_folder = corpora and to in get_args(DocumentFormat) and "://" not in out
     report = export_runs(
-        [run for path in paths for run in _select(path, to, status)],
+        [run for path in paths for run in (_select(path, status) if path in corpora else [path])],
         to,
-        out,
+        f"{out}/" if is_folder else out,
         status=status,
         test=test,
         min_utility=min_utility,
@@ -112,15 +119,9 @@ def command(
     return INVALID if report.failed else 0
 
 
-def _select(path: str, to: ExportFormat, status: tuple[str, ...]) -> list[str]:
-    """Replace a corpus by its captures with the wanted status that still exist."""
-    if not is_corpus(path):
-        return [path]
-    if to in ("atif", "har", "otlp"):
-        raise UsageError(f"{path}: is a corpus, of which rows are made; name captures or folders for {to}")
-    runs = [run for run in indexed_runs(path) if run.kind == "capture" and run.state != "open"]
-    if not runs:
-        raise UsageError(f"{path}: no capture that it lists exists any more; index the captures again")
+def _select(corpus: str, status: tuple[str, ...]) -> list[str]:
+    """The captures in *corpus* with the wanted status that still exist."""
+    runs = [run for run in require_runs(corpus, "capture") if run.state != "open"]
     wanted = [run for run in runs if not status or run.status in status]
     return [run.path for run in wanted or runs]  # without a wanted one, the report says what was left out
 

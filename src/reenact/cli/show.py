@@ -9,14 +9,17 @@ import click
 import msgspec
 
 from reenact.analysis.artifact import Artifact, open_artifact
-from reenact.analysis.fork_tree import fork_tree
+from reenact.analysis.fork_tree import fork_tree, fork_trees
 from reenact.analysis.show import event_with_files, find_problem, find_steps, show_runs, transcript
 from reenact.analysis.show import play as play_steps
 from reenact.canonical import JsonValue
 from reenact.check.kinds import is_folder_of_runs
 from reenact.cli.table import Layout, footer, header_lines, run_line
 from reenact.cli.terminal import printable, progress_bar, report, safe_json, write_line
+from reenact.corpus.parts import is_corpus
+from reenact.corpus.query import require_runs
 from reenact.errors import FormatError, UsageError
+from reenact.store.remote import is_remote
 from reenact.suite.settings import project_prices
 
 
@@ -60,8 +63,8 @@ def command(
 
     PATH is a capture, its events.jsonl, a REPLAY.jsonl, a replay.json or a trace.json. Each line is one
     call: its event number, its time, its duration, its task, the request and the outcome. A run that is
-    being recorded, or was interrupted, is listed as far as it got. For a folder of runs, the runs are
-    listed.
+    being recorded, or was interrupted, is listed as far as it got. For a folder of runs, and for a corpus
+    made by `reenact index`, the runs are listed.
 
     TERM is kind:K, tool:T, name:N, task:N, state:S or text:T. * matches anything, a comma means or, !
     negates. "error" alone means state:error; any other word is searched in the recorded text.
@@ -95,7 +98,8 @@ def command(
 
 
 def _show_tree(path: str, *, as_json: bool) -> int:
-    nodes = fork_tree(path)
+    is_index = not is_remote(path) and is_corpus(path)
+    nodes = fork_trees(_runs_in(path)) if is_index else fork_tree(path)
     if not nodes:
         raise UsageError(f"{path}: is not a finished capture; only captures have forks")
     if as_json:
@@ -111,8 +115,12 @@ def _show_tree(path: str, *, as_json: bool) -> int:
     return 0
 
 
+def _runs_in(corpus: str) -> list[str]:
+    return [run.path for run in require_runs(corpus)]
+
+
 def _list_runs(folder: str, *, as_json: bool) -> int:
-    found = show_runs(folder)
+    found = show_runs(*(_runs_in(folder) if is_corpus(folder) else [folder]))
     status = max(map(report, found.problems), default=0)
     if as_json:
         click.echo(safe_json(msgspec.to_builtins(found.runs)))

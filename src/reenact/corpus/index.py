@@ -42,12 +42,13 @@ from reenact.corpus.sources import (
     is_utf8,
     root_of,
 )
-from reenact.corpus.stored import MANIFEST, StoredCorpus, corpus_address
+from reenact.corpus.stored import StoredCorpus, corpus_address
 from reenact.corpus.tables import TABLES, CorpusSource
 from reenact.errors import UsageError, relabel_errors
 from reenact.progress import ProgressBar, no_progress_bar
 from reenact.store.durable import write_whole
 from reenact.store.remote import local_path
+from reenact.store.rundir import INDEX_MANIFEST
 from reenact.workers import map_batches, worker_count
 
 PART_SOURCES: Final = 8 * BATCH_SOURCES
@@ -219,7 +220,7 @@ class _IndexUpdate:
         manifest = CorpusManifest(FORMAT, VERSION, f"reenact {__version__}", roots, self._next_part, parts)
         if self._before is None or manifest != self._before:
             write_whole(
-                self._folder / MANIFEST,
+                self._folder / INDEX_MANIFEST,
                 msgspec.json.format(msgspec.json.encode(manifest), indent=1) + b"\n",
                 temp_folder=self._folder,
                 sync=True,

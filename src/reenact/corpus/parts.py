@@ -23,11 +23,12 @@ import msgspec
 
 from reenact.corpus.rows import read_sources
 from reenact.corpus.sources import CorpusRoot, KnownSource
-from reenact.corpus.stored import MANIFEST, StoredCorpus, corpus_address
+from reenact.corpus.stored import StoredCorpus, corpus_address
 from reenact.corpus.tables import KEYS, TABLES, CorpusSource, TableRows, arrow_schema
 from reenact.errors import FormatError, StoreError, UnknownVersion, UsageError, relabel_errors
 from reenact.store.durable import TEMP_PREFIX, unwritable
 from reenact.store.remote import local_path
+from reenact.store.rundir import INDEX_MANIFEST
 
 LOCK: Final = "index.lock"
 READERS: Final = "readers.lock"
@@ -224,7 +225,7 @@ def is_corpus(path: str | Path) -> bool:
     address = corpus_address(path)
     if address is not None:
         return StoredCorpus(address).is_there
-    return (Path(local_path(path)) / MANIFEST).is_file()
+    return (Path(local_path(path)) / INDEX_MANIFEST).is_file()
 
 
 def part_file(folder: Path, table: str, part: int) -> Path:
@@ -239,7 +240,7 @@ class _Version(msgspec.Struct, frozen=True):
 
 def read_corpus(folder: Path) -> CorpusManifest:
     """The manifest of the corpus in *folder*; raises :class:`FormatError` if we cannot read it."""
-    file = folder / MANIFEST
+    file = folder / INDEX_MANIFEST
     if not file.is_file():  # reading a pipe would block forever
         raise StoreError(f"{folder}: is not an index; make one with: reenact index RUNS -o {folder}")
     text = file.read_bytes()

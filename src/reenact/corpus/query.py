@@ -179,7 +179,9 @@ def _make_tables(
     needed = needed_by(connection, sql)
     if corpora:
         folder = stack.enter_context(local_corpus(corpora[0], needed))
-        _view_corpus(connection, folder, TABLES if corpus_address(corpora[0]) is None else needed)
+        # A view takes 1 ms. With all of them, DuckDB suggests a name in place of an unknown one.
+        is_local = corpus_address(corpora[0]) is None
+        _view_corpus(connection, folder, TABLES if is_local and not needed else needed)
         return []
     return _read_runs(connection, needed, [Path(path) for path in paths], progress_bar)
 
@@ -245,6 +247,14 @@ def indexed_runs(corpus: str | Path) -> list[IndexedRun]:
         found = [IndexedRun(_absolute(name, roots), *rest) for name, *rest in result.rows()]
     there = (run for run in found if is_remote(run.path) or os.path.exists(run.path))
     return sorted(there, key=lambda run: Path(run.path))
+
+
+def require_runs(corpus: str | Path, kind: str = "run") -> list[IndexedRun]:
+    """Like :func:`indexed_runs`, but of a *kind*, and raises :class:`UsageError` if there is none."""
+    runs = [run for run in indexed_runs(corpus) if kind in ("run", run.kind)]
+    if not runs:
+        raise UsageError(f"{corpus}: no {kind} that it lists exists any more; index the {kind}s again")
+    return runs
 
 
 def _absolute(name: str, roots: Sequence[CorpusRoot]) -> str:

@@ -8,13 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
-from typing import Final
 
 from reenact.errors import StoreError
 from reenact.store.objects import ObjectStore, StoredObject, address_in
 from reenact.store.remote import PACK_SUFFIX
-
-MANIFEST: Final = "corpus.json"
+from reenact.store.rundir import INDEX_MANIFEST
 
 
 def corpus_address(path: str | Path) -> str | None:
@@ -31,7 +29,7 @@ class StoredCorpus:
     def __init__(self, address: str, *, is_written: bool = False) -> None:
         self._store = ObjectStore(address, is_written=is_written)
         self.address = self._store.address
-        self._before: StoredObject | None = self._store.look_at(MANIFEST)
+        self._before: StoredObject | None = self._store.look_at(INDEX_MANIFEST)
         self._found: dict[str, int] | None = None
 
     @property
@@ -47,10 +45,10 @@ class StoredCorpus:
 
     def fetch_manifest(self, folder: Path) -> None:
         """Download the manifest; raises :class:`StoreError` if it was replaced meanwhile."""
-        content = self._store.get(MANIFEST)
-        if self._store.look_at(MANIFEST) != self._before:
+        content = self._store.get(INDEX_MANIFEST)
+        if self._store.look_at(INDEX_MANIFEST) != self._before:
             raise self._busy()
-        (folder / MANIFEST).write_bytes(content)
+        (folder / INDEX_MANIFEST).write_bytes(content)
 
     def fetch(self, folder: Path, files: Mapping[str, int]) -> None:
         """Download those of *files* (sizes by name) that are not in *folder*; raises if one is incomplete."""
@@ -62,9 +60,9 @@ class StoredCorpus:
         for name in new:
             if not self._store.put_new_file(name, folder / name):
                 raise self._busy()
-        if not self._store.replace(MANIFEST, (folder / MANIFEST).read_bytes(), self._before):
+        if not self._store.replace(INDEX_MANIFEST, (folder / INDEX_MANIFEST).read_bytes(), self._before):
             raise self._busy()
-        self._store.delete([name for name in self.files if name not in kept and name != MANIFEST])
+        self._store.delete([name for name in self.files if name not in kept and name != INDEX_MANIFEST])
 
     def _busy(self) -> StoreError:
         return StoreError(f"{self.address}: was brought up to date by somebody else meanwhile; try again")

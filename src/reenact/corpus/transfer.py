@@ -14,14 +14,14 @@ import msgspec
 
 from reenact.check.artifact import verify
 from reenact.check.kinds import find_runs
-from reenact.errors import DigestMismatch, FormatError, StoreError
+from reenact.errors import DigestMismatch, FormatError, StoreError, UsageError
 from reenact.progress import ProgressBar, no_progress_bar
 from reenact.store.durable import open_temp, sync_folder, unwritable
 from reenact.store.forked import MAX_GENERATIONS
 from reenact.store.objects import ObjectStore, address_in, files_of
 from reenact.store.pack import PackWriter
 from reenact.store.place import build_folder
-from reenact.store.remote import RemoteRun, is_remote, list_remote, local_path, local_run
+from reenact.store.remote import PACK_SUFFIX, RemoteRun, is_remote, list_remote, local_path, local_run
 from reenact.store.rundir import MANIFEST, RunDir, RunState
 
 _REMEDY: Final = "name a pack, or an address such as s3://BUCKET/FOLDER"
@@ -76,6 +76,8 @@ def push(*runs: str | Path, to: str, progress_bar: ProgressBar = no_progress_bar
     A run that is stored already is skipped. Another run of the same name is reported as a problem: nothing is
     ever replaced.
     """
+    if to.endswith(PACK_SUFFIX):
+        raise UsageError(f"{to}: is the name of a pack; write one with reenact pack, or choose another")
     with _captures_at(runs) as found:
         store = ObjectStore(to, is_written=True)
         store.check()

@@ -29,10 +29,10 @@ _USAGE: Final = {
 }
 
 
-def document_of(reader: CaptureReader, lose: Callable[[Loss], None]) -> dict[str, object]:
+def document_of(reader: CaptureReader, note_loss: Callable[[Loss], None]) -> dict[str, object]:
     """The trajectory; its ``extra`` names the capture."""
     manifest = reader.manifest
-    writing = _TrajectoryBuilder(reader, lose)
+    writing = _TrajectoryBuilder(reader, note_loss)
     for event in read_with_derived(reader):
         writing.event(event)
     agent = {"name": "reenact", "version": __version__}
@@ -56,9 +56,9 @@ def document_of(reader: CaptureReader, lose: Callable[[Loss], None]) -> dict[str
 
 
 class _TrajectoryBuilder:
-    def __init__(self, reader: CaptureReader, lose: Callable[[Loss], None]) -> None:
+    def __init__(self, reader: CaptureReader, note_loss: Callable[[Loss], None]) -> None:
         self._reader = reader
-        self._lose = lose
+        self._note_loss = note_loss
         self.steps: list[dict[str, JsonValue]] = []
         self._said: dict[str, list[tuple[str, str]]] = {}
         """The messages sent to the model so far, by lane."""
@@ -80,7 +80,7 @@ class _TrajectoryBuilder:
             self._add_tool_result(event)
         elif isinstance(event, capture.StateMutation | capture.Nondeterministic):
             tag = str(type(event).__struct_config__.tag)
-            self._lose(Loss(event.seq, tag, None, "a trajectory has no place for it"))
+            self._note_loss(Loss(event.seq, tag, None, "a trajectory has no place for it"))
 
     def _step(self, event: CaptureEvent, source: str, message: str, lane: str) -> dict[str, Any]:
         step: dict[str, JsonValue] = {
@@ -98,7 +98,7 @@ class _TrajectoryBuilder:
         self._lanes[event.data.callId] = lane
         request = request_of(self._reader, event)
         if request is None:
-            self._lose(Loss(event.seq, "llm_request", "request", "its wire format is unknown"))
+            self._note_loss(Loss(event.seq, "llm_request", "request", "its wire format is unknown"))
             return
         turns = [("system", request.system)] if request.system else []
         for message in request.messages:
@@ -154,7 +154,7 @@ class _TrajectoryBuilder:
         data = event.data
         step = self._calls.get(data.callId)
         if step is None:
-            self._lose(Loss(event.seq, "tool_result", None, "its call is not in the run"))
+            self._note_loss(Loss(event.seq, "tool_result", None, "its call is not in the run"))
             return
         stored = data.result if data.ok else data.error
         content = None if stored is ABSENT else strip_tags(self._reader.resolve(stored))

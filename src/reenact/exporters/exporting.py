@@ -127,8 +127,8 @@ def export_runs(
     """Export captures, and the captures in folders, in the format *to*.
 
     ``atif``, ``har`` and ``otlp`` are documents: one capture is written to the file *out*, several to files
-    below the folder *out*, with the names of the captures, and numbers where two have the same name. For
-    ``otlp``, *out* may be the address of a collector.
+    below the folder *out*, with the names of the captures, and numbers where two have the same name. With
+    ``/`` at its end *out* is a folder for one, too. For ``otlp``, *out* may be the address of a collector.
     ``sft``, ``preference`` and ``parquet`` are datasets: all rows go to the file *out*, or with
     *split* to one file per split in the folder *out*. Redacted values of a capture stay redacted; *redact*
     hides more. A run is exported only if it has one of the *status*, passes the *test*, and its steps and
@@ -167,7 +167,7 @@ def export_runs(
         return _export_dataset(runs, Path(out), plan, splits, dedupe, workers, progress_bar)
     if split is not None or reasoning != "drop":
         raise UsageError(f"splits and reasoning are options for {', '.join(_DATASETS)}, not for {to}")
-    is_one = len(given) == 1 and found[0][0] == remote_name(given[0])
+    is_one = len(given) == 1 and found[0][0] == remote_name(given[0]) and not str(out).endswith("/")
     documents = _DocumentPlan(to, selection, redact)
     found = _with_own_names(found)
     return _export_documents(found, documents, str(out), workers, progress_bar, is_one=is_one)

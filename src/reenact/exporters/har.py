@@ -22,7 +22,7 @@ _TIMINGS: Final = {"send": 0, "wait": 0, "receive": 0}
 _CallEvent = capture.LlmRequest | capture.Nondeterministic
 
 
-def document_of(reader: CaptureReader, lose: Callable[[Loss], None]) -> dict[str, object]:
+def document_of(reader: CaptureReader, note_loss: Callable[[Loss], None]) -> dict[str, object]:
     """The archive; its comment names the capture."""
     manifest = reader.manifest
     waiting: dict[str, _CallEvent] = {}
@@ -36,18 +36,18 @@ def document_of(reader: CaptureReader, lose: Callable[[Loss], None]) -> dict[str
         ):
             call = waiting.pop(str(event.data.callId))
             try:
-                entry = _entry_of(reader, call, event, lose)
+                entry = _entry_of(reader, call, event, note_loss)
             except (LookupError, TypeError, AttributeError):
                 tag = str(type(call).__struct_config__.tag)
-                lose(Loss(call.seq, tag, None, "it is not HTTP as clients use it"))
+                note_loss(Loss(call.seq, tag, None, "it is not HTTP as clients use it"))
                 continue
             if entry is not None:
                 entries.append(entry)
         elif isinstance(event, capture.ToolCall | capture.StateMutation | capture.Nondeterministic):
             tag = str(type(event).__struct_config__.tag)
-            lose(Loss(event.seq, tag, None, "an archive has only HTTP"))
+            note_loss(Loss(event.seq, tag, None, "an archive has only HTTP"))
     for call in waiting.values():
-        lose(Loss(call.seq, str(type(call).__struct_config__.tag), None, "it was never answered"))
+        note_loss(Loss(call.seq, str(type(call).__struct_config__.tag), None, "it was never answered"))
     hashed, profile = manifest.integrity.eventsHash, manifest.redaction.profile
     comment = f"capture {manifest.captureId}, {hashed}, redaction {profile}"
     creator = {"name": "reenact", "version": __version__}
@@ -66,17 +66,17 @@ def _entry_of(
     reader: CaptureReader,
     call: _CallEvent,
     outcome: capture.LlmResponse | capture.Nondeterministic,
-    lose: Callable[[Loss], None],
+    note_loss: Callable[[Loss], None],
 ) -> dict[str, JsonValue] | None:
     kind = str(type(call).__struct_config__.tag)
     request = None if call.data.request is ABSENT else from_json(reader.resolve(call.data.request))
     stored = outcome.data.response if isinstance(outcome, capture.LlmResponse) else outcome.data.value
     answer = None if stored is ABSENT else from_json(reader.resolve(stored))
     if not isinstance(request, dict) or "url" not in request:
-        lose(Loss(call.seq, kind, "request", "it is not known as it was sent"))
+        note_loss(Loss(call.seq, kind, "request", "it is not known as it was sent"))
         return None
     if not isinstance(answer, dict) or "status" not in answer:
-        lose(Loss(outcome.seq, kind, None, "it failed before there was an answer"))
+        note_loss(Loss(outcome.seq, kind, None, "it failed before there was an answer"))
         return None
     recorded_headers = call.data.headers if isinstance(call.data.headers, dict) else {}
     headers = [
@@ -84,7 +84,7 @@ def _entry_of(
     ]
     post = _post_of(request, str(recorded_headers.get("content-type", "")))
     if "parts" in request:
-        lose(Loss(call.seq, kind, "request", "the bytes of a multipart body are not kept"))
+        note_loss(Loss(call.seq, kind, "request", "the bytes of a multipart body are not kept"))
     pieces = outcome.data.pieces
     body = _body_of(answer, None if pieces is ABSENT else from_json(reader.resolve(pieces)))
     sent: dict[str, Any] = {

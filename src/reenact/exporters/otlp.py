@@ -65,9 +65,9 @@ _USAGE: Final = {
 _PARAMS: Final = ("temperature", "top_p", "top_k", "max_tokens", "seed")
 
 
-def document_of(reader: CaptureReader, lose: Callable[[Loss], None]) -> dict[str, object]:
+def document_of(reader: CaptureReader, note_loss: Callable[[Loss], None]) -> dict[str, object]:
     """One request to a collector; the span of the run names the capture."""
-    writing = _SpanBuilder(reader, lose)
+    writing = _SpanBuilder(reader, note_loss)
     for event in read_with_derived(reader):
         writing.event(event)
     scope = {"name": "reenact", "version": __version__}
@@ -147,9 +147,9 @@ def _any_value(value: Any) -> dict[str, JsonValue]:
 
 
 class _SpanBuilder:
-    def __init__(self, reader: CaptureReader, lose: Callable[[Loss], None]) -> None:
+    def __init__(self, reader: CaptureReader, note_loss: Callable[[Loss], None]) -> None:
         self._reader = reader
-        self._lose = lose
+        self._note_loss = note_loss
         self._trace = _hex_id(reader.manifest.captureId, 16)
         self._root = _hex_id(f"{reader.manifest.captureId} run", 8)
         self._spans: list[dict[str, JsonValue]] = []
@@ -172,7 +172,7 @@ class _SpanBuilder:
             self._network(event)
         elif isinstance(event, capture.StateMutation | capture.Nondeterministic):
             tag = str(type(event).__struct_config__.tag)
-            self._lose(Loss(event.seq, tag, None, "the conventions have no span for it"))
+            self._note_loss(Loss(event.seq, tag, None, "the conventions have no span for it"))
 
     def _begin(self, event: Any, attributes: dict[str, JsonValue], name: str, kind: int) -> None:
         data = event.data
@@ -239,7 +239,7 @@ class _SpanBuilder:
             "gen_ai.request.model": event.data.model,
         }
         if request is None:
-            self._lose(Loss(event.seq, "llm_request", "request", "its wire format is unknown"))
+            self._note_loss(Loss(event.seq, "llm_request", "request", "its wire format is unknown"))
             return known
         return known | _request_attributes(request)
 
@@ -270,7 +270,7 @@ class _SpanBuilder:
         """All spans, with the span of the run first."""
         for call, span in self._open.values():
             tag = str(type(call).__struct_config__.tag)
-            self._lose(Loss(call.seq, tag, None, "it was never answered; its span ends with the run"))
+            self._note_loss(Loss(call.seq, tag, None, "it was never answered; its span ends with the run"))
             span["endTimeUnixNano"] = _nano(self._last_ms)
             self._spans.append(span)
         manifest = self._reader.manifest

@@ -18,7 +18,7 @@ from reenact.importers.building import (
     usage_counts,
 )
 from reenact.importers.importing import Importer, Runs
-from reenact.importers.source import LARGE_BYTES, ForeignSource, JsonObject, Losses, expect_list, unfit
+from reenact.importers.source import ForeignSource, JsonObject, Losses, expect_list, type_mismatch
 from reenact.importers.turns import TranscriptTurns
 
 _STEPS: Final = ("steps",)
@@ -60,11 +60,11 @@ def _version_line(source: ForeignSource) -> int | None:
 
 def _read(source: ForeignSource, runs: Runs) -> None:
     run = runs.open()
-    run.missing("requests as they were sent")
+    run.note_missing("requests as they were sent")
     turns = TranscriptTurns(run)
     lost: Losses = []
     document: JsonValue
-    if source.path.stat().st_size > LARGE_BYTES:
+    if source.is_large:
         document = _read_stream(source, run, turns, lost)
     else:
         document = source.document(lost)
@@ -76,10 +76,10 @@ def _read(source: ForeignSource, runs: Runs) -> None:
         reason, line = lost[0] if lost else ("expected an object with steps", None)
         raise FormatError(reason, file=source.name, line=line)
     for reason, line in lost:
-        run.lose(reason, line)
+        run.note_loss(reason, line)
     version = str(document.get("schema_version"))
     if _KNOWN.fullmatch(version) is None:
-        run.lose(f"version {version!r} is not known; it was read as 1.8", _version_line(source))
+        run.note_loss(f"version {version!r} is not known; it was read as 1.8", _version_line(source))
     turns.finish()
 
 
@@ -131,7 +131,7 @@ def _import_inner(
 ) -> None:
     """Import an embedded trajectory; its losses are reported with the line on which it begins."""
     if not isinstance(trajectory, dict) or not isinstance(trajectory.get("steps"), list):
-        run.lose(f"trajectory {number + 1} below task {lane} has no steps", line)
+        run.note_loss(f"trajectory {number + 1} below task {lane} has no steps", line)
         return
     below = f"{lane}.{number}"
     turns.begin_aside(below)
@@ -159,7 +159,7 @@ def _import_step(
     time_ms, source, message = run.time_ms(step.get("timestamp")), step.get("source"), step.get("message")
     if source != "agent" or step.get("is_copied_context") is True:
         role = _ROLES.get(str(source), "user")
-        run.unknown("step", [] if str(source) in _ROLES else [f"source={source}"])
+        run.count_unknown("step", [] if str(source) in _ROLES else [f"source={source}"])
         turns.say(role, message, time_ms, lane)
         _import_results(run, turns, step, time_ms, lane, line)
         return
@@ -170,7 +170,7 @@ def _import_step(
     for call in calls:
         for name in ("function_name", "tool_call_id"):
             if call.get(name) is None:
-                raise unfit(f"tool_call.{name}", "a text", None)
+                raise type_mismatch(f"tool_call.{name}", "a text", None)
     tools = [
         ToolRequest(str(call["function_name"]), call.get("arguments"), str(call["tool_call_id"]), line)
         for call in calls
@@ -193,7 +193,7 @@ def _import_step(
             lane=lane,
         )
         if isinstance(count := step.get("llm_call_count"), int) and count > 1:
-            run.missing("single model calls of steps that made several")
+            run.note_missing("single model calls of steps that made several")
     _import_results(run, turns, step, time_ms, lane, line)
 
 

@@ -38,7 +38,7 @@ from reenact.formats.capture import (
 )
 from reenact.formats.record import ABSENT
 from reenact.gateway.lane import LANE
-from reenact.importers.source import UNFIT, JsonObject, Unfit, expect_object, reason_of, unfit
+from reenact.importers.source import UNFIT, JsonObject, Unfit, expect_object, reason_of, type_mismatch
 from reenact.recorder.importing import ImportingContext
 from reenact.recorder.sink import FileCaptureSink
 from reenact.redaction import Redactor, default_profile
@@ -283,11 +283,11 @@ class RunBuilder:
 
     # What is not in the capture
 
-    def missing(self, *what: str) -> None:
+    def note_missing(self, *what: str) -> None:
         """Note parts of a recording that the source does not have."""
         self._missing.update(dict.fromkeys(what))
 
-    def unknown(self, place: str, fields: Iterable[str]) -> None:
+    def count_unknown(self, place: str, fields: Iterable[str]) -> None:
         """Count fields of *place* that the importer does not know."""
         for field in fields:
             name = f"{place}.{field}" if place else str(field)
@@ -303,11 +303,11 @@ class RunBuilder:
         ):
             return value
         found = expect_object(place or "the document", value)
-        self.unknown(place, (name for name in found if name not in known))
+        self.count_unknown(place, (name for name in found if name not in known))
         if isinstance(known, KnownFields):
             for inner_place, inner, inner_known in known.inner_objects(place, found):
                 if inner_known is None:
-                    self.missing(inner_place + LEFT_OUT)
+                    self.note_missing(inner_place + LEFT_OUT)
                 else:
                     self.check_fields(inner_place, inner, inner_known)
         return found
@@ -315,16 +315,16 @@ class RunBuilder:
     def objects(self, place: str, value: object, line: Line = None) -> list[JsonObject]:
         """The objects in the list at *place*; other items, or a value that is not a list, are losses."""
         if value is not None and not isinstance(value, list):
-            self.lose(str(unfit(place, "a list", value)), line)
+            self.note_loss(str(type_mismatch(place, "a list", value)), line)
             return []
         found = [each for each in value or () if isinstance(each, dict)]
         if value and len(found) != len(value):
             for each in value:
                 if not isinstance(each, dict):
-                    self.lose(str(unfit(f"an item of {place}", "an object", each)), line)
+                    self.note_loss(str(type_mismatch(f"an item of {place}", "an object", each)), line)
         return found
 
-    def lose(self, reason: str, line: Line = None) -> None:
+    def note_loss(self, reason: str, line: Line = None) -> None:
         """Note a part of the source that could not be read; without a *line*, it is the part being read."""
         self._loss_count += 1
         line = line_of(self._line if line is None else line)
@@ -341,7 +341,7 @@ class RunBuilder:
         try:
             read(*given)
         except UNFIT as error:
-            self.lose(f"{what} cannot be read: {reason_of(error)}")
+            self.note_loss(f"{what} cannot be read: {reason_of(error)}")
         self._line = None
 
     def lower(self, fidelity: Fidelity) -> None:
@@ -353,7 +353,7 @@ class RunBuilder:
         """A time that the source tells; one that cannot be read is a loss."""
         found = iso_ms(time)
         if found is None and time not in NO_TIME:
-            self.lose(str(unfit("the time", "a date or a count of seconds", time)), line)
+            self.note_loss(str(type_mismatch("the time", "a date or a count of seconds", time)), line)
         return found
 
     # What is in the capture
@@ -380,10 +380,12 @@ class RunBuilder:
         self._begin()
         plain = body if is_decoded else self._undo_coding(head, body)
         if plain is None:
-            self.lose(f"{sent.method} {sent.url}: the answer cannot be decoded: {head.content_encoding!r}")
+            self.note_loss(
+                f"{sent.method} {sent.url}: the answer cannot be decoded: {head.content_encoding!r}"
+            )
             return
         if not is_decoded and _is_cut_off(head.content_encoding, body):
-            self.lose(f"{sent.method} {sent.url}: the answer was cut off; the part before that is read")
+            self.note_loss(f"{sent.method} {sent.url}: the answer was cut off; the part before that is read")
         is_coded = plain is not body
         media_type = header_value(head.headers, "content-type").partition(";")[0].strip().lower()
         chunks = _stream_chunks(media_type, plain)
@@ -498,7 +500,7 @@ class RunBuilder:
         call_id, _ = self._open_tools.pop(own_id, (None, ""))
         if call_id is None:
             what = "a second result" if own_id in self._call_ids else "the result of a call that is not there"
-            self.lose(f"{what}: {own_id}", line)
+            self.note_loss(f"{what}: {own_id}", line)
             return False
         self.counts.tool_results += 1
         self.at(time_ms)
@@ -565,9 +567,9 @@ class RunBuilder:
         if isinstance(self._context.failed_by, StoreError):
             raise self._context.failed_by
         if self._open_tools:
-            self.missing("results of tool calls that the source does not answer")
+            self.note_missing("results of tool calls that the source does not answer")
         if self._loss_count == 0 and self._context.warnings:
-            self.lose(self._context.warnings[0].removeprefix(f"{RECORDING_FAILED}, "))
+            self.note_loss(self._context.warnings[0].removeprefix(f"{RECORDING_FAILED}, "))
         source = self._source.identity()
         name = as_unicode(self._redactor.of_names.redact_text(source.name))
         imported = Imported(

@@ -114,7 +114,7 @@ def _agents_beside(folder: Path, _changed_ns: int) -> dict[str, list[str]]:
 def _files_of_agents(source: ForeignSource) -> list[str]:
     stem, folder = source.path.stem, source.path.parent
     beside = _agents_beside(folder, folder.stat().st_mtime_ns).get(stem, [])
-    return [*source.beside(f"{escape(stem)}/subagents/**/*.jsonl"), *beside]
+    return [*source.find_beside(f"{escape(stem)}/subagents/**/*.jsonl"), *beside]
 
 
 class _Timed(NamedTuple):
@@ -128,16 +128,18 @@ class _Timed(NamedTuple):
 
 def _read(source: ForeignSource, runs: Runs) -> None:
     run = runs.open()
-    run.missing("requests as they were sent", "instructions and tools of the model", "temperature and limits")
+    run.note_missing(
+        "requests as they were sent", "instructions and tools of the model", "temperature and limits"
+    )
     reading = _Reading(run)
 
-    def lose(below: str, reason: str, line: int | None) -> None:
+    def note_loss(below: str, reason: str, line: int | None) -> None:
         run.part = below
-        run.lose(reason, line)
+        run.note_loss(reason, line)
 
     def entries(below: str = "") -> Iterator[_Timed]:
         time_ms = 0.0
-        for line, entry in source.objects(partial(lose, below), below):
+        for line, entry in source.objects(partial(note_loss, below), below):
             if files:
                 time_ms = max(time_ms, iso_ms(entry.get("timestamp")) or 0.0)
             yield _Timed(time_ms, line, entry, below)
@@ -179,6 +181,7 @@ class _Reading:
         run, kind = self._run, kind_of(entry)
         time_ms = run.time_ms(entry.get("timestamp"))
         message = entry.get("message")
+        is_repeated = lane is None and "session_id" not in entry and hash(entry.get("uuid")) in self._lanes
         blocks = self._blocks(line, message.get("content")) if isinstance(message, dict) else []
         if lane is None:
             lane = self._lane_of(line, entry, is_prompt=kind == "user" and not _has_results(blocks))
@@ -187,14 +190,17 @@ class _Reading:
             self.turns.begin_aside(lane)
         if kind not in _ROLES:
             if kind not in _NOTED:
-                run.unknown("type", [kind])
+                run.count_unknown("type", [kind])
                 if "sessionId" not in entry and "session_id" not in entry:
-                    run.lose("is not an entry of Claude Code; it is kept as a note", line)
+                    run.note_loss("is not an entry of Claude Code; it is kept as a note", line)
             run.note(kind, {key: value for key, value in entry.items() if key != "type"}, time_ms=time_ms)
+            return
+        if is_repeated:
+            run.note_loss("an entry of the same uuid was read before; this one is left out", line)
             return
         run.check_fields("entry", entry, _ENTRY)
         if not isinstance(message, dict):
-            run.lose("the entry has no message", line)
+            run.note_loss("the entry has no message", line)
             return
         run.check_fields("message", message, _MESSAGE)
         if kind == "assistant":
@@ -226,7 +232,7 @@ class _Reading:
         if isinstance(parent, str):
             found = self._lanes.get(hash(parent))
             if found is None:
-                self._run.lose(f"its parent is missing: {parent}", line)
+                self._run.note_loss(f"its parent is missing: {parent}", line)
             elif not (entry.get("isSidechain") is True and found == "0"):
                 return found
         if entry.get("isSidechain") is not True:
@@ -253,7 +259,7 @@ class _Reading:
             kind = kind_of(block)
             self._run.check_fields("block", block, _BLOCK)
             if kind not in _BLOCKS:
-                self._run.unknown("content", [kind])
+                self._run.count_unknown("content", [kind])
             if kind == "text":
                 texts.append(str(block.get("text") or ""))
             elif kind == "thinking":
@@ -303,7 +309,7 @@ class _Reading:
                 )
                 continue
             if kind not in _BLOCKS:
-                self._run.unknown("content", [kind])
+                self._run.count_unknown("content", [kind])
             said.append(block)
             is_text &= kind == "text"
         if said:

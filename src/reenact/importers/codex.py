@@ -67,19 +67,19 @@ def _recognises(source: ForeignSource) -> bool:
 
 def _read(source: ForeignSource, runs: Runs) -> None:
     run = runs.open()
-    run.missing(
+    run.note_missing(
         "requests as they were sent", "the request of each answer, if there is no token count between them"
     )
     reading = _Reading(run)
     if b'"items"' in source.head and not _is_by_lines(source):
         _read_document(source, run, reading)
     else:
-        for line, entry in source.objects(run.lose):
+        for line, entry in source.objects(run.note_loss):
             run.attempt(line, reading.entry, line, entry)
     reading.turns.finish()
     if reading.repeated:
         run.note("repeated history", {"items": reading.repeated})
-        run.missing("repeated history of the session that this one was forked from; it is left out")
+        run.note_missing("repeated history of the session that this one was forked from; it is left out")
     if run.is_empty:
         raise FormatError("it holds no conversation", file=source.name)
 
@@ -100,9 +100,9 @@ def _read_document(source: ForeignSource, run: RunBuilder, reading: _Reading) ->
         elif path == ("session",):
             run.attempt(line, reading.session, value)
         elif path not in ((), ("items",)):
-            run.unknown("", path)
+            run.count_unknown("", path)
     for reason, at in lost:
-        run.lose(reason, at)
+        run.note_loss(reason, at)
 
 
 class _Reading:
@@ -122,13 +122,13 @@ class _Reading:
         run, time_ms = self._run, self._run.time_ms(entry.get("timestamp"))
         if "payload" not in entry:
             if self._session is not None:
-                run.lose("the line has no payload, so it is not one of Codex; it is kept as it is", line)
+                run.note_loss("the line has no payload, so it is not one of Codex; it is kept as it is", line)
             self.early_entry(line, entry, time_ms)
             return
         run.check_fields("line", entry, _LINE)
         kind, payload = kind_of(entry), entry["payload"]
         if not isinstance(payload, dict):
-            run.lose("the line has no payload", line)
+            run.note_loss("the line has no payload", line)
             return
         if self._forked_ms is not None and kind != "session_meta" and self._is_older(payload, time_ms):
             self.repeated += kind == "response_item"
@@ -150,7 +150,7 @@ class _Reading:
             self._item(line, entry, time_ms)
         else:
             if "type" in entry:
-                self._run.unknown("type", [kind_of(entry)])
+                self._run.count_unknown("type", [kind_of(entry)])
             kind = str(entry.get("type") or entry.get("record_type") or "session")
             self._run.note(kind, entry, time_ms=time_ms)
 
@@ -180,7 +180,7 @@ class _Reading:
         elif kind == "event_msg" and payload.get("type") in ("task_complete", "turn_complete"):
             self._is_answering = False
         if kind not in _NOTED:
-            self._run.unknown("type", [kind])
+            self._run.count_unknown("type", [kind])
         named = f"{kind} {payload['type']}" if kind == "event_msg" and "type" in payload else kind
         self._run.note(named, payload, time_ms=time_ms)
 
@@ -206,13 +206,13 @@ class _Reading:
             self._output(line, item, time_ms)
         else:
             if kind not in _OTHER_ITEMS:
-                run.unknown("item", [f"type={kind}"])
+                run.count_unknown("item", [f"type={kind}"])
             run.note(kind, item, time_ms=time_ms)
 
     def _message(self, item: JsonObject, time_ms: float | None) -> None:
         role, content = item.get("role"), item.get("content")
         if role not in _ROLES:
-            self._run.unknown("item", [f"role={role}"])
+            self._run.count_unknown("item", [f"role={role}"])
         other_parts = self._check_parts(content)
         if role == "assistant":
             for other in other_parts:

@@ -64,8 +64,8 @@ def _read(source: ForeignSource, runs: Runs) -> None:
         started_ms=started_ms if isinstance(started_ms, int | float) else None, upstreams={"openai": _BASE}
     )
     if manifest.get("schema_version") not in _VERSIONS:
-        run.lose(f"version {manifest.get('schema_version')!r} of bundles is not known; it was read as 2")
-    run.missing(
+        run.note_loss(f"version {manifest.get('schema_version')!r} of bundles is not known; it was read as 2")
+    run.note_missing(
         "stream events as they were sent; they are rebuilt from the answers' items",
         "addresses of the models; the default of Codex is used",
         "headers",
@@ -76,17 +76,17 @@ def _read(source: ForeignSource, runs: Runs) -> None:
     if not _is_inside(log) or not (source.path / log).is_file():
         raise FormatError(f"the event log {log!r} is missing", file=source.name)
     waiting: dict[str, bytes] = {}
-    for line, event in source.objects(run.lose, log):
+    for line, event in source.objects(run.note_loss, log):
         run.check_fields("event", event, _EVENT)
         payload = event.get("payload")
         if not isinstance(payload, dict):
-            run.lose("the event has no payload", line)
+            run.note_loss("the event has no payload", line)
             continue
         run.at(run.time_ms(event.get("wall_time_unix_ms"), line))
         named = f"the event {payload.get('type')}"
         run.attempt(line, _import_event, source, run, payload, waiting, what=named)
     for _ in waiting:
-        run.lose("a request to the model was never answered")
+        run.note_loss("a request to the model was never answered")
 
 
 def _import_event(
@@ -110,7 +110,7 @@ def _import_event(
         run.exchange(sent, Head(200, "OK", "HTTP/1.1", [("content-type", media_type)]), made)
     elif kind in ("inference_failed", "inference_cancelled"):
         waiting.pop(own, None)
-        run.lose(f"{kind}: a bundle does not have failed answers as they were sent")
+        run.note_loss(f"{kind}: a bundle does not have failed answers as they were sent")
     else:
         # Tool calls are already in the model's traffic; all other events are kept unchanged.
         run.note(

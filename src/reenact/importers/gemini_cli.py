@@ -79,19 +79,19 @@ def _is_saved(source: ForeignSource) -> bool:
 
 def _read(source: ForeignSource, runs: Runs) -> None:
     run = runs.open()
-    run.missing("requests as they were sent", "instructions and tools of the model")
+    run.note_missing("requests as they were sent", "instructions and tools of the model")
     reading = _Reading(run)
     if _is_saved(source):
         _read_saved(source, run)
         return
     if isinstance(source.first_line, dict):
-        for line, entry in source.objects(run.lose):
+        for line, entry in source.objects(run.note_loss):
             run.attempt(line, reading.entry, line, entry)
     else:
         lost: Losses = []
         document = source.document(lost)
         for reason, line_number in lost:
-            run.lose(reason, line_number)
+            run.note_loss(reason, line_number)
         if not isinstance(document, dict):
             raise FormatError("expected an object", file=source.name)
         reading.session(document)
@@ -111,7 +111,7 @@ def _read_saved(source: ForeignSource, run: RunBuilder) -> None:
         elif path not in ((), ("history",)):
             run.note("saved chat", {path[0]: value})
     for reason, at in lost:
-        run.lose(reason, at)
+        run.note_loss(reason, at)
     chat.turns.finish()
     if run.is_empty:
         raise FormatError("it holds no conversation", file=source.name)
@@ -238,9 +238,9 @@ class _Reading:
         elif kind in _NOTICES:
             run.note(kind, {"content": message.get("content")}, time_ms=time_ms)
         else:
-            run.unknown("type", [kind])
+            run.count_unknown("type", [kind])
             if not {"id", "content"} <= message.keys():
-                run.lose("is not a message of Gemini CLI; it is kept as a note", line)
+                run.note_loss("is not a message of Gemini CLI; it is kept as a note", line)
             run.note(kind, message, time_ms=time_ms)
 
     def _read_user_message(self, content: JsonValue, time_ms: float | None, line: int | None) -> None:

@@ -15,7 +15,6 @@ from reenact.importers.building import KnownFields, RunBuilder, iso_ms
 from reenact.importers.importing import Importer, Runs
 from reenact.importers.source import (
     HALF_CHARACTER,
-    LARGE_BYTES,
     ForeignSource,
     JsonObject,
     Losses,
@@ -24,7 +23,7 @@ from reenact.importers.source import (
     expect_list,
     expect_object,
     read_value,
-    unfit,
+    type_mismatch,
 )
 from reenact.seams.http.message import Head, Pairs, header_value
 from reenact.seams.http.request import Sent
@@ -70,8 +69,8 @@ def _recognises(source: ForeignSource) -> bool:
 
 def _read(source: ForeignSource, runs: Runs) -> None:
     run = runs.open()
-    run.missing("boundaries of streamed chunks", "tasks that made the calls")
-    entries = _Entries(run, source, is_large=source.path.stat().st_size > LARGE_BYTES)
+    run.note_missing("boundaries of streamed chunks", "tasks that made the calls")
+    entries = _Entries(run, source, is_large=source.is_large)
     log: JsonObject = {}
     version_line: int | None = None
     lost: Losses = []
@@ -82,15 +81,15 @@ def _read(source: ForeignSource, runs: Runs) -> None:
             log[path[1]] = value
             version_line = line if path[1] == "version" else version_line
         elif path and path != ("log",):
-            run.unknown("", path)
+            run.count_unknown("", path)
     if not isinstance(log.get("entries"), list) or (lost and not entries.count):
         reason, at = lost[0] if lost else ("no HAR: expected log.entries", None)
         raise FormatError(reason, file=source.name, line=at)
     for reason, at in lost:
-        run.lose(reason, at)
+        run.note_loss(reason, at)
     run.check_fields("log", log, _LOG)
     if str(log.get("version", "1.2")) not in ("1.1", "1.2") and not lost:
-        run.lose(f"version {log.get('version')!r} of HAR is not known; it was read as 1.2", version_line)
+        run.note_loss(f"version {log.get('version')!r} of HAR is not known; it was read as 1.2", version_line)
     entries.finish()
 
 
@@ -112,7 +111,7 @@ class _Entries:
             self._kept.append((started_ms, self.count, line, entry))
             return
         if started_ms < self._latest_ms:
-            self._run.missing("the order of requests, because a large file does not list them by time")
+            self._run.note_missing("the order of requests, because a large file does not list them by time")
         self._latest_ms = max(self._latest_ms, started_ms)
         self._try_entry(entry, self.count, line)
 
@@ -136,27 +135,27 @@ def _import_entry(run: RunBuilder, source: ForeignSource, entry: JsonObject, num
     if not isinstance(url, str) or status is None:
         raise Unfit("it has no address or no status")
     if not isinstance(method, str):
-        raise unfit("request.method", "a text", method)
+        raise type_mismatch("request.method", "a text", method)
     if not url.startswith(("http://", "https://")):
-        run.lose(f"entry {number}: only HTTP can be imported, not {url.partition(':')[0]}", line)
+        run.note_loss(f"entry {number}: only HTTP can be imported, not {url.partition(':')[0]}", line)
         return
     if status == 0:
-        run.lose(f"entry {number}: {method} {url} was never answered", line)
+        run.note_loss(f"entry {number}: {method} {url} was never answered", line)
         return
     content = run.check_fields("content", response.get("content") or {}, _CONTENT)
     headers = _pairs(run, response.get("headers"))
     body, is_decoded = _content_of(source, content, headers)
     if body is None:
         if _has_size(response, content):
-            run.lose(f"entry {number}: the body of {url} was not saved", line)
+            run.note_loss(f"entry {number}: the body of {url} was not saved", line)
         body = b""
     data = run.check_fields("postData", request.get("postData") or {}, _POST_DATA)
     for text in (content.get("text"), data.get("text")):
         if isinstance(text, str) and not encode_text(text)[1]:
-            run.lose(f"entry {number}: {HALF_CHARACTER}", line)
+            run.note_loss(f"entry {number}: {HALF_CHARACTER}", line)
     asked = _post(source, request, data)
     if asked is None:
-        run.lose(f"entry {number}: the body of the request to {url} was not saved", line)
+        run.note_loss(f"entry {number}: the body of the request to {url} was not saved", line)
     head = Head(
         status,
         str(response.get("statusText") or ""),
@@ -231,7 +230,7 @@ def _encode_text(text: str, content_type: str) -> bytes:
 def _attached(source: ForeignSource, place: JsonObject) -> bytes | None:
     """The body that Playwright keeps in a file beside the HAR."""
     name = place.get("_file")
-    if isinstance(name, str) and _FILE_NAME.fullmatch(name) and name in source.beside(name):
+    if isinstance(name, str) and _FILE_NAME.fullmatch(name) and name in source.find_beside(name):
         return source.read(name)
     return None
 

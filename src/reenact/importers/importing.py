@@ -42,7 +42,7 @@ PLUGINS: Final = "reenact.importers"
 """The entry point group for importers of other packages."""
 _BUILT_IN: Final = (
     "vcr", "har", "codex-trace", "claude-code", "codex", "pi", "gemini-cli", "opencode", "atif", "swe-agent",
-    "inspect", "otlp", "langsmith", "langfuse",
+    "inspect", "otlp", "jaeger", "otel-console", "langsmith", "langfuse",
 )  # fmt: skip
 """In the order in which they are tried; each has a module of the same name."""
 _SUFFIXES: Final = frozenset({
@@ -126,11 +126,11 @@ class Runs:
             run.discard()
         self._opened = []
 
-    def lose(self, reason: str, line: int | None = None) -> None:
+    def note_loss(self, reason: str, line: int | None = None) -> None:
         """Add a loss to the latest run; raises :class:`FormatError` if no run is open."""
         if not self._opened:
             raise FormatError(reason, file=self._source.name, line=line)
-        self._opened[-1].lose(reason, line)
+        self._opened[-1].note_loss(reason, line)
 
 
 class Importer(msgspec.Struct, frozen=True, kw_only=True):
@@ -245,7 +245,7 @@ def import_runs(
             if on is None and worker_count(jobs, is_much=True) == 1:
                 job.run(progress)
             else:
-                job.share(worker_count(jobs, is_much=True), on, progress)
+                job.run_in_workers(worker_count(jobs, is_much=True), on, progress)
     report = ImportReport(str(out), job.runs, job.failed, job.skipped)
     for copy, label in labels.items():
         report = relabel(report, copy, label)
@@ -292,7 +292,7 @@ def import_source(found: _Found, importer: Importer, redact: Redact, progress: P
         return _Imported([], f"cannot be read: {error.strerror or error}", [])
     except ReenactError as error:
         runs.discard()
-        return _Imported([], str(error).removeprefix(f"{found.name}: "), [])
+        return _Imported([], source.damage or str(error).removeprefix(f"{found.name}: "), [])
     return _Imported(made, None if made else "it holds no run", source.files_read())
 
 
@@ -383,7 +383,7 @@ class _Job:
                 for importer in asked:
                     if _is_recognised(importer, source):
                         return _Recognised(importer, head_bytes)
-                if is_folder or path.stat().st_size <= head_bytes:
+                if len(source.head) < head_bytes:
                     break
             return _Recognised(self._chosen[0], head_bytes) if self._is_named and not is_folder else None
         except OSError as error:
@@ -400,7 +400,8 @@ class _Job:
     def _place(self, path: Path, below: str, out: Path | None = None) -> Path:
         """A unique folder for the source in *path*, which is named *below*."""
         plain = Path(below)
-        stem = plain.stem if plain.suffix.lower() in _SUFFIXES else plain.name
+        named = plain.with_suffix("") if plain.suffix.lower() == ".gz" else plain
+        stem = named.stem if named.suffix.lower() in _SUFFIXES else named.name
         parts = [folder_name(self._redact_name(part, path)) for part in (*plain.parent.parts, stem)]
         base = (out or self._out).joinpath(*parts)
         place, number = base, 1
@@ -435,7 +436,7 @@ class _Job:
         for found in self._found:
             self._note(found, import_source(found, known[found.importer], self._redact, progress))
 
-    def share(self, jobs: int, on: str | None, progress: Progress) -> None:
+    def run_in_workers(self, jobs: int, on: str | None, progress: Progress) -> None:
         """Import the sources in worker processes; this process moves the results to their final folders."""
         stage = _staging_folder(self._out)
         work = partial(import_batch, stage=stage.absolute(), redact=_redact_for_workers(self._redact))
@@ -533,11 +534,12 @@ def _read_source(importer: Importer, source: ForeignSource, runs: Runs) -> None:
     try:
         importer.read(source, runs)
     except UNFIT as error:
-        runs.lose(f"cannot be read further: {reason_of(error)}")
+        runs.note_loss(f"cannot be read further: {reason_of(error)}")
+    if source.damage is not None:
+        runs.note_loss(source.damage)
 
 
 _CODED: Final = {
-    b"\x1f\x8b": "is compressed with gzip; unpack it first",
     b"\x28\xb5\x2f\xfd": "is compressed with zstd; unpack it first",
     b"BZh": "is compressed with bzip2; unpack it first",
     b"\xfd7zXZ": "is compressed with xz; unpack it first",
@@ -552,8 +554,10 @@ def _why_unrecognised(path: Path) -> str:
         return "is no file; write what it gives to one first"
     if path.stat().st_size == 0:
         return "is empty"
-    with path.open("rb") as stream:
-        head = stream.read(8)
+    source = ForeignSource(path, path.name)
+    head = source.head
+    if source.damage is not None:
+        return source.damage
     for mark, reason in _CODED.items():
         if head.startswith(mark):
             return reason

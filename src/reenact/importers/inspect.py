@@ -75,7 +75,7 @@ def _read(source: ForeignSource, runs: Runs) -> None:
         reason = str(error) or type(error).__name__
         if not count:
             raise FormatError(f"no log of Inspect: {reason}", file=source.name) from None
-        runs.lose(f"the samples after it cannot be read: {reason}")
+        runs.note_loss(f"the samples after it cannot be read: {reason}")
     if not count:
         raise FormatError("it holds no sample", file=source.name)
 
@@ -98,7 +98,7 @@ def import_sample(runs: Runs, sample: dict[str, JsonValue]) -> None:
     """Import one sample as one run."""
     name = f"{sample.get('id')}-{sample.get('epoch', 1)}"
     run = runs.open(name, started_ms=iso_ms(sample.get("started_at")))
-    run.missing("requests as they were sent")
+    run.note_missing("requests as they were sent")
     run.check_fields("sample", sample, _SAMPLE)
     reading = _Reading(run)
     for number, event in enumerate(run.objects("events", sample.get("events")), 1):

@@ -29,7 +29,14 @@ from reenact.importers.building import (
     usage_counts,
 )
 from reenact.importers.importing import Importer, Runs
-from reenact.importers.source import ForeignSource, JsonObject, Losses, expect_object, read_value, unfit
+from reenact.importers.source import (
+    ForeignSource,
+    JsonObject,
+    Losses,
+    expect_object,
+    read_value,
+    type_mismatch,
+)
 from reenact.importers.turns import TranscriptTurns
 
 _ROLES: Final = ("user", "assistant")
@@ -66,6 +73,10 @@ _FOLDERS: Final = (("session", "message", "part"), ("session/info", "session/mes
 _ALL_OF_A_SESSION: Final = (
     "SELECT id, data FROM message WHERE session_id = ? ORDER BY time_created, id",
     "SELECT id, data FROM part WHERE message_id = ? ORDER BY id",
+)
+
+_NEWER_MESSAGES: Final = (
+    "SELECT count(*) FROM session_message WHERE session_id NOT IN (SELECT session_id FROM message)"
 )
 
 
@@ -105,10 +116,19 @@ def _read(source: ForeignSource, runs: Runs) -> None:
         try:
             with closing(_open(source.path)) as database:
                 _read_sessions(_Database(source, database), runs, source)
+                _name_newer_messages(database, runs)
         except sqlite3.Error as error:
-            runs.lose(f"the rest cannot be read: {error}")
+            runs.note_loss(f"the rest cannot be read: {error}")
     else:
         _read_export(source, runs)
+
+
+def _name_newer_messages(database: sqlite3.Connection, runs: Runs) -> None:
+    """Name the messages that are only in the table of a form of sessions that is still being made."""
+    with suppress(sqlite3.OperationalError):  # there is no such table
+        [(count,)] = database.execute(_NEWER_MESSAGES).fetchall()
+        if count:
+            runs.note_loss(f"{count} messages are only in the table session_message, which is not read")
 
 
 def _read_export(source: ForeignSource, runs: Runs) -> None:
@@ -119,7 +139,7 @@ def _read_export(source: ForeignSource, runs: Runs) -> None:
         raise FormatError("expected an object with messages", file=source.name)
     run = runs.open()
     for reason, line in lost:
-        run.lose(reason, line)
+        run.note_loss(reason, line)
     run.check_fields("", document, _TOP)
     numbered = (
         (f"message {number}", partial(source.line_of, ("messages",), number), message)
@@ -148,7 +168,7 @@ class _Piece(NamedTuple):
 
 
 def _import_session(run: RunBuilder, lanes: list[_Lane]) -> None:
-    run.missing("requests as they were sent", "instructions and tools of the model")
+    run.note_missing("requests as they were sent", "instructions and tools of the model")
     turns = TranscriptTurns(run)
     infos = {lane.name: lane.info for lane in lanes}
 
@@ -188,18 +208,20 @@ class _Folder:
         self.lost: list[str] = []
 
     def sessions(self) -> Iterator[JsonObject]:
-        for below in self._source.beside("session/**/*.json"):
+        for below in self._source.find_beside("session/**/*.json"):
             parts = Path(below).parts
             if parts[1] not in ("message", "part") and (info := self._value(below)) is not None:
                 yield info
 
     def messages(self, session: str) -> _Messages:
         for place in ("message", "session/message"):
-            for below in self._source.beside(f"{place}/{quote(session, safe='')}/*.json"):
+            for below in self._source.find_beside(f"{place}/{quote(session, safe='')}/*.json"):
                 if (info := self._value(below)) is not None:
                     own = str(info.get("id"))
                     inner = [f"part/{own}", f"session/part/{session}/{own}"]
-                    files = [each for folder in inner for each in self._source.beside(f"{folder}/*.json")]
+                    files = [
+                        each for folder in inner for each in self._source.find_beside(f"{folder}/*.json")
+                    ]
                     parts: list[JsonValue] = [
                         part for each in files if (part := self._value(each)) is not None
                     ]
@@ -276,10 +298,10 @@ def _read_sessions(stored: _Folder | _Database, runs: Runs, source: ForeignSourc
         parent = infos[root].get("parentID")
         if isinstance(parent, str):
             what = "was begun by itself" if parent in infos else "is missing"
-            run.lose(f"the session that began it {what}: {parent}")
+            run.note_loss(f"the session that began it {what}: {parent}")
         _import_session(run, list(lanes(root, "0")))
         for reason in stored.lost:
-            run.lose(reason)
+            run.note_loss(reason)
         stored.lost.clear()
     if not roots:
         raise FormatError("it holds no session", file=source.name)
@@ -323,17 +345,17 @@ def _split_message(
     parts = []
     for part in run.objects("parts", message.get("parts"), line):
         if part.get("type") == "tool" and not isinstance(part.get("state"), dict):
-            run.lose(f"{what}: {unfit('part.state', 'an object', part.get('state'))}", line)
+            run.note_loss(f"{what}: {type_mismatch('part.state', 'an object', part.get('state'))}", line)
             continue
         parts.append(part)
         if kind_of(part) not in _PARTS:
-            run.unknown("part", [kind_of(part)])
+            run.count_unknown("part", [kind_of(part)])
         run.check_fields("part", part, _PART)
         for name, known in (("state", _STATE), ("tokens", _TOKENS)):
             if isinstance(inner := part.get(name), dict):
                 run.check_fields(name, inner, known)
     if info.get("role") not in _ROLES:
-        run.unknown("info", [f"role={info.get('role')}"])
+        run.count_unknown("info", [f"role={info.get('role')}"])
     created_ms = _time(run, info, "created")
     if info.get("role") != "user":
         for time_ms, take in _split_answer(run, turns, info, parts, created_ms, line, lane):

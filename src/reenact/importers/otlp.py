@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from functools import partial
 from itertools import zip_longest
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from reenact.canonical import JsonValue
 from reenact.errors import FormatError
@@ -27,7 +27,7 @@ from reenact.importers.source import (
     expect_list,
     expect_object,
     reason_of,
-    unfit,
+    type_mismatch,
 )
 from reenact.importers.spans import (
     MESSAGE,
@@ -117,7 +117,7 @@ _NUMBER: Final = re.compile(r"\.\d+\.")
 _ATTRIBUTE: Final = frozenset({"key", "value"})
 _EVENT: Final = frozenset({"timeunixnano", "name", "attributes", "droppedattributescount"})
 _FIELDS: Final = {
-    "request": frozenset({"resourcespans", "batches", "trace"}),
+    "request": frozenset({"resourcespans", "batches", "trace", "resourcelogs"}),
     "resourceSpans": frozenset({
         "resource", "scopespans", "instrumentationlibraryspans", "schemaurl", "deprecatedscopespans",
     }),
@@ -173,8 +173,46 @@ def _read(source: ForeignSource, runs: Runs) -> None:
     else:
         requests = _whole_document(source, lost)
     about: list[tuple[str, JsonValue]] = []
-    pairs = zip_longest(requests, lines)
-    import_spans(runs, [span for each in pairs for span in _spans_of(*each, lost, about)], lost, about)
+    numbered_requests: list[tuple[JsonValue, int | None]] = [*zip_longest(requests, lines)]
+    events, odd = _events_in_logs(numbered_requests, lost)
+    spans = [span for each in numbered_requests for span in _spans_of(*each, lost, about, odd, events)]
+    if spans:
+        spans[-1].unknown = [*spans[-1].unknown, *odd]
+    import_spans(runs, spans, lost, about)
+
+
+_Events: TypeAlias = dict[tuple[str, str], list[JsonValue]]
+"""By the ids of a trace and of a span."""
+
+
+def _events_in_logs(requests: list[tuple[JsonValue, int | None]], lost: Losses) -> tuple[_Events, list[str]]:
+    """The messages that instrumentations write into log records, as events of the spans that they name.
+
+    Also returns the names of other records, which are left out.
+    """
+    events: _Events = {}
+    others: list[str] = []
+    for request, line in requests:
+        for resource in _objects(request, lost, line, "resourceLogs", "resource_logs"):
+            for scope in _objects(resource, lost, line, "scopeLogs", "scope_logs"):
+                for record in _objects(scope, lost, line, "logRecords", "log_records"):
+                    try:
+                        _take_record(record, events, others)
+                    except Unfit as error:
+                        lost.append((f"a log record cannot be read: {error}", line))
+    return events, others
+
+
+def _take_record(record: dict[str, JsonValue], events: _Events, others: list[str]) -> None:
+    details, body = _attributes(record.get("attributes")), _any_value(record.get("body"))
+    name = str(first_of(record, "eventName", "event_name") or details.get("event.name"))
+    trace = _hex_id(first_of(record, "traceId", "trace_id"), _TRACE_ID_BYTES)
+    span = _hex_id(first_of(record, "spanId", "span_id"), _SPAN_ID_BYTES)
+    if not span or not name.startswith("gen_ai."):
+        others.append("logRecord")
+        return
+    said: JsonValue = body if isinstance(body, dict) else details
+    events.setdefault((trace, span), []).append({"name": name, "attributes": said})
 
 
 def _scopes_of(requests: list[Any]) -> Iterator[dict[str, JsonValue]]:
@@ -193,10 +231,19 @@ def _whole_document(source: ForeignSource, lost: Losses) -> list[JsonValue]:
 
 
 def _spans_of(
-    request: JsonValue, line: int | None, lost: Losses, about: list[tuple[str, JsonValue]]
+    request: JsonValue,
+    line: int | None,
+    lost: Losses,
+    about: list[tuple[str, JsonValue]],
+    odd: list[str],
+    events: _Events,
 ) -> Iterator[Span]:
-    """Its spans; resources and scopes are added to *about* once, and unknown fields to the next span."""
-    odd = _odd_fields("request", request)
+    """Its spans, with their *events* in logs.
+
+    Resources and scopes are added to *about* once, and unknown fields to the next span; those after the last
+    one stay in *odd*.
+    """
+    odd += _odd_fields("request", request)
     if isinstance(request, dict) and isinstance(inner := request.get("trace"), dict):
         request = inner
     for resource in _objects(request, lost, line, "resourceSpans", "resource_spans", "batches"):
@@ -208,8 +255,9 @@ def _spans_of(
             odd += _odd_fields("scopeSpans", scope)
             _note_about("scope", first_of(scope, "scope", "instrumentationLibrary"), odd, about, lost, line)
             listed = [(span, line) for span in _list(scope, "spans")]
-            for found in read_spans(listed, _span_of, "span", lost):
-                found.unknown, odd = [*odd, *found.unknown], []
+            for found in read_spans(listed, partial(span_of, events=events), "span", lost):
+                found.unknown = [*odd, *found.unknown]
+                odd.clear()
                 yield found
 
 
@@ -270,30 +318,38 @@ def _objects(value: JsonValue, lost: Losses, line: int | None, *names: str) -> I
     """The objects in a list; other items, and a value that is not a list, go to *lost*."""
     found = first_of(value, *names) if isinstance(value, dict) else None
     if found is not None and not isinstance(found, list):
-        lost.append((str(unfit(names[0], "a list", found)), line))
+        lost.append((str(type_mismatch(names[0], "a list", found)), line))
     for each in found if isinstance(found, list) else ():
         if isinstance(each, dict):
             yield each
         else:
-            lost.append((str(unfit(f"an item of {names[0]}", "an object", each)), line))
+            lost.append((str(type_mismatch(f"an item of {names[0]}", "an object", each)), line))
 
 
-def _span_of(raw: dict[str, JsonValue]) -> Span:
+def span_of(raw: dict[str, JsonValue], events: _Events | None = None) -> Span:
+    """The span that a JSON object of OTLP tells of, with its *events* elsewhere.
+
+    Its attributes may be a plain object.
+    """
     attributes = _attributes(raw.get("attributes"))
+    trace_id = _hex_id(first_of(raw, "traceId", "trace_id"), _TRACE_ID_BYTES) or "trace"
+    span_id = _hex_id(first_of(raw, "spanId", "span_id"), _SPAN_ID_BYTES)
     odd = [*_odd_fields("span", raw), *_odd_values(raw.get("attributes"))]
     odd += _odd_fields("status", raw.get("status"))
     for link in map(partial(expect_object, "link"), _list(raw, "links")):
         odd += [*_odd_fields("link", link), *_odd_values(link.get("attributes"))]
     for event in map(partial(expect_object, "event"), _list(raw, "events")):
         odd += [*_odd_fields("event", event), *_odd_values(event.get("attributes"))]
-        _take_event(attributes, event)
+        odd += _take_event(attributes, event)
+    for told in (events or {}).get((trace_id, span_id), ()):
+        odd += _take_event(attributes, told)
     _translate(attributes)
     kind = _kind_of(attributes, str(raw.get("name")))
     status = expect_object("status", raw.get("status") or {})
     is_error = status.get("code") in (2, "2", "STATUS_CODE_ERROR")
     span = Span(
-        trace_id=_hex_id(first_of(raw, "traceId", "trace_id"), _TRACE_ID_BYTES) or "trace",
-        span_id=_hex_id(first_of(raw, "spanId", "span_id"), _SPAN_ID_BYTES),
+        trace_id=trace_id,
+        span_id=span_id,
         name=str(raw.get("name")),
         kind=kind,
         error=str(status.get("message") or attributes.get("error.type") or "error") if is_error else None,
@@ -504,8 +560,11 @@ def _in_order(messages: dict[int, dict[str, Any]]) -> list[dict[str, JsonValue]]
     return found
 
 
-def _take_event(attributes: dict[str, Any], event: JsonValue) -> None:
-    """Add the content that some versions of instrumentations report in span events instead of attributes."""
+def _take_event(attributes: dict[str, Any], event: JsonValue) -> list[str]:
+    """Add the content that some versions of instrumentations report in span events instead of attributes.
+
+    Returns the names of what is left out: the attributes of other events.
+    """
     details = _attributes(event.get("attributes") if isinstance(event, dict) else None)
     name = str(event.get("name")) if isinstance(event, dict) else ""
     if name == "gen_ai.client.inference.operation.details":
@@ -522,12 +581,20 @@ def _take_event(attributes: dict[str, Any], event: JsonValue) -> None:
     ):
         role = name.split(".")[1]
         spoken = {"role": role, **{key: value_of(value) for key, value in details.items()}}
-        attributes.setdefault("gen_ai.input.messages", []).append(spoken)
+        _add_message(attributes, "gen_ai.input.messages", spoken)
     elif name == "gen_ai.choice":
         message = value_of(details.get("message")) or details
-        attributes.setdefault("gen_ai.output.messages", []).append(
-            {"role": "assistant", **(message if isinstance(message, dict) else {"content": message})}
-        )
+        said = message if isinstance(message, dict) else {"content": message}
+        _add_message(attributes, "gen_ai.output.messages", {"role": "assistant", **said})
+    else:
+        return [f"event {name}.{key}" for key in details]
+    return []
+
+
+def _add_message(attributes: dict[str, Any], name: str, message: dict[str, JsonValue]) -> None:
+    listed = attributes.setdefault(name, [])
+    if isinstance(listed, list):  # else the attribute has them all
+        listed.append(message)
 
 
 def _attributes(raw: JsonValue) -> dict[str, JsonValue]:
@@ -538,7 +605,7 @@ def _attributes(raw: JsonValue) -> dict[str, JsonValue]:
         attribute = expect_object("an attribute", each)
         key = attribute.get("key")
         if not isinstance(key, str):
-            raise unfit("the key of an attribute", "a text", key)
+            raise type_mismatch("the key of an attribute", "a text", key)
         found[key] = _any_value(attribute.get("value"))
     return found
 
@@ -552,7 +619,7 @@ def _any_value(raw: JsonValue) -> Any:
         try:
             return int(value)
         except (TypeError, ValueError):
-            raise unfit("intValue", "a whole number", value) from None
+            raise type_mismatch("intValue", "a whole number", value) from None
     if kind == "arrayvalue":
         return [_any_value(each) for each in _list(value, "values")]
     if kind == "kvlistvalue":

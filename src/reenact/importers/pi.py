@@ -53,9 +53,9 @@ def _recognises(source: ForeignSource) -> bool:
 
 def _read(source: ForeignSource, runs: Runs) -> None:
     run = runs.open()
-    run.missing("requests as they were sent", "instructions and tools of the model")
+    run.note_missing("requests as they were sent", "instructions and tools of the model")
     reading = _Reading(run)
-    for line, entry in source.objects(run.lose):
+    for line, entry in source.objects(run.note_loss):
         run.attempt(line, reading.entry, line, entry)
     reading.turns.finish()
     if run.is_empty:
@@ -75,7 +75,7 @@ class _Reading:
         time_ms = run.time_ms(entry.get("timestamp"))
         if kind == "session":
             if entry.get("version", 1) not in _VERSIONS:
-                run.lose(f"version {entry.get('version')!r} of sessions is not known", line)
+                run.note_loss(f"version {entry.get('version')!r} of sessions is not known", line)
             run.note(
                 "session", {key: value for key, value in entry.items() if key != "type"}, time_ms=time_ms
             )
@@ -83,16 +83,16 @@ class _Reading:
         lane = self._lane_of(line, entry)
         if kind != "message":
             if kind not in _NOTED:
-                run.unknown("type", [kind])
+                run.count_unknown("type", [kind])
                 if "parentId" not in entry:
-                    run.lose("is not an entry of pi; it is kept as a note", line)
+                    run.note_loss("is not an entry of pi; it is kept as a note", line)
             details = {key: value for key, value in entry.items() if key != "type"}
             run.note(kind, details, time_ms=time_ms, lane=lane)
             return
         run.check_fields("entry", entry, _ENTRY)
         message = entry.get("message")
         if not isinstance(message, dict):
-            run.lose("the entry has no message", line)
+            run.note_loss("the entry has no message", line)
             return
         run.check_fields("message", message, _MESSAGE)
         self._message(line, str(entry.get("id")), message, time_ms, lane)
@@ -103,7 +103,7 @@ class _Reading:
         if isinstance(parent, str):
             found = self._lanes.get(parent)
             if found is None:
-                self._run.lose(f"its parent is missing: {parent}", line)
+                self._run.note_loss(f"its parent is missing: {parent}", line)
             elif self._latest.get(found) != parent:
                 lane = f"0.{self._branches}"  # a branch: its parent already has a child
                 self._branches += 1
@@ -138,7 +138,7 @@ class _Reading:
             self.turns.say("user", command, time_ms, lane)
         else:
             if role not in ("compactionSummary", "branchSummary", "custom"):
-                self._run.unknown("message", [f"role={role}"])
+                self._run.count_unknown("message", [f"role={role}"])
             said = message.get("summary") or _plain(content)
             self.turns.say("user", said, time_ms, lane)
 
@@ -158,7 +158,7 @@ class _Reading:
                 named = called if isinstance(called, str) else None
                 tools.append(ToolRequest(str(block.get("name")), block.get("arguments"), named, line))
             else:
-                self._run.unknown("content", [kind])
+                self._run.count_unknown("content", [kind])
         usage = message.get("usage")
         if isinstance(usage, dict):
             self._run.check_fields("usage", usage, _COUNTS)

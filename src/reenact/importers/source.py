@@ -1,5 +1,7 @@
 """A foreign file or folder to import: read in pieces, with its digest computed on the way.
 
+A file that is compressed with gzip is unpacked while it is read, and never on disk.
+
 JSON is decoded as exactly as Python can represent it. Lines that are not JSON are reported as losses.
 """
 
@@ -7,10 +9,12 @@ from __future__ import annotations
 
 import json
 import re
+import zlib
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from functools import cached_property
 from hashlib import sha256
+from io import BufferedReader, RawIOBase
 from pathlib import Path
 from typing import Any, BinaryIO, Final, TypeAlias
 
@@ -37,6 +41,11 @@ LONG_HEAD_BYTES: Final = 16 * 1024 * 1024
 first message may be long or hold an image."""
 _BLOCK_BYTES: Final = 64 * 1024
 _BOM: Final = b"\xef\xbb\xbf"
+_GZIP: Final = b"\x1f\x8b"
+_PACKED_BYTES: Final = 4096
+"""How much is unpacked at a time; of a damaged file, as much before the damage is lost."""
+_UNPACKED_TIMES: Final = 16
+"""A compressed file is expected to be so many times as large when it is unpacked."""
 MAX_WHOLE_BYTES: Final = 256 * 1024 * 1024
 """Larger files are not read as a whole: decoded, they take several times as much memory."""
 LARGE_BYTES: Final = 32 * 1024 * 1024
@@ -108,7 +117,7 @@ _KINDS: Final = {
 }
 
 
-def unfit(place: str, expected: str, found: object) -> Unfit:
+def type_mismatch(place: str, expected: str, found: object) -> Unfit:
     """The error for a value at *place* that is not of the *expected* kind."""
     kind = "nothing" if found is None else _KINDS.get(type(found), "something else")
     return Unfit(f"{place}: expected {expected}, found {kind}")
@@ -117,7 +126,7 @@ def unfit(place: str, expected: str, found: object) -> Unfit:
 def expect_object(place: str, value: object) -> JsonObject:
     """Return *value* if it is an object, or raise :class:`Unfit`."""
     if not isinstance(value, dict):
-        raise unfit(place, "an object", value)
+        raise type_mismatch(place, "an object", value)
     return value
 
 
@@ -126,7 +135,7 @@ def expect_list(place: str, value: object) -> list[JsonValue]:
     if value is None:
         return []
     if not isinstance(value, list):
-        raise unfit(place, "a list", value)
+        raise type_mismatch(place, "a list", value)
     return value
 
 
@@ -164,6 +173,8 @@ class ForeignSource:
         stat = path.stat()
         self.started_ms = int(stat.st_mtime * 1000)
         self.is_folder = path.is_dir()
+        self.damage: str | None = None
+        """Why a compressed file could not be unpacked to its end."""
         self._progress = progress
         self.is_json = False
         """Whether everything read so far is strict JSON."""
@@ -179,7 +190,14 @@ class ForeignSource:
         if self.is_folder:
             return b""
         with self.path.open("rb") as stream:
-            return stream.read(self.head_bytes).removeprefix(_BOM)
+            return self._unpack(stream, stream).read(self.head_bytes).removeprefix(_BOM)
+
+    @property
+    def is_large(self) -> bool:
+        """Whether the file is so large that it is read item by item."""
+        size_bytes = self.path.stat().st_size
+        with self.path.open("rb") as stream:
+            return size_bytes * (_UNPACKED_TIMES if _is_packed(stream) else 1) > LARGE_BYTES
 
     @cached_property
     def first_line(self) -> JsonValue:
@@ -212,23 +230,27 @@ class ForeignSource:
         """The file itself, or a file in the folder, or a file next to it."""
         return (self.path if self.is_folder else self.path.parent) / below if below else self.path
 
-    def beside(self, pattern: str) -> list[str]:
+    def find_beside(self, pattern: str) -> list[str]:
         """The files that match *pattern* in the folder, or next to the file; use these names to read them."""
         folder = self._place(".")
         return sorted(str(path.relative_to(folder)) for path in folder.glob(pattern) if path.is_file())
 
     def read(self, below: str = "") -> bytes:
         """The content of the file, or of a file in the folder; files above a size limit are refused."""
-        place = self._place(below)
-        if (size_bytes := place.stat().st_size) > MAX_WHOLE_BYTES:
+        pieces: list[bytes] = []
+        size_bytes = self._place(below).stat().st_size
+        if size_bytes <= MAX_WHOLE_BYTES:
+            size_bytes = 0
+            with self.stream(below) as stream:
+                while size_bytes <= MAX_WHOLE_BYTES and (piece := stream.read(1 << 20)):
+                    pieces.append(piece)
+                    size_bytes += len(piece)
+        if size_bytes > MAX_WHOLE_BYTES:
             raise FormatError(
                 f"has {size_bytes} bytes; such a file is read as a whole, up to {MAX_WHOLE_BYTES}; split it",
                 file=below or self.name,
             )
-        text = place.read_bytes()
-        self._files[below] = len(text), sha256(text).hexdigest()
-        self._note_read(len(text))
-        return text
+        return b"".join(pieces)
 
     def _blocks(self, below: str) -> Iterator[TextBlock]:
         with self.stream(below) as stream:
@@ -240,17 +262,23 @@ class ForeignSource:
         with self._place(below).open("rb") as stream:
             counting = _Hashing(stream, self._note_read)
             try:
-                yield counting  # type: ignore[misc]  # has the methods that are needed
+                yield self._unpack(stream, counting)
             finally:
                 counting.drain()
                 self._files[below] = counting.size, counting.hash.hexdigest()
 
+    def _unpack(self, stream: BinaryIO, counting: BinaryIO | _Hashing) -> BinaryIO:
+        """The content of *counting*, which reads *stream*."""
+        if _is_packed(stream):
+            counting = BufferedReader(_Unpacked(counting, self._note_unpacked))
+        return counting  # type: ignore[return-value]  # has the methods that are needed
+
     def objects(
-        self, lose: Callable[[str, int | None], None], below: str = ""
+        self, note_loss: Callable[[str, int | None], None], below: str = ""
     ) -> Iterator[tuple[int, JsonObject]]:
         """The objects of a file with one JSON object per line, with their line numbers, in constant memory.
 
-        Other lines go to *lose*. It tolerates a byte order mark at the start, CR before LF, and lines of
+        Other lines go to *note_loss*. It tolerates a byte order mark at the start, CR before LF, and lines of
         white space only.
         """
         self.is_json = True
@@ -260,28 +288,30 @@ class ForeignSource:
                 yield from enumerate(values, block.number)
                 continue
             for number, text in enumerate(block.text.split(b"\n"), block.number):
-                value = self._object(number, text.removeprefix(_BOM) if number == 1 else text, lose)
+                value = self._object(number, text.removeprefix(_BOM) if number == 1 else text, note_loss)
                 if value is not None:
                     yield number, value
 
-    def _object(self, number: int, text: bytes, lose: Callable[[str, int | None], None]) -> JsonObject | None:
+    def _object(
+        self, number: int, text: bytes, note_loss: Callable[[str, int | None], None]
+    ) -> JsonObject | None:
         if not text or text.isspace():
             return None
         if len(text) > MAX_LINE_BYTES:
-            lose(f"the line is longer than {MAX_LINE_BYTES} bytes", number)
+            note_loss(f"the line is longer than {MAX_LINE_BYTES} bytes", number)
             return None
         try:
             value = read_value(text, self._note_odd)
         except json.JSONDecodeError:
-            lose("the line is not JSON; the file may have been cut off here", number)
+            note_loss("the line is not JSON; the file may have been cut off here", number)
             return None
         except ValueError as error:
-            lose(f"the line is not JSON: {error}", number)
+            note_loss(f"the line is not JSON: {error}", number)
             return None
         if not self.is_json and _first_invalid_line(text) is not None:
-            lose(_ODD_BYTES, number)
+            note_loss(_ODD_BYTES, number)
         if not isinstance(value, dict):
-            lose("the line is not a JSON object", number)
+            note_loss("the line is not a JSON object", number)
             return None
         return value
 
@@ -291,6 +321,12 @@ class ForeignSource:
     def _note_read(self, size_bytes: int) -> None:
         self.position += size_bytes
         self._progress(size_bytes)
+
+    def _note_unpacked(self, size_bytes: int | None) -> None:
+        if size_bytes is None:
+            self.damage = "its gzip data is damaged or was cut off; what comes after that is missing"
+        else:
+            self.position += size_bytes
 
     def files_read(self) -> list[Path]:
         """The other files that belong to this source."""
@@ -343,7 +379,8 @@ class ForeignSource:
         if place not in self._item_lines:
             found = self._item_lines[place] = []
             with self.path.open("rb") as stream, suppress(BrokenJson):
-                found.extend(member.line for member in read_members(stream, [place]) if member.is_item)
+                members = read_members(self._unpack(stream, stream), [place])
+                found.extend(member.line for member in members if member.is_item)
         lines = self._item_lines[place]
         return lines[number - 1] if 0 < number <= len(lines) else None
 
@@ -375,6 +412,48 @@ class ForeignSource:
         return ImportedSource(
             name=self.name, bytes=size, digest=f"sha256:{sha256(rows.encode()).hexdigest()}"
         )
+
+
+def _is_packed(stream: BinaryIO) -> bool:
+    start = stream.read(len(_GZIP))
+    stream.seek(0)
+    return start == _GZIP
+
+
+class _Unpacked(RawIOBase):
+    """The content of a file that is compressed with gzip, in one or several members; damage ends it.
+
+    *note* gets the size of each piece, and ``None`` for damage.
+    """
+
+    def __init__(self, packed: BinaryIO | _Hashing, note: Callable[[int | None], None]) -> None:
+        self._packed = packed
+        self._note = note
+        self._decoder = zlib.decompressobj(31)
+        self._rest = b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        text = b""
+        while not text:
+            packed = self._rest or self._packed.read(_PACKED_BYTES)
+            if self._decoder.eof:
+                if not packed:
+                    return 0
+                self._decoder = zlib.decompressobj(31)
+            try:
+                text = self._decoder.decompress(packed, len(buffer))
+            except zlib.error:
+                packed = b""
+            self._rest = self._decoder.unconsumed_tail or self._decoder.unused_data
+            if not text and not packed:
+                self._note(None)
+                return 0
+        self._note(len(text))
+        buffer[: len(text)] = text
+        return len(text)
 
 
 class _Hashing:

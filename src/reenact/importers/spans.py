@@ -35,7 +35,7 @@ from reenact.importers.source import (
     expect_object,
     read_value,
     reason_of,
-    unfit,
+    type_mismatch,
 )
 
 _FUNCTION: Final = KnownFields("name", "arguments", "parsed_arguments", "description")
@@ -104,7 +104,10 @@ class Span(msgspec.Struct, kw_only=True):
         self.started_ms, self.ended_ms = read(started), read(ended)
         for time, found in ((started, self.started_ms), (ended, self.ended_ms)):
             if found is None and time not in NO_TIME:
-                self.faults = [*self.faults, str(unfit("a time", "a date or a count of seconds", time))]
+                self.faults = [
+                    *self.faults,
+                    str(type_mismatch("a time", "a date or a count of seconds", time)),
+                ]
 
     def first_choice(self, place: str, choices: Sequence[JsonValue]) -> JsonValue:
         """The answer that the run went on with; other choices are left out."""
@@ -151,16 +154,16 @@ def import_spans(
         by_trace.setdefault(span.trace_id, []).append(span)
     if not by_trace:
         for reason, line in losses[:1]:
-            runs.lose(reason, line)
+            runs.note_loss(reason, line)
     for trace_id, found in by_trace.items():
         began = min((span.started_ms for span in found if span.started_ms is not None), default=None)
         run = runs.open(trace_id, started_ms=began)
-        run.missing("requests as they were sent", "events between the spans")
+        run.note_missing("requests as they were sent", "events between the spans")
         for kind, details in about:
             run.note(kind, details)
         _RunWriter(run).write(found)
         for reason, line in losses:
-            run.lose(reason, line)
+            run.note_loss(reason, line)
         losses = []
 
 
@@ -193,7 +196,7 @@ class Listing(msgspec.Struct):
         """Add the items of the list *name* in *page*."""
         listed = page[name]
         if not isinstance(listed, list):
-            raise unfit(name, "a list", listed)
+            raise type_mismatch(name, "a list", listed)
         self.values += [(value, line_of(number)) for number, value in enumerate(listed, 1)]
         if rest := {key: value for key, value in page.items() if key != name}:
             self.about.append(("page", rest))
@@ -226,7 +229,7 @@ def read_listing(source: ForeignSource, names: Sequence[str], lost: Losses) -> L
             else:
                 listing.add_page(document, name, lambda number: partial(source.line_of, (name,), number))
         else:
-            raise unfit("the document", "a list", document)
+            raise type_mismatch("the document", "a list", document)
     except Unfit as error:
         raise FormatError(str(error), file=source.name) from error
     return listing
@@ -255,8 +258,8 @@ class _RunWriter:
         if is_beginning:
             run.tool_call(span.span_id, span.name, span.arguments, time_ms=span.started_ms)
             return
-        run.unknown("", span.unknown)
-        run.missing(*(place + LEFT_OUT for place in span.left_out))
+        run.count_unknown("", span.unknown)
+        run.note_missing(*(place + LEFT_OUT for place in span.left_out))
         if span.kind == "tool":
             result = span.result if span.error is None else span.error
             run.tool_result(span.span_id, result, is_error=span.error is not None, time_ms=span.ended_ms)

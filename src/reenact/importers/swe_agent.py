@@ -69,8 +69,8 @@ def _read(source: ForeignSource, runs: Runs) -> None:
         raise FormatError("there is neither a trajectory nor a conversation in it", file=source.name)
     run = runs.open()
     for reason, line in lost:
-        run.lose(reason, line)
-    run.missing("requests as they were sent")
+        run.note_loss(reason, line)
+    run.note_missing("requests as they were sent")
     run.check_fields("", document, _MINI if is_mini else _TRAJ)
     info = document.get("info")
     run.note("info", info)
@@ -81,7 +81,7 @@ def _read(source: ForeignSource, runs: Runs) -> None:
             line_of = partial(source.line_of, ("messages",), number)
             run.attempt(line_of, reading.message, message, line_of, what=f"message {number}")
     else:
-        run.missing("times")
+        run.note_missing("times")
         _add_first_messages(turns, document.get("history"))
         told = _History(document.get("history"))
         for number, step in enumerate(entries, 1):
@@ -198,7 +198,7 @@ class _Mini:
             self._waiting.clear()
         else:
             if role not in _ROLES:
-                run.unknown("message", [f"role={role}"])
+                run.count_unknown("message", [f"role={role}"])
             turns.say(str(role), content, time_ms)
 
     def _answer(self, message: JsonObject, extra: JsonObject, time_ms: float | None, line: Line) -> None:

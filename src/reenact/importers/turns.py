@@ -203,7 +203,7 @@ class TranscriptTurns:
         )
         for tool in tools:
             if not self._run.tool_call(str(tool.id), tool.name, tool.arguments, lane=lane):
-                self._run.lose(f"a tool call appears twice: {tool.id}", tool.line)
+                self._run.note_loss(f"a tool call appears twice: {tool.id}", tool.line)
         for output in answer.results:
             self._emit_result(output)
             if output.time_ms is not None:
@@ -228,7 +228,7 @@ class TranscriptTurns:
             self._run.note("rest of an answer", {"text": text}, time_ms=time_ms, lane=lane)
         for tool in map(self._with_id, tools):
             if not self._run.tool_call(str(tool.id), tool.name, tool.arguments, time_ms=time_ms, lane=lane):
-                self._run.lose(f"a tool call appears twice: {tool.id}", tool.line)
+                self._run.note_loss(f"a tool call appears twice: {tool.id}", tool.line)
 
     def finish(self) -> None:
         """Flush all lanes at the end of the transcript; unanswered messages become a note."""

@@ -29,14 +29,13 @@ from reenact.importers.building import KnownFields, Line, RunBuilder, iso_ms
 from reenact.importers.importing import Importer, Runs
 from reenact.importers.source import (
     HALF_CHARACTER,
-    LARGE_BYTES,
     ForeignSource,
     Losses,
     Unfit,
     encode_text,
     expect_list,
     expect_object,
-    unfit,
+    type_mismatch,
 )
 from reenact.seams.http.message import Head, Pairs
 from reenact.seams.http.request import Sent
@@ -283,7 +282,7 @@ def _recognises(source: ForeignSource) -> bool:
 
 
 def _read(source: ForeignSource, runs: Runs) -> None:
-    is_large = source.path.stat().st_size > LARGE_BYTES
+    is_large = source.is_large
     if source.head.lstrip().startswith((b"{", b"[")):
         _read_json(source, runs, is_large=is_large)
         return
@@ -305,7 +304,7 @@ def _read(source: ForeignSource, runs: Runs) -> None:
         raise FormatError(f"no cassette: {error}", file=source.name) from None
     run = runs.open()
     for reason, line in lost:
-        run.lose(reason, line)
+        run.note_loss(reason, line)
     _check_members(run, document, is_whole=not lost, version_line=partial(_version_line, text))
 
     def line_of(number: int) -> int | None:
@@ -364,7 +363,7 @@ def _read_json(source: ForeignSource, runs: Runs, *, is_large: bool) -> None:
         reason, at = lost[0] if lost else ("expected an object with interactions", None)
         raise FormatError(f"no cassette: {reason}", file=source.name, line=at)
     for reason, at in lost:
-        run.lose(reason, at)
+        run.note_loss(reason, at)
     _check_members(run, members, is_whole=not lost, version_line=version_line)
     for number, at, interaction in _in_order(numbered):
         _try_interaction(run, number, interaction, at)
@@ -384,13 +383,15 @@ def _check_members(
     version = document.get("version")
     if version is not None and version not in _VERSIONS:
         reason = f"version {version!r} of cassettes is not known; it was read as version 1"
-        run.lose(reason, version_line)
+        run.note_loss(reason, version_line)
     elif version is None and "recorded_with" not in document and is_whole:
-        run.lose("the cassette does not say its version; it may have been cut off at its end", version_line)
+        run.note_loss(
+            "the cassette does not say its version; it may have been cut off at its end", version_line
+        )
     for name in _OTHER_PROTOCOLS:
         for _ in run.objects(name, document.get(name), version_line):
-            run.lose(f"{name}: only HTTP can be imported")
-    run.missing("boundaries of streamed chunks", "tasks that made the calls", "HTTP versions")
+            run.note_loss(f"{name}: only HTTP can be imported")
+    run.note_missing("boundaries of streamed chunks", "tasks that made the calls", "HTTP versions")
 
 
 def _try_interaction(run: RunBuilder, number: int, interaction: object, line: Line) -> None:
@@ -424,8 +425,26 @@ def _import_items(run: RunBuilder, loader: _StreamLoader) -> None:
     loader.take(yaml.SequenceEndEvent)
 
 
+def _import_document(run: RunBuilder, loader: _StreamLoader) -> dict[str, object]:
+    """Import the interactions of a document; returns its other members."""
+    if loader.check_event(yaml.SequenceStartEvent):
+        _import_items(run, loader)
+        return {"version": 0}
+    members: dict[str, object] = {}
+    loader.take(yaml.MappingStartEvent)
+    while not loader.check_event(yaml.MappingEndEvent):
+        name = str(loader.next_value())
+        if name in _INTERACTIONS and loader.check_event(yaml.SequenceStartEvent):
+            members[name] = []
+            _import_items(run, loader)
+        else:
+            members[name] = loader.next_value()
+    loader.take(yaml.MappingEndEvent)
+    return members
+
+
 def _read_stream(source: ForeignSource, runs: Runs) -> None:
-    """Import a large cassette one interaction at a time, in file order."""
+    """Import a large cassette, or several in one file, one interaction at a time, in file order."""
     run = runs.open()
     members: dict[str, object] = {}
     is_whole = False
@@ -433,26 +452,17 @@ def _read_stream(source: ForeignSource, runs: Runs) -> None:
     with source.stream() as stream:
         loader = _StreamLoader(stream)
         try:
-            for kind in (yaml.StreamStartEvent, yaml.DocumentStartEvent):
-                loader.take(kind)
-            if loader.check_event(yaml.SequenceStartEvent):
-                members["version"] = 0
-                _import_items(run, loader)
-            else:
-                loader.take(yaml.MappingStartEvent)
-                while not loader.check_event(yaml.MappingEndEvent):
-                    name = str(loader.next_value())
-                    if name not in _INTERACTIONS or not loader.check_event(yaml.SequenceStartEvent):
-                        members[name] = loader.next_value()
-                        continue
-                    members[name] = []
-                    _import_items(run, loader)
+            loader.take(yaml.StreamStartEvent)
+            while not loader.check_event(yaml.StreamEndEvent):
+                loader.take(yaml.DocumentStartEvent)
+                members |= _import_document(run, loader)
+                loader.take(yaml.DocumentEndEvent)
             is_whole = True
         except (yaml.YAMLError, ValueError, RecursionError) as error:
             mark = getattr(error, "problem_mark", None)
             reason = getattr(error, "problem", None) or str(error).partition("\n")[0]
             lost = f"the rest is not YAML: {reason}", None if mark is None else mark.line + 1
-            run.lose(*lost)
+            run.note_loss(*lost)
         finally:
             loader.dispose()
     if run.is_empty:
@@ -544,13 +554,13 @@ def _import_interaction(run: RunBuilder, interaction: Any) -> None:
     headers = _headers(request.get("headers"))
     method = request.get("method")
     if not isinstance(method, str):
-        raise unfit("request.method", "a text", method)
+        raise type_mismatch("request.method", "a text", method)
     answer, asked = _body(response), _body(request)
     if any(map(_has_half_character, (response, request))):
-        run.lose(HALF_CHARACTER)
+        run.note_loss(HALF_CHARACTER)
     head = _head(response)
     if answer.is_remade:
-        run.missing("exact bytes of JSON bodies")
+        run.note_missing("exact bytes of JSON bodies")
     if answer.is_remade or (answer.is_decoded and head.content_encoding):
         # The recorded length is the one of the bytes that were sent.
         head = head.for_decoded_body(len(answer.content))

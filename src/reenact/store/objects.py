@@ -83,6 +83,7 @@ class ObjectStore:
             # Options given here replace those that the library would read from the environment.
             setting = f"{_SETTINGS.get(parts.scheme)}_ALLOW_HTTP"
             allow_http = os.environ.get(setting, "").lower() in ("1", "true")
+            _check_servers(parts.scheme, "" if allow_http else setting)
             client = {**_PATIENCE, "allow_http": allow_http}
             options: dict[str, object] = {"retry_config": _RETRIES, "client_options": client}
             if parts.scheme == "file":
@@ -308,6 +309,28 @@ def safe_name(name: str, where: str) -> str:
 def _run_in_threads(work: Callable[[T], R], items: Iterable[T]) -> list[R]:
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         return list(pool.map(work, items))
+
+
+def _check_servers(scheme: str, setting: str) -> None:
+    """Raise if a server that is set in the environment cannot be one: the library panics, or says less.
+
+    *setting* allows one without TLS.
+    """
+    for name in _SERVERS.get(scheme, ()):
+        server = os.environ.get(name)
+        if server is None:
+            continue
+        parts = urlsplit(server)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ValueError(f"{name} is not the address of a server; set it to https://HOST")
+        if parts.scheme == "http" and setting:
+            raise ValueError(f"{name} names a server without TLS; set {setting}=true to allow that")
+
+
+_SERVERS: Final = {
+    "s3": ("AWS_ENDPOINT", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3"),
+    "az": ("AZURE_ENDPOINT", "AZURE_STORAGE_ENDPOINT"),
+}
 
 
 def _parent(path: str) -> str:

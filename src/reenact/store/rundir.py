@@ -47,6 +47,14 @@ NEW_EVENTS: Final = "events.new.jsonl"
 BLOBS: Final = "blobs"
 PARTS: Final = "parts"
 """The recordings of processes other than the one that owns the directory."""
+INDEX_MANIFEST: Final = "corpus.json"
+"""The file that makes a folder an index of runs."""
+
+
+def refuse_index(folder: Path) -> None:
+    """Raise :class:`StoreError` if *folder* is an index of runs: it is not a run."""
+    if (folder / INDEX_MANIFEST).is_file():
+        raise StoreError(f"{folder}: is an index of runs; list them with: reenact show {folder}")
 
 
 class RunState(Enum):
@@ -241,6 +249,7 @@ class RunDir:
             self._is_finished = inside(self.path, MANIFEST).exists()
             if claim is None and not self._is_finished:
                 what = f"there is no {MANIFEST}" if self.path.exists() else "No such file or directory"
+                refuse_index(self.path)
                 raise StoreError(f"{self.path}: {what}; name a capture directory")
             yield None if self._is_finished else claim
         finally:

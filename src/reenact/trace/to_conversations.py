@@ -41,14 +41,16 @@ class Chat(NamedTuple):
     last_event: int
 
 
-def conversations(reader: CaptureReader, options: RowOptions, lose: Callable[[Loss], None]) -> list[Chat]:
+def conversations(
+    reader: CaptureReader, options: RowOptions, note_loss: Callable[[Loss], None]
+) -> list[Chat]:
     """The conversations of a run that no later call continues, in the order of their last answers."""
     imported = reader.manifest.imported
     if imported is not ABSENT and imported.fidelity in _GUESSED:
         reason = f"the import is {imported.fidelity}: what each call was given is not known"
-        lose(Loss(None, "llm_request", None, reason))
+        note_loss(Loss(None, "llm_request", None, reason))
         return []
-    reading = _Reading(reader, lose)
+    reading = _Reading(reader, note_loss)
     for event in reader.events():
         reading.event(event)
     found = []
@@ -132,9 +134,9 @@ class _Unfit(Exception):
 class _Reading:
     """Collects the conversations of a run, event by event."""
 
-    def __init__(self, reader: CaptureReader, lose: Callable[[Loss], None]) -> None:
+    def __init__(self, reader: CaptureReader, note_loss: Callable[[Loss], None]) -> None:
         self._reader = reader
-        self._lose = lose
+        self._note_loss = note_loss
         self._requests: dict[str, LlmRequest] = {}
         self._by_digest: dict[bytes, Chat] = {}
         """Conversations by the digest of all their messages."""
@@ -175,18 +177,22 @@ class _Reading:
     def _exchange(self, request_event: LlmRequest, response_event: LlmResponse) -> None:
         request, response = request_of(self._reader, request_event), response_of(self._reader, response_event)
         if request is None:
-            self._lose(Loss(request_event.seq, "llm_request", "request", "it is of no known wire format"))
+            self._note_loss(
+                Loss(request_event.seq, "llm_request", "request", "it is of no known wire format")
+            )
             return
         if response is None or not response.complete or response.error is not None:
-            self._lose(Loss(response_event.seq, "llm_response", None, "there is no complete answer"))
+            self._note_loss(Loss(response_event.seq, "llm_response", None, "there is no complete answer"))
             return
         try:
             self._put(request_event, response_event, request, response)
         except _Unfit as unfit:
             self._unfit.add(request_event.data.callId)
-            self._lose(Loss(request_event.seq, "llm_request", None, str(unfit)))
+            self._note_loss(Loss(request_event.seq, "llm_request", None, str(unfit)))
         except FormatError as error:
-            self._lose(Loss(request_event.seq, "llm_request", None, f"it cannot be a row: {error.reason}"))
+            self._note_loss(
+                Loss(request_event.seq, "llm_request", None, f"it cannot be a row: {error.reason}")
+            )
 
     def _put(
         self,
@@ -211,7 +217,7 @@ class _Reading:
         if answer is None:
             if is_reported:
                 self._reported[request_event.data.callId] = said
-            self._lose(Loss(response_event.seq, "llm_response", None, "the answer is empty"))
+            self._note_loss(Loss(response_event.seq, "llm_response", None, "the answer is empty"))
             return
         digests = message_digests(said)
         parent, length = self._parent_of(said, digests)
@@ -259,7 +265,7 @@ class _Reading:
             message = _tool_message(content, call.id, call.name)
         except _Unfit as unfit:
             self._unfit.add(model_call)
-            self._lose(Loss(event.seq, "tool_result", "result", str(unfit)))
+            self._note_loss(Loss(event.seq, "tool_result", "result", str(unfit)))
             return
         if model_call in self._reported:
             self._reported[model_call] = [*self._reported[model_call], message]
