@@ -345,6 +345,7 @@ class _RecordedProcess(_Process):
             within=new_child.within if new_child is not None else None,
             origin=origin_of_run() if new_child is None else None,
             workspace=orders.workspace,
+            watches_clock=True,
         )
         self._run.__enter__()
         handover.note("started", subject(sys.orig_argv))

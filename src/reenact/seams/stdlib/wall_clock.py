@@ -1,19 +1,23 @@
-"""The wall clock of a replay: libraries see the time of the recorded run.
+"""The wall clock of libraries: recorded in the order of events, and read again in a replay.
 
-A library that writes "in three days" or "next Monday" reads the clock itself. What it reads is not recorded,
-so in a replay all code of the process sees a clock that goes on from the time when the recorded run began.
-Only dates and times of day are moved; clocks that measure durations are not.
+A library that writes "next Monday", or puts the time into a log line or a file, reads the clock itself. Each
+reading is recorded with its place in the library's code. In a replay the same place of the same task gets
+the recorded times. If it reads more often, it sees a clock that goes on from the time when the recorded run
+began. ``time.perf_counter``, which measures durations, goes with it. ``time.monotonic``, by which code waits,
+is real.
 """
 
 from __future__ import annotations
 
 import datetime
 import gc
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
+from reenact.boundary import certain_lane
 from reenact.seams.patches import Patch, attach, detach
 from reenact.seams.stdlib.sources import is_genuine
 
@@ -21,24 +25,34 @@ _shifts_ns: tuple[int, ...] = ()
 """Of the open replays; the latest counts. Replaced, never modified, because clocks read it without a lock."""
 _ahead_ns = 0
 """How far the real wall clock was ahead of the monotonic one when the first replay began."""
+_gained_ns = 0
+"""How much later recorded times were than the moved clock said; from then on it goes on from there."""
 _MOVED_NS: Final = 1800 * 10**9
-_time_ns, _monotonic_ns = time.time_ns, time.monotonic_ns
+_time_ns, _monotonic_ns, _perf_counter_ns = time.time_ns, time.monotonic_ns, time.perf_counter_ns
+_counted_before_ns = 0
+"""What the wall clock said when ``perf_counter`` was zero."""
 _datetime: Final = datetime.datetime
 _is_real: Final = tuple(
-    (name, getattr(time, name)) for name in ("time", "time_ns", "localtime", "gmtime", "strftime")
+    (name, getattr(time, name))
+    for name in ("time", "time_ns", "localtime", "gmtime", "strftime", "perf_counter", "perf_counter_ns")
 )
 
 
 @contextmanager
 def wall_clock_of_run(shift_s: float) -> Iterator[None]:
-    """Let the wall clock of this process be ahead by *shift_s*, unless a test has put another clock there."""
-    global _shifts_ns, _ahead_ns
+    """Let the wall clock of this process be ahead by *shift_s*, unless a test has put another clock there.
+
+    The current run gets each reading of a library, to record it or to answer with the recorded time.
+    """
+    global _shifts_ns, _ahead_ns, _gained_ns, _counted_before_ns
     if not _is_genuine_clock():
         yield
         return
     shift_ns = round(shift_s * 1e9)
     if not _shifts_ns:
         _ahead_ns = _time_ns() - _monotonic_ns()
+        _counted_before_ns = _time_ns() + shift_ns - _perf_counter_ns()
+        _gained_ns = 0
         _exchange(_METHODS)
     attach(_PATCHES)
     _shifts_ns = (*_shifts_ns, shift_ns)
@@ -59,46 +73,71 @@ def _is_genuine_clock() -> bool:
     return is_whole and datetime.datetime is _datetime and _members is not None
 
 
-def _shift_ns() -> int:
-    """How far ahead the clock is; not at all while a test has stopped the real one or moved it."""
-    if not _shifts_ns or abs(_time_ns() - _monotonic_ns() - _ahead_ns) > _MOVED_NS:
-        return 0
-    return _shifts_ns[-1]
+def clock_gain_s() -> float:
+    """How much later the latest recorded time was than the moved clock said."""
+    return _gained_ns / 1e9
 
 
-def _now_s() -> float:
-    return (_time_ns() + _shift_ns()) / 1e9
+def _read_ns(*, counts: bool = False) -> int:
+    """The time that the caller's caller reads; the real one while a test has stopped the clock or moved it.
+
+    With *counts* it is read from ``perf_counter``.
+    """
+    global _gained_ns
+    real_ns = _time_ns()
+    now_ns = _perf_counter_ns() + _counted_before_ns if counts else real_ns
+    if not _shifts_ns or abs(real_ns - _monotonic_ns() - _ahead_ns) > _MOVED_NS:
+        return now_ns
+    now_ns += _gained_ns + (0 if counts else _shifts_ns[-1])
+    lane = certain_lane()
+    if lane is None or lane.within is not None:
+        return now_ns
+    caller = sys._getframe(2)  # noqa: SLF001 — it is whose reading this is
+    module = str(caller.f_globals.get("__name__"))
+    if module.startswith("reenact."):  # it records the reading itself
+        return now_ns
+    read_ns = lane.context.read_wall_clock(lane, f"{module}:{caller.f_lineno}", now_ns)
+    _gained_ns += max(0, read_ns - now_ns)
+    return read_ns
 
 
 # ``time``
 
 
-def _count_s(original: Callable[[], float]) -> Callable[[], float]:
-    return lambda: original() + _shift_ns() / 1e9
+def _count_s(_: object) -> Callable[[], float]:
+    return lambda: _read_ns() / 1e9
 
 
-def _count_ns(original: Callable[[], int]) -> Callable[[], int]:
-    return lambda: original() + _shift_ns()
+def _count_ns(_: object) -> Callable[[], int]:
+    return lambda: _read_ns()
+
+
+def _measure_s(_: object) -> Callable[[], float]:
+    return lambda: (_read_ns(counts=True) - _counted_before_ns) / 1e9
+
+
+def _measure_ns(_: object) -> Callable[[], int]:
+    return lambda: _read_ns(counts=True) - _counted_before_ns
 
 
 def _of_clock_s(original: Callable[[int], float]) -> Callable[[int], float]:
-    return lambda clock, /: original(clock) + (_shift_ns() / 1e9 if clock == time.CLOCK_REALTIME else 0)
+    return lambda clock, /: _read_ns() / 1e9 if clock == time.CLOCK_REALTIME else original(clock)
 
 
 def _of_clock_ns(original: Callable[[int], int]) -> Callable[[int], int]:
-    return lambda clock, /: original(clock) + (_shift_ns() if clock == time.CLOCK_REALTIME else 0)
+    return lambda clock, /: _read_ns() if clock == time.CLOCK_REALTIME else original(clock)
 
 
 def _break_down(original: Callable[..., time.struct_time]) -> Callable[..., time.struct_time]:
     def read(secs: float | None = None, /) -> time.struct_time:
-        return original(_now_s() if secs is None else secs)
+        return original(_read_ns() / 1e9 if secs is None else secs)
 
     return read
 
 
 def _tell(original: Callable[..., str]) -> Callable[..., str]:
     def tell(secs: float | None = None, /) -> str:
-        return original(_now_s() if secs is None else secs)
+        return original(_read_ns() / 1e9 if secs is None else secs)
 
     return tell
 
@@ -108,7 +147,7 @@ def _format(original: Callable[..., str], given: int) -> Callable[..., str]:
     localtime = dict(_is_real)["localtime"]
 
     def write(*args: Any) -> str:
-        return original(*args, localtime(_now_s())) if len(args) == given else original(*args)
+        return original(*args, localtime(_read_ns() / 1e9)) if len(args) == given else original(*args)
 
     return write
 
@@ -116,6 +155,8 @@ def _format(original: Callable[..., str], given: int) -> Callable[..., str]:
 _PATCHES: Final = [
     Patch(time, "time", _count_s),
     Patch(time, "time_ns", _count_ns),
+    Patch(time, "perf_counter", _measure_s),
+    Patch(time, "perf_counter_ns", _measure_ns),
     Patch(time, "localtime", _break_down),
     Patch(time, "gmtime", _break_down),
     Patch(time, "ctime", _tell),
@@ -133,11 +174,11 @@ _PATCHES: Final = [
 
 
 def _now(cls: type[datetime.datetime], tz: datetime.tzinfo | None = None) -> datetime.datetime:
-    return cls.fromtimestamp(_now_s(), tz)
+    return cls.fromtimestamp(_read_ns() / 1e9, tz)
 
 
 def _utcnow(cls: type[datetime.datetime]) -> datetime.datetime:
-    return cls.fromtimestamp(_now_s(), datetime.UTC).replace(tzinfo=None)
+    return cls.fromtimestamp(_read_ns() / 1e9, datetime.UTC).replace(tzinfo=None)
 
 
 def _members_of(compiled: type) -> dict[str, Any] | None:
