@@ -6,19 +6,15 @@ command recovers. ``sys.exit`` is no error of the run: the command sees the exit
 
 from __future__ import annotations
 
-import _random
 import atexit
 import json
 import os
-import random
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from functools import cached_property, partial
-from hashlib import sha256
 from pathlib import Path
 from threading import Lock
-from types import FrameType, ModuleType
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 from urllib.parse import urlsplit
 
@@ -29,6 +25,7 @@ from reenact.errors import Diverged, StoreError
 from reenact.formats.capture import BLOB_THRESHOLD_BYTES, ProcessData
 from reenact.gateway.lane import BELOW
 from reenact.gateway.upstreams import environment_below, variables
+from reenact.injected import chance
 from reenact.injected.children import NewChild, Parent, follow, is_starting_child
 from reenact.injected.first_call import FirstCallSink
 from reenact.injected.handover import (
@@ -64,8 +61,6 @@ from reenact.run.provenance import origin_of_run
 from reenact.run.updating import UpdatePart
 from reenact.seams import stdlib
 from reenact.seams.http.request import leave_to_gateway
-from reenact.seams.imports import watch_imports
-from reenact.seams.patches import Patch, attach
 from reenact.seams.printing import print_in_turn
 from reenact.seams.stdlib.draws import Draws
 from reenact.seams.stdlib.process import end_programs, set_environment_change
@@ -162,94 +157,24 @@ def begin(folder: str) -> None:
 
 def begin_spawned(folder: str, root: str, within: str | None, seed: str) -> None:
     """Do the same in a process that ``multiprocessing`` spawned, before it unpickles the agent's objects."""
-    global _seed
-    _seed = seed
+    chance.take_seed(seed)
     handover = Handover(Path(folder))
     with _fail_closed(handover):
         _begin(handover, NewChild(root, within))
 
 
 def _begin(handover: Handover, new_child: NewChild | None) -> None:
-    _seed_chance(handover, new_child)
-    _seed_numpy()
-    _seed_generators()
+    chance.seed_process(handover, new_child)
+    chance.seed_libraries()
     orders = handover.orders()
     part = _make_part(orders, handover, new_child)
     leave_to_gateway(orders.gateway)
     before = hide()
     if not is_hermetic(orders) or part.runs_programs:
         route_programs_below(orders.gateway, before)
-    _permanent.enter_context(print_in_turn())
+    chance.until_the_end(print_in_turn())
     at_the_end(part.end)
     follow(part)
-
-
-def _seed_chance(handover: Handover, new_child: NewChild | None) -> None:
-    """Seed the shared generator of :mod:`random` as in the recorded run; each process has its own seed.
-
-    ``random.seed`` is not called: it would mark the generator as one that the agent has seeded.
-    """
-    global _seed, _which
-    _seed = os.environ.get(SEED_VARIABLE, _seed)
-    if _seed:
-        words = sys.orig_argv[1:]
-        which = _which = new_child.root if new_child is not None else f"{words} {handover.count_start(words)}"
-        shared: random.Random = random.random.__self__  # type: ignore[attr-defined]  # of a bound method
-        _random.Random.seed(shared, int.from_bytes(sha256(f"{_seed} {which}".encode()).digest()))
-        shared.gauss_next = None  # type: ignore[attr-defined]  # the cached value of an earlier draw
-        _numpy_seeds.seed(int.from_bytes(sha256(f"{_seed} {which} numpy".encode()).digest()))
-
-
-def _seed_numpy() -> None:
-    """Do the same for unseeded generators of numpy, which take their seed from ``randbits``."""
-
-    def draw_seed(k: int) -> int:
-        return _numpy_seeds.getrandbits(k)
-
-    def patches(module: ModuleType) -> list[Patch]:
-        return [Patch(module, "randbits", lambda _: draw_seed)]
-
-    if _seed:
-        # Kept in a variable of the module: multiprocessing clears the atexit handlers of a forked child, and
-        # without another reference the patch would end.
-        _permanent.enter_context(watch_imports({"numpy.random.bit_generator": patches}))
-        atexit.register(_permanent.close)
-
-
-def _seed_generators() -> None:
-    """Do the same for generators that libraries make without a seed, ``random.Random()``.
-
-    They are counted by the module that makes them: another one in another library changes nothing.
-    """
-
-    def wrap(original: Callable[..., None]) -> Callable[..., None]:
-        def seed(self: random.Random, a: Any = None, version: int = 2) -> None:
-            if a is None:
-                a = _draw_seed(sys._getframe(1))  # noqa: SLF001
-            original(self, a, version)
-
-        return seed
-
-    if _seed and not _made:
-        _made["random"] = 0
-        attach([Patch(random.Random, "seed", wrap)])
-
-
-def _draw_seed(frame: FrameType | None) -> bytes:
-    """The seed of the next generator that the module of *frame*, or of its caller, makes."""
-    while frame is not None and frame.f_globals.get("__name__") == "random":
-        frame = frame.f_back
-    module = "" if frame is None else str(frame.f_globals.get("__name__"))
-    number = _made[module] = _made.get(module, 0) + 1
-    return sha256(f"{_seed} {_which} {module} {number}".encode()).digest()
-
-
-_seed = ""
-_which = ""
-_made: dict[str, int] = {}
-"""The number of unseeded generators by the module that made them."""
-_permanent = ExitStack()
-_numpy_seeds = _random.Random()
 
 
 def _make_part(orders: Orders, handover: Handover, new_child: NewChild | None) -> _Part:
@@ -297,7 +222,7 @@ class _Process:
     def begin_fork(self, new_child: NewChild) -> None:
         forget_runs()
         with _fail_closed(self._handover):
-            _seed_chance(self._handover, new_child)  # else it would draw the same values as its parent
+            chance.seed_process(self._handover, new_child)  # else it would draw the same values as its parent
             part = _make_part(self._orders, self._handover, new_child)
             at_the_end(part.end)
             follow(part)
@@ -321,7 +246,7 @@ class _Beginning:
     """Begins the run in the interpreter that unpickles it."""
 
     def __init__(self, folder: str, new_child: NewChild) -> None:
-        self._words = (folder, new_child.root, new_child.within, _seed)
+        self._words = (folder, new_child.root, new_child.within, chance.seed())
 
     def __reduce__(self) -> tuple[Callable[..., None], tuple[str, str, str | None, str]]:
         return begin_spawned, self._words
