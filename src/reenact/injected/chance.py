@@ -117,7 +117,7 @@ def _seed_polars(module: ModuleType) -> list[Patch]:
 def _seed_duckdb(module: ModuleType) -> list[Patch]:
     """Each connection draws by itself."""
 
-    def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
+    def wrap(original: Callable[..., object]) -> Callable[..., object]:
         def connect(*args: object, **kwargs: object) -> object:
             return _set_seed(original(*args, **kwargs), sys._getframe(1))  # noqa: SLF001
 

@@ -57,7 +57,7 @@ def run(
 
 
 @contextmanager
-def _forward_printed(options: dict[str, Any]) -> Iterator[bytearray]:
+def _forward_printed(options: dict[str, object]) -> Iterator[bytearray]:
     """Let a program that would write to our standard output do so through a pipe, and keep what it wrote.
 
     A terminal stays the program's own: it may ask it for its size, or read from it.
@@ -78,11 +78,11 @@ def _forward_printed(options: dict[str, Any]) -> Iterator[bytearray]:
         passing.join(_LAST_WORDS_S)
 
 
-def _is_ours(stdout: Any) -> bool:
-    try:
-        return stdout is None or stdout == _STDOUT or stdout.fileno() == _STDOUT
-    except (AttributeError, OSError, ValueError):
-        return False
+def _is_ours(stdout: object) -> bool:
+    with suppress(OSError, ValueError):
+        number = getattr(stdout, "fileno", lambda: stdout)()
+        return number is None or number == _STDOUT
+    return False
 
 
 def _pass_on(reading: int, printed: bytearray) -> None:
@@ -132,7 +132,7 @@ def getoutput(cmd: str, **options: object) -> str:
 def system(command: Any) -> int:
     if not is_call(command):
         return _run_shell(command)
-    options: dict[str, Any] = {"shell": True}
+    options: dict[str, object] = {"shell": True}
     with crossing(Command(command, options).call_of_run(None)) as step:
         if step.live:
             with running(), _forward_printed(options) as printed:
@@ -144,7 +144,7 @@ def system(command: Any) -> int:
     return returncode
 
 
-def _run_through_pipe(command: Any, options: dict[str, Any]) -> int:
+def _run_through_pipe(command: object, options: dict[str, object]) -> int:
     """Run *command* as ``os.system`` does; returns its wait status."""
     returncode = _run(command, **options).returncode
     return -returncode if returncode < 0 else returncode << 8
