@@ -220,6 +220,9 @@ class Context(Protocol):
     def print_piece(self, lane: Lane, write: Callable[[], object]) -> None:
         """*lane* prints a piece of text, which *write* does; replay lets it be written in its turn."""
 
+    def read_wall_clock(self, lane: Lane, place: str, now_ns: int) -> int:
+        """The time that a library reads at *place*, its module and line; now, or as it was recorded there."""
+
     def hold_timer(self, lane: Lane, name: str, timer: HeldTimer) -> bool:
         """Whether the replay decides when the timer *name* of *lane* fires."""
 
@@ -460,6 +463,14 @@ def current_lane() -> Lane | None:
         elif owned.owner != lane.owner:  # otherwise it runs for the owner, maybe inside a call
             lane = owned
     return lane if lane.context in open_runs else _lane_after_run(lane)
+
+
+def certain_lane() -> Lane | None:
+    """The lane of the calling code if that is certain; unlike :func:`current_lane` it claims none."""
+    lane = lane_var.get()
+    if lane is None or lane.owner != (me := identity()):
+        lane = owned_lanes.get(me) if lane is not None else None
+    return lane if lane is not None and lane.context in open_runs else None
 
 
 def _claim(lane: Lane, me: int) -> Lane:

@@ -27,6 +27,18 @@ def share_of_its_own():
 def share_of_numpy():
     import numpy
     return [round(numpy.random.rand(), 6), round(numpy.random.default_rng().random(), 6)]
+
+def share_of_sqlite():
+    import sqlite3
+    rows = sqlite3.connect(":memory:")
+    rows.execute("create table seen (of int default (random() % 99999), key default (hex(randomblob(4))))")
+    rows.execute("insert into seen default values")
+    return [*rows.execute("select of, key, length(randomblob(0)), typeof(random()) from seen").fetchone()]
+
+def share_of_duckdb():
+    import duckdb
+    asked = "select random(), uuid()::text from range(3) using sample 2 rows"
+    return [str(duckdb.connect().execute(asked).fetchall()), str(duckdb.sql(asked).fetchall())]
 """
 ONE = """
 import random
@@ -84,7 +96,16 @@ def test_a_library_chooses_the_same_again(agent):
 
 
 @pytest.mark.parametrize("how", ["fork", "spawn"])
-@pytest.mark.parametrize("source", ["share", "share_of_its_own", "share_of_numpy"])
+@pytest.mark.parametrize(
+    "source",
+    [
+        "share",
+        "share_of_its_own",
+        "share_of_numpy",
+        "share_of_sqlite",
+        "share_of_duckdb",
+    ],
+)
 def test_so_it_does_in_each_process(agent, how, source):
     """And no two of them draw alike."""
     asked = agent(FORKED.replace("@HOW@", how).replace("share", source))

@@ -28,8 +28,7 @@ Before each replay, folder and home are as the recorded run found them.
   the run's own folders), and no connection reached the model
 - **other output**: all calls were the same, but the agent printed something else, such as lines of threads in
   another order
-- **other durations**: only printed durations differ. They come from a clock that a library reads. It is not
-  recorded, because its time reaches no request
+- **other durations**: only printed durations differ. They come from a clock that is not recorded
 
 A replay reports output that differs; `--strict-output` makes it a divergence. The agents are in
 `tests/frameworks/`. `make test-frameworks` writes this page; `make test-frameworks ONLY=crewai,dspy` tries

@@ -6,19 +6,15 @@ command recovers. ``sys.exit`` is no error of the run: the command sees the exit
 
 from __future__ import annotations
 
-import _random
 import atexit
 import json
 import os
-import random
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cached_property, partial
-from hashlib import sha256
 from pathlib import Path
 from threading import Lock
-from types import FrameType, ModuleType
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 from urllib.parse import urlsplit
 
@@ -29,6 +25,7 @@ from reenact.errors import Diverged, StoreError
 from reenact.formats.capture import BLOB_THRESHOLD_BYTES, ProcessData
 from reenact.gateway.lane import BELOW
 from reenact.gateway.upstreams import environment_below, variables
+from reenact.injected import chance
 from reenact.injected.children import NewChild, Parent, follow, is_starting_child
 from reenact.injected.first_call import FirstCallSink
 from reenact.injected.handover import (
@@ -65,8 +62,6 @@ from reenact.run.provenance import origin_of_run
 from reenact.run.updating import UpdatePart
 from reenact.seams import stdlib
 from reenact.seams.http.request import leave_to_gateway
-from reenact.seams.imports import watch_imports
-from reenact.seams.patches import Patch, attach
 from reenact.seams.printing import print_in_turn
 from reenact.seams.stdlib.draws import Draws
 from reenact.seams.stdlib.process import end_programs, set_environment_change
@@ -170,9 +165,8 @@ def begin_spawned(folder: str, root: str, within: str | None, seed: str) -> None
 
 
 def _begin(handover: Handover, new_child: NewChild | None) -> None:
-    _seed_chance(handover, new_child)
-    _seed_numpy()
-    _seed_generators()
+    chance.seed_process(handover, new_child)
+    chance.seed_libraries()
     orders = handover.orders()
     part = _make_part(orders, handover, new_child)
     leave_to_gateway(orders.gateway)
@@ -182,67 +176,6 @@ def _begin(handover: Handover, new_child: NewChild | None) -> None:
     this_process.attached.enter_context(print_in_turn())
     at_the_end(part.end)
     follow(part)
-
-
-def _seed_chance(handover: Handover, new_child: NewChild | None) -> None:
-    """Seed the shared generator of :mod:`random` as in the recorded run; each process has its own seed.
-
-    ``random.seed`` is not called: it would mark the generator as one that the agent has seeded.
-    """
-    this_process.seed = os.environ.get(SEED_VARIABLE, this_process.seed)
-    if this_process.seed:
-        words = sys.orig_argv[1:]
-        name = f"{words} {handover.count_start(words)}" if new_child is None else new_child.root
-        this_process.name = name
-        seed = f"{this_process.seed} {name}"
-        shared: random.Random = random.random.__self__  # type: ignore[attr-defined]  # of a bound method
-        _random.Random.seed(shared, int.from_bytes(sha256(seed.encode()).digest()))
-        shared.gauss_next = None  # type: ignore[attr-defined]  # the cached value of an earlier draw
-        this_process.numpy_seeds.seed(int.from_bytes(sha256(f"{seed} numpy".encode()).digest()))
-
-
-def _seed_numpy() -> None:
-    """Do the same for unseeded generators of numpy, which take their seed from ``randbits``."""
-
-    def draw_seed(k: int) -> int:
-        return this_process.numpy_seeds.getrandbits(k)
-
-    def patches(module: ModuleType) -> list[Patch]:
-        return [Patch(module, "randbits", lambda _: draw_seed)]
-
-    if this_process.seed:
-        # Kept by the process: multiprocessing clears the atexit handlers of a forked child, and without
-        # another reference the patch would end.
-        this_process.attached.enter_context(watch_imports({"numpy.random.bit_generator": patches}))
-        atexit.register(this_process.attached.close)
-
-
-def _seed_generators() -> None:
-    """Do the same for generators that libraries make without a seed, ``random.Random()``.
-
-    They are counted by the module that makes them: another one in another library changes nothing.
-    """
-
-    def wrap(original: Callable[..., None]) -> Callable[..., None]:
-        def seed(self: random.Random, a: Any = None, version: int = 2) -> None:
-            if a is None:
-                a = _draw_seed(sys._getframe(1))  # noqa: SLF001
-            original(self, a, version)
-
-        return seed
-
-    if this_process.seed and not this_process.generators:
-        this_process.generators["random"] = 0
-        attach([Patch(random.Random, "seed", wrap)])
-
-
-def _draw_seed(frame: FrameType | None) -> bytes:
-    """The seed of the next generator that the module of *frame*, or of its caller, makes."""
-    while frame is not None and frame.f_globals.get("__name__") == "random":
-        frame = frame.f_back
-    module = "" if frame is None else str(frame.f_globals.get("__name__"))
-    number = this_process.generators[module] = this_process.generators.get(module, 0) + 1
-    return sha256(f"{this_process.seed} {this_process.name} {module} {number}".encode()).digest()
 
 
 def _make_part(orders: Orders, handover: Handover, new_child: NewChild | None) -> _Part:
@@ -290,7 +223,7 @@ class _Process:
     def begin_fork(self, new_child: NewChild) -> None:
         forget_runs()
         with _fail_closed(self._handover):
-            _seed_chance(self._handover, new_child)  # else it would draw the same values as its parent
+            chance.seed_process(self._handover, new_child)  # else it would draw the same values as its parent
             part = _make_part(self._orders, self._handover, new_child)
             at_the_end(part.end)
             follow(part)
@@ -338,6 +271,7 @@ class _RecordedProcess(_Process):
             within=new_child.within if new_child is not None else None,
             origin=origin_of_run() if new_child is None else None,
             workspace=orders.workspace,
+            watches_clock=True,
         )
         self._run.__enter__()
         handover.note("started", subject(sys.orig_argv))

@@ -310,6 +310,10 @@ class CaptureContext:
     def print_piece(self, lane: Lane, write: Callable[[], object]) -> None:
         self._order.print_piece(lane, write)
 
+    def read_wall_clock(self, lane: Lane, place: str, now_ns: int) -> int:
+        self._order.note_clock(lane, place, now_ns)
+        return now_ns
+
     def hold_timer(self, lane: Lane, name: str, timer: HeldTimer) -> bool:  # noqa: ARG002
         """Recording holds no timers."""
         return False

@@ -13,10 +13,12 @@ from threading import Lock, RLock
 from typing import Any, Final, Protocol
 
 from reenact.boundary import DescribeEnd, Lane, outside, watch_rounds
-from reenact.formats.capture import ENDED, JOINED, PRINTED, READ, TOGETHER
+from reenact.formats.capture import CLOCK, ENDED, JOINED, PRINTED, READ, TOGETHER
 
 _ENDING_S: Final = 0.1
 """A thread that is about to end waits at most this long for the one before it."""
+_MOST_READS: Final = 5000
+"""So many readings of the clock by libraries are noted; a program may make millions."""
 _MOST_ROUNDS: Final = 50
 """After this many iterations of an event loop an arrival is no longer counted as the cause."""
 
@@ -46,6 +48,7 @@ class TaskOrder:
         """The lane that printed last."""
         self._pieces = 0
         """How many pieces it has printed in a row."""
+        self._clock_reads = 0
 
     def note(self, lane: Lane, act: str) -> None:
         """*lane* did *act* before the next event."""
@@ -81,6 +84,12 @@ class TaskOrder:
                 self._printing_lane, self._pieces = lane, 0
             self._pieces += lane.has_order
             write()
+
+    def note_clock(self, lane: Lane, place: str, now_ns: int) -> None:
+        """A library read the wall clock in *lane* at *place*."""
+        self._clock_reads += 1
+        if self._clock_reads <= _MOST_READS:
+            self.note(lane, f"{CLOCK}{place} {now_ns}")
 
     def watch(self, lane: Lane, coro: object, describe: DescribeEnd) -> object:
         """Wrap *coro*, which a new task runs, so that its end is noted."""

@@ -34,7 +34,7 @@ from reenact.boundary import (
 )
 from reenact.canonical import digest_of_bytes, encode_clean
 from reenact.errors import Diverged
-from reenact.formats.capture import ENDED, FIRED, PRINTED, READ
+from reenact.formats.capture import CLOCK, ENDED, FIRED, PRINTED, READ
 from reenact.formats.divergence import ReplayDivergence
 from reenact.formats.record import ABSENT, Absent
 from reenact.formats.replay_receipt import AcrossTasks
@@ -498,6 +498,12 @@ class ReplayEngine:
         else:
             self._early_acts.append((PRINTED, lane))
             write()
+
+    def read_wall_clock(self, lane: Lane, place: str, now_ns: int) -> int:
+        if not lane.has_order or not self._is_placed() or not self.source.clock_reads:
+            return now_ns
+        reads = self.source.clock_reads.get(f"{self._lanes.name_of(lane)}{CLOCK}{place}")
+        return reads.popleft() if reads else now_ns
 
     def _has_done(self, lane: Lane, act: str) -> None:
         if not lane.has_order:

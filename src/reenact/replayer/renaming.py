@@ -23,6 +23,7 @@ from reenact.formats.capture import PLACEHOLDER
 from reenact.lazy_regex import LazyRegex
 from reenact.volatile.places import Neutral, Places
 from reenact.volatile.times import FOUND, Window, are_both_now, was_now_number
+from reenact.volatile.tracebacks import HEADER, without_frames_below
 
 Forms: TypeAlias = Literal["none", "unique", "any"]
 
@@ -145,7 +146,7 @@ class Likeness(NamedTuple):
     renamed: list[Renamed]
     times: list[TimeRead]
     moved: list[Renamed]
-    """Folders of the run's own, which are elsewhere, and addresses of its objects."""
+    """Folders of the run's own, which are elsewhere, addresses of its objects, and cut tracebacks."""
 
 
 class Facts(NamedTuple):
@@ -345,12 +346,21 @@ class _Comparison:
         if one == other:
             self._refuse_bound(one, path)
             return
+        if HEADER in one and HEADER in other:
+            one, other = self._without_frames_below(one, other, path)
         neutral = self._facts.places.neutralize(one, other) if self._facts.places.are_moved else None
         if neutral is None:
             self._compare_plain_texts(one, other, path)
             return
         self._compare_neutral(neutral, path)
         self.moved += [Renamed(*pair, self._facts.seq, path) for pair in neutral.pairs if pair[0] != pair[1]]
+
+    def _without_frames_below(self, one: str, other: str, path: str) -> tuple[str, str]:
+        above = without_frames_below(one, other)
+        if above != (one, other):
+            there, here = (f"traceback of {text.count('  File ')} frames" for text in (one, other))
+            self.moved.append(Renamed(there, here, self._facts.seq, path))
+        return above
 
     def _compare_neutral(self, neutral: Neutral, path: str) -> None:
         try:

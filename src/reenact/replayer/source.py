@@ -6,6 +6,7 @@ Indexing reads only the head of each event; a payload is decoded when its call c
 from __future__ import annotations
 
 import sys
+from collections import deque
 from collections.abc import Callable, Iterator
 from functools import cached_property
 from hashlib import sha256
@@ -20,6 +21,7 @@ from reenact.canonical import encode_clean
 from reenact.errors import FormatError
 from reenact.formats.capture import (
     CANCELLED,
+    CLOCK,
     ENDED,
     FIRED,
     JOINED,
@@ -42,6 +44,8 @@ from reenact.store.reader import CaptureReader, blobs_in
 from reenact.volatile.beside import NAMED, is_of_hosts
 
 _NETWORK: Final = "network/"
+_NS_DIGITS: Final = 19
+"""Of a time since 1970, until the year 2286."""
 _RETRY_PAUSE: Final = "clock/retry pause"
 _PROBE: Final = "network/CONNECT tcp://"
 _NOT_MATCHED: Final = ("callId", "error", "lane", "parent", "value", "valueHash")
@@ -247,6 +251,8 @@ class ReplaySource:
         """By the number of an event that an update recorded: how much later than its time it was."""
         self.acts: dict[int, list[Act]] = {}
         """By the number of an event: what tasks did between the event before and this one, in order."""
+        self.clock_reads: dict[str, deque[int]] = {}
+        """By lane and place in a library: the times in ns that it read there."""
         self.prints: list[tuple[str, int]] = []
         """The lanes that took turns in printing, and how many pieces each printed in a row."""
         self.ends: list[tuple[str, str]] = []
@@ -370,9 +376,14 @@ class ReplaySource:
 
     def _index_order(self, head: EventHead) -> None:
         for entry in head.order:
-            act = self._read_act(head.seq, entry)
+            act = None if CLOCK in entry else self._read_act(head.seq, entry)
             if act is not None:
                 self.acts.setdefault(head.seq, []).append(act)
+            elif CLOCK in entry and self.is_ours(entry.partition(CLOCK)[0]):
+                place, _, read_ns = entry.rpartition(" ")
+                if read_ns.isdecimal():
+                    times = [int(read_ns[:_NS_DIGITS])] * _number(read_ns[_NS_DIGITS:], 1)
+                    self.clock_reads.setdefault(place, deque()).extend(times)
 
     def _read_act(self, seq: int, entry: str) -> Act | None:
         """Parse one entry of a recorded order; ``None`` for other processes' lanes and unknown entries."""

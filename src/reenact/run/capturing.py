@@ -47,6 +47,7 @@ from reenact.seams.http.exchange import is_any_under_way
 from reenact.seams.serving import asks_server_of_run, is_served_here
 from reenact.seams.stdlib import process
 from reenact.seams.stdlib.places import workspace_known
+from reenact.seams.stdlib.wall_clock import wall_clock_of_run
 from reenact.seams.stdlib.written import WrittenFiles, watch_written_files
 from reenact.values.objects import message_of
 from reenact.volatile.places import mark_places, own_places, working_folder
@@ -135,13 +136,15 @@ class CaptureRun(Run):
         within: str | None = None,
         origin: RunOrigin | None = None,
         workspace: WorkspaceOrder | None = None,
+        watches_clock: bool = False,
     ) -> None:
         """*allow* names what a replay may reach; it gives no warning.
 
         With *leads_programs* the model calls of programs that the agent starts go through a gateway.
         *on_end* is called at the end, with whether the recording is complete and the run succeeded.
         *find_names* and *within* give the position of this process among others that record the same run.
-        *workspace* says which files are recorded too.
+        *workspace* says which files are recorded too. With *watches_clock* the times that libraries read are
+        recorded.
         """
         super().__init__()
         named, values = profile_and_secrets(redact)
@@ -178,6 +181,7 @@ class CaptureRun(Run):
         self._within = within
         self._origin = origin or {}
         self._workspace = workspace
+        self._watches_clock = watches_clock and identity.started_at_ms is None
         self._put_blob = lambda data: sink.put_blob(data)
         self._written = WrittenFiles()
         self.warnings = self._context.warnings
@@ -223,6 +227,8 @@ class CaptureRun(Run):
 
     def attachments(self) -> Iterable[AbstractContextManager[object]]:
         """The patches and hooks that route the calls of this process to us."""
+        if self._watches_clock:
+            yield wall_clock_of_run(0)
         yield seams.attach_seams()
         yield hosts_beside.holding(project_beside(Path(working_folder())))
         yield stdlib.attach_stdlib(self._stand_ins, self._context)

@@ -14,6 +14,7 @@ from reenact.replayer.renaming import Forms
 from reenact.run.given import Given
 from reenact.seams.stdlib.digests import Digests
 from reenact.seams.stdlib.draws import Draws
+from reenact.seams.stdlib.wall_clock import clock_gain_s
 from reenact.volatile.places import own_places
 from reenact.volatile.times import Window, holds_instant
 
@@ -48,7 +49,7 @@ class RunEvidence:
         self.began_s = min(self.began_s, at_s)
 
     def now_s(self) -> float:
-        return time()
+        return time() + clock_gain_s()
 
     def is_drawn(self, name: str) -> bool:
         return self.draws is not None and (self.draws.has_given(name) or self._is_derived(name))

@@ -171,6 +171,36 @@ def test_an_asynchronous_program_answers_as_recorded(program: Callable[[], Any],
     assert run.blocked == []
 
 
+PRINTING: dict[str, Callable[[], Any]] = {
+    "run": lambda: subprocess.run(python(NANOSECONDS)).returncode,
+    "run, to our output": lambda: subprocess.run(python(NANOSECONDS), stdout=1, stderr=STDOUT).returncode,
+    "call": lambda: subprocess.call(python(NANOSECONDS)),
+    "check_call": lambda: subprocess.check_call(python(NANOSECONDS)),
+    "os.system": lambda: os.system("echo $$; kill -9 $$"),
+    "a failure": lambda: os.system("echo $$; exit 3"),
+    "what outlives it": lambda: os.system("echo $$; sleep 5 &"),
+    "no text": lambda: os.system("printf '\\377\\n'; echo $$"),
+}
+
+
+@pytest.mark.parametrize("name", PRINTING)
+def test_what_a_program_prints_is_printed_again(
+    name: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """It goes to our own output, in the same place, with the same status."""
+    seen = []
+    for begin in (reenact.capture, reenact.replay):
+        with begin(tmp_path / "c"):
+            os.write(1, b"before\n")
+            status = PRINTING[name]()
+            os.write(1, b"after\n")
+        seen.append((status, capfd.readouterr().out))
+    assert seen[0] == seen[1]
+    assert len(seen[0][1].splitlines()) >= 3, seen[0]
+    plain = PRINTING[name]()
+    assert plain == seen[0][0]
+
+
 def test_a_program_is_one_call(tmp_path: Path) -> None:
     """Named after the program, with its arguments, folder and input; its output can be read."""
     with reenact.capture(tmp_path / "run"):

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import PurePath
 from time import monotonic
-from typing import Any, Final, TypeAlias, TypedDict
+from typing import Any, Final, NotRequired, TypeAlias, TypedDict
 
 from reenact.boundary import Call, Context, Step, current_lane
 from reenact.library import HOST_QUESTIONS, asking_module
@@ -122,6 +122,8 @@ class ProcessOutcome(TypedDict):
     returncode: int
     stderr: object
     stdout: object
+    printed: NotRequired[object]
+    """What it wrote to our own standard output, if that is no terminal."""
 
 
 class TerminalOutcome(TypedDict):
@@ -235,10 +237,11 @@ def is_text(options: dict[str, object]) -> bool:
     return any(options.get(name) for name in ("text", "universal_newlines", "encoding", "errors"))
 
 
-def outcome(returncode: int, outputs: Sequence[object]) -> ProcessOutcome:
+def outcome(returncode: int, outputs: Sequence[object], printed: bytes = b"") -> ProcessOutcome:
     """The recorded form of a process that has ended."""
-    stdout, stderr = outputs
-    return {"returncode": returncode, "stderr": text_if_utf8(stderr), "stdout": text_if_utf8(stdout)}
+    stdout, stderr = map(text_if_utf8, outputs)
+    ended: ProcessOutcome = {"returncode": returncode, "stderr": stderr, "stdout": stdout}
+    return {**ended, "printed": text_if_utf8(printed)} if printed else ended
 
 
 def _empty_outcome() -> ProcessOutcome:

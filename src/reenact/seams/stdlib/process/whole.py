@@ -5,18 +5,33 @@ from __future__ import annotations
 import io
 import os
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from threading import Thread
 from typing import Any, Final
 
-from reenact.boundary import crossing
+from reenact.boundary import crossing, outside
 from reenact.seams.patches import Patch
-from reenact.seams.stdlib.process.command import Command, is_call, is_seen, outcome, outputs, running
+from reenact.seams.stdlib.process.command import (
+    Command,
+    ProcessOutcome,
+    as_bytes,
+    is_call,
+    is_seen,
+    outcome,
+    outputs,
+    running,
+)
 from reenact.seams.stdlib.sources import as_it_was
 
 _run: Callable[..., subprocess.CompletedProcess[Any]] = as_it_was(subprocess, "run")
 _check_output: Final = as_it_was(subprocess, "check_output")
 _run_shell: Callable[[Any], int] = as_it_was(os, "system")
 _open_pipe: Final = as_it_was(os, "popen")
+_STDOUT: Final = 1
+_READ_BYTES: Final = 1 << 16
+_LAST_WORDS_S: Final = 0.5
+"""How long programs that outlive the one that was run may still print."""
 
 
 def run(
@@ -30,13 +45,62 @@ def run(
         return _run(*popenargs, input=input, check=check, **options)
     with crossing(Command(args, options).call_of_run(input)) as step:
         if step.live:
-            with running():
+            with running(), _forward_printed(options) as printed:
                 done = _run(*popenargs, input=input, **options)
-            step.answer = outcome(done.returncode, (done.stdout, done.stderr))
+            step.answer = outcome(done.returncode, (done.stdout, done.stderr), bytes(printed))
+        else:
+            _print_again(step.answer)
     completed = subprocess.CompletedProcess(args, step.answer["returncode"], *outputs(step.answer, options))
     if check:
         completed.check_returncode()
     return completed
+
+
+@contextmanager
+def _forward_printed(options: dict[str, object]) -> Iterator[bytearray]:
+    """Let a program that would write to our standard output do so through a pipe, and keep what it wrote.
+
+    A terminal stays the program's own: it may ask it for its size, or read from it.
+    """
+    printed = bytearray()
+    if not _is_ours(options.get("stdout")) or options.get("capture_output") or os.isatty(_STDOUT):
+        yield printed
+        return
+    reading, writing = os.pipe()
+    with outside():
+        passing = Thread(target=_pass_on, args=(reading, printed), name="reenact-output", daemon=True)
+        passing.start()
+    options["stdout"] = writing
+    try:
+        yield printed
+    finally:
+        os.close(writing)
+        passing.join(_LAST_WORDS_S)
+
+
+def _is_ours(stdout: object) -> bool:
+    with suppress(OSError, ValueError):
+        number = getattr(stdout, "fileno", lambda: stdout)()
+        return number is None or number == _STDOUT
+    return False
+
+
+def _pass_on(reading: int, printed: bytearray) -> None:
+    """Forward until the last program that has the pipe closes it, or our own output is closed."""
+    with os.fdopen(reading, "rb", buffering=0) as pipe, suppress(OSError):
+        while piece := pipe.read(_READ_BYTES):
+            printed += piece
+            _print(piece)
+
+
+def _print_again(answer: ProcessOutcome) -> None:
+    with suppress(OSError):
+        _print(as_bytes(answer.get("printed", b"")))
+
+
+def _print(piece: bytes) -> None:
+    while piece:
+        piece = piece[os.write(_STDOUT, piece) :]
 
 
 def call(*popenargs: object, **options: Any) -> int:
@@ -68,12 +132,22 @@ def getoutput(cmd: str, **options: object) -> str:
 def system(command: object) -> int:
     if not is_call(command):
         return _run_shell(command)
-    with crossing(Command(command, {"shell": True}).call_of_run(None)) as step:
+    options: dict[str, object] = {"shell": True}
+    with crossing(Command(command, options).call_of_run(None)) as step:
         if step.live:
-            with running():
-                step.answer = outcome(_run_shell(command), (None, None))
+            with running(), _forward_printed(options) as printed:
+                status = _run_through_pipe(command, options) if "stdout" in options else _run_shell(command)
+            step.answer = outcome(status, (None, None), bytes(printed))
+        else:
+            _print_again(step.answer)
     returncode: int = step.answer["returncode"]
     return returncode
+
+
+def _run_through_pipe(command: object, options: dict[str, object]) -> int:
+    """Run *command* as ``os.system`` does; returns its wait status."""
+    returncode = _run(command, **options).returncode
+    return -returncode if returncode < 0 else returncode << 8
 
 
 def _system(original: Callable[[object], int]) -> Callable[[object], int]:
