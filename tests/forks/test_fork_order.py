@@ -116,10 +116,10 @@ def test_threads_put_in_a_replay_in_the_order_in_which_they_put_in_the_fork(tmp_
         return [find(found), *found]
 
     with reenact.capture(tmp_path / "run"):
-        recorded = agent((0, 0.05))
+        recorded = agent((0, 0.5))
     options: dict[str, Any] = {"at": 2, "change": {"replace": "else"}, "on_miss": "live"}
     with reenact.fork(tmp_path / "run", output=tmp_path / "fork", **options):
-        forked = agent((0.05, 0))
+        forked = agent((0.5, 0))
     assert recorded[1:] == forked[:0:-1] == ["found a", "found b"]
     with reenact.replay(tmp_path / "fork"):
         assert agent((0, 0.05)) == forked

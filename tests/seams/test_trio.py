@@ -361,15 +361,15 @@ def test_the_order_of_answers_repeats(tmp_path: Path) -> None:
             came.append(await ask(seconds))
 
         async with trio.open_nursery() as nursery:
-            for seconds in (0.06, 0.02, 0.04, 0.0):
+            for seconds in (0.6, 0.2, 0.4, 0.0):
                 nursery.start_soon(run, seconds)
         return came
 
     with reenact.capture(tmp_path / "run"):
-        assert trio.run(main) == [0.0, 0.02, 0.04, 0.06]
+        assert trio.run(main) == [0.0, 0.2, 0.4, 0.6]
     for _ in range(3):
         with reenact.replay(tmp_path / "run") as run:
-            assert trio.run(main) == [0.0, 0.02, 0.04, 0.06]
+            assert trio.run(main) == [0.0, 0.2, 0.4, 0.6]
         assert not run.notes
 
 

@@ -118,6 +118,8 @@ class Turns:
         self._answered = 0
         """How many calls were answered, and when the last one; only if *is_causal*."""
         self._answered_s = 0.0
+        self._held_loops = 0
+        """How many event loops stand still; the ticker runs, because the clock advances only with it."""
         self._asked_rounds = 0
         """For how many more rounds the ticker must run, because a thread asked whether all is quiet."""
         self._ticker: threading.Thread | None = None
@@ -383,24 +385,31 @@ class Turns:
         Otherwise its other tasks would run ahead of what the thread hands to them.
         """
         began_s: float | None = None
-        while True:
-            with self._lock:
-                act = next_act()
-                due = self._timeline.due_act() if act is not None and self._timeline.acts else None
-                if due is None or due is act or due is self._not_held_for or not self._comes_from_thread(due):
-                    return
-                if began_s is None:
-                    began_s = self._clock.now_s
-                    self._asked_rounds = _ASKED_ROUNDS
-                    self._start_ticker()
-                elif self._clock.now_s - began_s > _HELD_S:
-                    self._not_held_for = due
-                    return
-                self._rest.look_around()
-                self._release_acting()
-            pause = _thread.allocate_lock()
-            pause.acquire()
-            pause.acquire(timeout=_HOLD_LOOK_S)
+        try:
+            while True:
+                with self._lock:
+                    act = next_act()
+                    due = self._timeline.due_act() if act is not None and self._timeline.acts else None
+                    if due is None or due is act or due is self._not_held_for:
+                        return
+                    if not self._comes_from_thread(due):
+                        return
+                    if began_s is None:
+                        began_s = self._clock.now_s
+                        self._held_loops += 1
+                        self._start_ticker()
+                    elif self._clock.now_s - began_s > _HELD_S:
+                        self._not_held_for = due
+                        return
+                    self._rest.look_around()
+                    self._release_acting()
+                pause = _thread.allocate_lock()
+                pause.acquire()
+                pause.acquire(timeout=_HOLD_LOOK_S)
+        finally:
+            if began_s is not None:
+                with self._lock:
+                    self._held_loops -= 1
 
     def _comes_from_thread(self, act: Act) -> bool:
         """Whether a thread that runs here must do *act*; a callback that it has handed over is the loop's."""
@@ -712,7 +721,7 @@ class Turns:
                     self.timers.fire_by_clock(self.patience.is_idle)
                 self.patience.interrupt_stuck()
                 is_idle = self._waiting.is_empty and not (
-                    self.timers.held or self._asked_rounds or self.patience.on_stuck
+                    self.timers.held or self._held_loops or self._asked_rounds or self.patience.on_stuck
                 )
                 self._asked_rounds = max(0, self._asked_rounds - 1)
                 is_moving = self._rest.may_come_soon
