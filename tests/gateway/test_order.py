@@ -5,16 +5,22 @@ import random
 import select
 import socket
 import threading
+import time
 from contextlib import ExitStack, closing, suppress
+
+import pytest
 
 from tests.gateway.conftest import recording, replaying
 
 CALLS = 12
 BODY = b'{"choices": [{"finish_reason": "stop", "text": "' + b"x" * 600 + b'"}]}'
+HEAD = b"HTTP/1.1 200 OK\r\n"
+LENGTH = b"Content-Length: %d\r\n\r\n%b" % (len(BODY), BODY)
+CHUNK = b"\r\n%x\r\n%b\r\n0\r\n\r\n" % (len(BODY), BODY)
 ANSWERS = (
-    b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(BODY), BODY),
-    b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%b" % (len(BODY), BODY),
-    b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%b\r\n0\r\n\r\n" % (len(BODY), BODY),
+    HEAD + LENGTH,
+    HEAD + b"Connection: close\r\n" + LENGTH,
+    HEAD + b"Content-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n" + CHUNK,
 )
 """Each way to end an answer takes the gateway another time."""
 
@@ -30,8 +36,8 @@ def serve(server):
             client.sendall(ANSWERS[number % len(ANSWERS)])
 
 
-def ask_all(address):
-    """The paths of the calls, in the order in which their answers came to an end."""
+def ask_all(address, pause_s):
+    """The paths of the calls, in the order in which a client that pauses between reads sees them end."""
     host, _, port = address.removeprefix("http://").partition(":")
     order = []
     with ExitStack() as stack:
@@ -47,6 +53,7 @@ def ask_all(address):
             client, path, before = came[fileno]
             received = before + client.recv(65536)
             came[fileno] = (client, path, received)
+            time.sleep(pause_s)
             is_chunked = b"chunked" in received.partition(b"\r\n\r\n")[0]
             if received.endswith(b"\r\n0\r\n\r\n" if is_chunked else BODY):
                 order.append(path.removeprefix("/up"))
@@ -66,7 +73,8 @@ def outcomes(path):
     return order
 
 
-def test_answers_end_in_the_order_of_their_outcomes(tmp_path):
+@pytest.mark.parametrize("pause_s", [0, 0.005], ids=["quick client", "slow client"])
+def test_answers_end_in_the_order_of_their_outcomes(tmp_path, pause_s):
     """A replay repeats the order on disk, and what the agent asks next depends on what it read."""
     for number in range(6):
         path = tmp_path / f"run{number}"
@@ -74,9 +82,9 @@ def test_answers_end_in_the_order_of_their_outcomes(tmp_path):
             threading.Thread(target=serve, args=(server,), daemon=True).start()
             url = f"http://127.0.0.1:{server.getsockname()[1]}"
             with recording(path, {"up": url}) as gateway:
-                came = ask_all(gateway.address)
+                came = ask_all(gateway.address, pause_s)
             recorded = outcomes(path)
             with replaying(path, {"up": url}) as seen:
-                again = ask_all(seen.address)
+                again = ask_all(seen.address, pause_s)
         assert came == recorded
         assert again == recorded

@@ -6,7 +6,7 @@ from contextlib import closing
 
 import pytest
 
-from reenact.store.peer import is_other_user, user_of
+from reenact.store.peer import is_other_user, peer_of
 
 CLIENT, SERVER = ("127.0.0.1", 4711), ("127.0.0.1", 7335)
 HEADER = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n"
@@ -19,6 +19,11 @@ def tables(folder, tcp="", tcp6=""):
     (folder / "tcp").write_text(HEADER + tcp)
     (folder / "tcp6").write_text(HEADER + tcp6)
     return folder
+
+
+def user_of(*args):
+    peer = peer_of(*args)
+    return None if peer is None else peer.user
 
 
 def test_both_tables_are_read(tmp_path):
@@ -78,3 +83,16 @@ def test_the_answer_of_the_kernel_is_that_of_its_table(monkeypatch):
         assert user_of(connected, listening) == os.getuid()
         monkeypatch.setattr(socket, "AF_NETLINK", -1)
         assert user_of(connected, listening) == os.getuid()
+
+
+def test_what_the_client_has_not_read_is_counted():
+    """By the kernel, for this one connection."""
+    with (
+        socket.create_server(("127.0.0.1", 0)) as server,
+        socket.create_connection(server.getsockname()) as client,
+        server.accept()[0] as accepted,
+    ):
+        accepted.sendall(b"x" * 300)
+        assert peer_of(client.getsockname(), server.getsockname()).unread_bytes == 300
+        client.recv(300)
+        assert peer_of(client.getsockname(), server.getsockname()).unread_bytes == 0

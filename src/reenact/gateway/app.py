@@ -7,7 +7,7 @@ import re
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from contextlib import suppress
 from types import MappingProxyType
-from typing import Final
+from typing import Final, TypeAlias
 from unicodedata import normalize
 from urllib.parse import unquote
 
@@ -34,7 +34,7 @@ from reenact.seams.http.message import (
     headers_to_wire,
     is_decodable,
 )
-from reenact.store.peer import LOOPBACK_NAMES, is_other_user
+from reenact.store.peer import LOOPBACK_NAMES, Address, is_other_user, peer_of
 
 
 async def run_while_connected(
@@ -75,6 +75,8 @@ _PATIENCE_S: Final = 1.0
 """The time that the last chunk waits for the end of the answer; other chunks do not wait."""
 _OTHER_ENDS_S: Final = 1.0
 """The time that the end of an answer waits for those before it; one that does not come is passed over."""
+_LOOK_S: Final = 0.002
+_MOST_LOOKS: Final = 100
 _LOCAL_ORIGIN: Final = re.compile(rf"https?://({'|'.join(map(re.escape, LOOPBACK_NAMES))})(:[0-9]+)?")
 _MAX_CODINGS: Final = 4
 """A path that is percent-encoded more often is taken for an attack."""
@@ -167,9 +169,10 @@ class Forwarding:
             base=base,
             live_base=self._live_upstreams.get(name, base),
         )
-        await self._forward(call, answer)
+        await self._forward(call, answer, (scope.get("client"), scope.get("server")))
 
-    async def _forward(self, call: ForwardedCall, answer: _Answer) -> None:
+    async def _forward(self, call: ForwardedCall, answer: _Answer, connection: Connection) -> None:
+        latest = self._live_ends.latest, self._recorded_ends.latest
         try:
             exchange, head, body = await call.open_answer(self._client)
         except Exception as error:
@@ -192,34 +195,49 @@ class Forwarding:
                 raise
             finally:
                 await body.aclose()
-            await ends.wait_for_turn(call_id)
+            await ends.wait_for_turn(call_id, latest[0 if is_live else 1])
+            ends.latest = connection
             # Last, because the client may disconnect then, and that cancels this task.
             await answer.end()
         finally:
             ends.leave(call_id)
 
 
+Connection: TypeAlias = tuple[Address | None, Address | None]
+"""From client to server."""
+
+
 class _Ends:
-    """The ends of answers, in the order of their outcomes: what a client asks next depends on them."""
+    """The ends of answers, in the order of their outcomes: what a client asks next depends on them.
+
+    One that is slow reads all that came in the order of its connections, so an end also waits until the one
+    before it was read.
+    """
 
     def __init__(self, awaited: Iterable[str]) -> None:
         """*awaited* are the ids of calls whose answers have not ended."""
         self._awaited = list(awaited)
         self._waiting: dict[str, asyncio.Event] = {}
+        self.latest: Connection | None = None
+        """The one on which the latest end was sent."""
 
     def await_next(self, call_id: str) -> None:
         self._awaited.append(call_id)
 
-    async def wait_for_turn(self, call_id: str) -> None:
-        """Wait until no end is awaited before that of *call_id*; after a while, pass those over."""
-        if call_id not in self._awaited[1:]:
-            return
-        turn = self._waiting[call_id] = asyncio.Event()
-        try:
-            async with asyncio.timeout(_OTHER_ENDS_S):
-                await turn.wait()
-        except TimeoutError:
-            del self._awaited[: self._awaited.index(call_id)]
+    async def wait_for_turn(self, call_id: str, latest: Connection | None) -> None:
+        """Wait until no end is awaited before that of *call_id*; after a while, pass those over.
+
+        *latest* is the latest end from before the call, which its client has read.
+        """
+        if call_id in self._awaited[1:]:
+            turn = self._waiting[call_id] = asyncio.Event()
+            try:
+                async with asyncio.timeout(_OTHER_ENDS_S):
+                    await turn.wait()
+            except TimeoutError:
+                del self._awaited[: self._awaited.index(call_id)]
+        if self.latest is not None and self.latest is not latest:
+            await _until_read(*self.latest)
 
     def leave(self, call_id: str) -> None:
         """The answer to *call_id* has ended, or will not."""
@@ -228,6 +246,17 @@ class _Ends:
             self._awaited.remove(call_id)
         if self._awaited and self._awaited[0] in self._waiting:
             self._waiting[self._awaited[0]].set()
+
+
+async def _until_read(client: Address | None, server: Address | None) -> None:
+    """Wait until *client* has read what was sent to it; not longer than a moment if that is not known."""
+    for _ in range(_MOST_LOOKS):
+        peer = peer_of(client, server) if client is not None and server is not None else None
+        if peer is not None and not peer.unread_bytes:
+            return
+        await asyncio.sleep(_LOOK_S)
+        if peer is None:
+            return
 
 
 class _Answer:

@@ -1,4 +1,4 @@
-"""Which user owns the other end of a connection on this machine, according to the kernel (Linux)."""
+"""The other end of a connection on this machine, according to the kernel (Linux)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from pathlib import Path
 from sys import byteorder
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 Address: TypeAlias = tuple[str, int]
 
@@ -19,15 +19,15 @@ LOOPBACK_NAMES: Final = ("127.0.0.1", "localhost", "[::1]")
 _NETWORK: Final = Path("/proc/net")
 _TABLES: Final = ("tcp", "tcp6")
 """A connection by IPv6 to an IPv4 address is in the second, with a mapped address."""
-_LOCAL, _REMOTE, _USER, _INODE = 1, 2, 7, 9
+_LOCAL, _REMOTE, _QUEUES, _USER, _INODE = 1, 2, 4, 7, 9
 """Columns of the tables."""
 _NO_INODE: Final = "0"
 """The inode of a connection that its program has closed; its user is then 0, which is wrong."""
 _NETLINK_SOCK_DIAG, _SOCK_DIAG_BY_FAMILY, _IS_REQUEST, _ANY_STATE = 4, 20, 1, 0xFFFFFFFF
 _ANY_INTERFACE_AND_COOKIE: Final = struct.pack("=III", 0, 0xFFFFFFFF, 0xFFFFFFFF)
 _MESSAGE_HEAD: Final = struct.Struct("=IHHII")
-_CONNECTION: Final = struct.Struct("=4x36s12x12xII")
-"""An answer: ports and addresses, then the user and the inode."""
+_CONNECTION: Final = struct.Struct("=4x36s12x4xI4xII")
+"""An answer: ports and addresses, then the bytes that wait to be read, the user and the inode."""
 _ROOT: Final = 0
 """Root may read everything anyway, and on some systems it forwards the requests of a browser outside."""
 
@@ -39,26 +39,35 @@ def is_other_user(client: Address | None, server: Address, network: Path = _NETW
     """
     if not (network / _TABLES[0]).exists():
         return False
-    return client is None or user_of(client, server, network) not in (_ROOT, os.getuid())
+    peer = None if client is None else peer_of(client, server, network)
+    return peer is None or peer.user not in (_ROOT, os.getuid())
 
 
-def user_of(client: Address, server: Address, network: Path = _NETWORK) -> int | None:
-    """The id of the user whose program connected from *client* to *server*; ``None`` if it is unknown.
+class Peer(NamedTuple):
+    """The other end of a connection."""
+
+    unread_bytes: int
+    """How much its program has not read yet."""
+    user: int
+
+
+def peer_of(client: Address, server: Address, network: Path = _NETWORK) -> Peer | None:
+    """The end of the program that connected from *client* to *server*; ``None`` if it is unknown.
 
     The kernel is first asked for this one connection, which takes 0.1 ms instead of 4 ms for the tables.
     In some containers it does not answer; then the tables are read.
     """
-    if network == _NETWORK and (user := _user_by_netlink(client, server)) is not None:
-        return user
+    if network == _NETWORK and (peer := _ask_kernel(client, server)) is not None:
+        return peer
     for table in _TABLES:
         there, here = _table_form(client, table), _table_form(server, table)
         for row in _rows(network / table, there):
             if row[_LOCAL : _REMOTE + 1] == [there, here] and row[_INODE] != _NO_INODE:
-                return int(row[_USER])
+                return Peer(int(row[_QUEUES].rpartition(":")[2], 16), int(row[_USER]))
     return None
 
 
-def _user_by_netlink(client: Address, server: Address) -> int | None:
+def _ask_kernel(client: Address, server: Address) -> Peer | None:
     """Ask by ``sock_diag(7)`` for the connection between exactly these two addresses."""
     there, here = _plain_address(client), _plain_address(server)
     family = socket.AF_INET if there.version == here.version == 4 else socket.AF_INET6
@@ -76,8 +85,8 @@ def _user_by_netlink(client: Address, server: Address) -> int | None:
     _, kind, _, _, _ = _MESSAGE_HEAD.unpack_from(answer)
     if kind != _SOCK_DIAG_BY_FAMILY:
         return None
-    found, user, inode = _CONNECTION.unpack_from(answer, _MESSAGE_HEAD.size)
-    return user if found == pair and inode else None
+    found, unread_bytes, user, inode = _CONNECTION.unpack_from(answer, _MESSAGE_HEAD.size)
+    return Peer(unread_bytes, user) if found == pair and inode else None
 
 
 def _plain_address(address: Address) -> IPv4Address | IPv6Address:
