@@ -24,8 +24,8 @@ from reenact.testing import Reply, Request, Script, ScriptedProvider, ToolCall
 FIXTURES = Path(os.environ.get("REENACT_FIXTURES") or Path(__file__).parent / "fixtures")
 LONGEST = 300
 """Of a text that is kept."""
-PORT = 8765
-"""Fixed, so that what is recorded is asked for again at the same address."""
+PORT = int(os.environ.get("REENACT_FIXTURES_PORT", "8765"))
+"""Fixed, so that what is recorded is asked for again at the same address, unless it is chosen."""
 
 
 def pytest_recording() -> None:
@@ -35,7 +35,7 @@ def pytest_recording() -> None:
     program = Path(__file__).parent / "fixtures" / "pytest-recording" / "test_agent.py"
     if not (folder / program.name).exists():
         folder.mkdir(parents=True)
-        shutil.copy(program, folder)
+        (folder / program.name).write_text(program.read_text().replace(":8765/", f":{PORT}/"))
     answers = {"How warm is it in Oslo?": "21 degrees", "One?": "1", "Two?": "2"} | {
         f"Where is {city}?": f"{city} is in Europe" for city in ("rome", "Oslo")
     }

@@ -399,6 +399,14 @@ def test_an_entry_that_is_there_twice_is_read_once(tmp_path):
     assert [loss.line for loss in run.losses] == [4, 5, 6]
 
 
+def test_an_entry_whose_uuid_is_no_text_is_read(tmp_path):
+    path = tmp_path / "it.jsonl"
+    entries = [claude("1", None, "user", "go"), claude("2", "1", "assistant", use("a")) | {"uuid": ["2"]}]
+    path.write_text("".join(json.dumps(entry) + "\n" for entry in entries))
+    [run] = reenact.import_runs(path, tmp_path / "run").runs
+    assert (run.counts.model_calls, run.counts.tool_calls) == (1, 1)
+
+
 # Codex
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -49,10 +50,12 @@ def produce(name: str, place: Path) -> None:
     elif not (Path(FOLDER) / FROM_PYPI[name]).exists():
         pytest.skip(f"{FROM_PYPI[name]} is not installed; make test-producers does it")
     words = [sys.executable, "-m", "tests.importers.make_fixtures", name]
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = str(free.getsockname()[1])
+    settings = environment(REENACT_FIXTURES=str(place), REENACT_FIXTURES_PORT=port)
     done = subprocess.run(
-        words, cwd=ROOT, env=environment(REENACT_FIXTURES=str(place)), check=False, capture_output=True,
-        text=True, timeout=500,
-    )  # fmt: skip
+        words, cwd=ROOT, env=settings, check=False, capture_output=True, text=True, timeout=500
+    )
     assert done.returncode == 0, done.stdout + done.stderr
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -179,15 +179,16 @@ def _make_tables(
     needed = needed_by(connection, sql)
     if corpora:
         folder = stack.enter_context(local_corpus(corpora[0], needed))
-        # A view takes 1 ms. With all of them, DuckDB suggests a name in place of an unknown one.
         is_local = corpus_address(corpora[0]) is None
-        _view_corpus(connection, folder, TABLES if is_local and not needed else needed)
+        files = check_files(folder, read_corpus(folder), TABLES if is_local else needed)
+        # A view takes 1 ms. With all of them, DuckDB suggests a name in place of an unknown one.
+        _view_corpus(connection, {table: files[table] for table in needed or files})
         return []
     return _read_runs(connection, needed, [Path(path) for path in paths], progress_bar)
 
 
-def _view_corpus(connection: duckdb.DuckDBPyConnection, folder: Path, tables: Iterable[str]) -> None:
-    for table, files in check_files(folder, read_corpus(folder), tables).items():
+def _view_corpus(connection: duckdb.DuckDBPyConnection, found: Mapping[str, Sequence[str]]) -> None:
+    for table, files in found.items():
         if files:
             names = ", ".join(f"'{name}'" for name in (file.replace("'", "''") for file in files))
             connection.execute(f"create view {table} as select * from read_parquet([{names}])")

@@ -181,7 +181,8 @@ class _Reading:
         run, kind = self._run, kind_of(entry)
         time_ms = run.time_ms(entry.get("timestamp"))
         message = entry.get("message")
-        is_repeated = lane is None and "session_id" not in entry and hash(entry.get("uuid")) in self._lanes
+        own, is_in_tree = entry.get("uuid"), lane is None and "session_id" not in entry
+        is_repeated = is_in_tree and isinstance(own, str) and hash(own) in self._lanes
         blocks = self._blocks(line, message.get("content")) if isinstance(message, dict) else []
         if lane is None:
             lane = self._lane_of(line, entry, is_prompt=kind == "user" and not _has_results(blocks))

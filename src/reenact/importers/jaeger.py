@@ -6,7 +6,7 @@ Tags have the names of the conventions. A list is a text of JSON, and the status
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 from reenact.canonical import JsonValue
 from reenact.importers.importing import Importer, Runs
@@ -103,9 +103,9 @@ def _event_of(log: JsonObject) -> JsonValue:
     return {"name": fields.pop("event", ""), "attributes": fields, **_rest(log, _LOG), **odd}
 
 
-def _read_tags(listed: JsonValue) -> tuple[dict[str, Any], JsonObject]:
+def _read_tags(listed: JsonValue) -> tuple[JsonObject, JsonObject]:
     """The values by their keys, and the members of tags that are not known."""
-    tags: dict[str, Any] = {}
+    tags: JsonObject = {}
     odd: JsonObject = {}
     for tag in _objects("tags", listed):
         key = tag.get("key")

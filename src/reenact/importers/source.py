@@ -240,9 +240,9 @@ class ForeignSource:
         pieces: list[bytes] = []
         size_bytes = self._place(below).stat().st_size
         if size_bytes <= MAX_WHOLE_BYTES:
-            size_bytes = 0
+            at_once, size_bytes = max(size_bytes + 1, 1 << 20), 0
             with self.stream(below) as stream:
-                while size_bytes <= MAX_WHOLE_BYTES and (piece := stream.read(1 << 20)):
+                while size_bytes <= MAX_WHOLE_BYTES and (piece := stream.read(at_once)):
                     pieces.append(piece)
                     size_bytes += len(piece)
         if size_bytes > MAX_WHOLE_BYTES:
