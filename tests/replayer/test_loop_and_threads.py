@@ -355,6 +355,37 @@ def test_an_answer_with_a_timer_keeps_its_place_behind_a_callback_of_a_thread(
     assert [each for each in found if is_quicker or each != "handed"] == recorded[not is_quicker :]
 
 
+def test_answers_between_timers_of_one_round_keep_their_place(tmp_path: Path) -> None:
+    """A loop that was blocked finds several of both due at once, and handles them by their times."""
+
+    @reenact.tool
+    async def ask(number: int) -> int:
+        await asyncio.sleep(number / 1000)
+        return number
+
+    async def agent(_: reenact.Run) -> list[object]:
+        found: list[object] = []
+
+        async def note(number: int) -> None:
+            found.append(await ask(number))
+
+        async def nap(number: int) -> None:
+            await asyncio.sleep(number / 1000)
+            found.append(f"nap {number}")
+
+        tasks = [
+            asyncio.create_task((nap if number % 3 else note)(number)) for number in (8, 3, 1, 9, 6, 4, 2)
+        ]
+        await asyncio.sleep(0)
+        select.select([], [], [], 0.03)
+        await asyncio.gather(*tasks)
+        return found
+
+    for run in range(3):
+        first = captured(tmp_path / f"run{run}", agent)
+        assert replayed(tmp_path / f"run{run}", agent) == first
+
+
 def test_a_loop_that_is_watched_runs_as_its_class_does_now() -> None:
     """nest_asyncio changes the class of a running loop, so that it can run inside itself."""
 

@@ -199,6 +199,7 @@ class _Timer:
     def __call__(self, *args: object) -> None:
         self.lane.context.timer_fired(self.lane, self.name)
         self.run(*args)
+        self.lane.context.timer_ran(self.lane)
 
     def run(self, *args: Any) -> None:
         before, _now.timer = _now.timer, self
