@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import gc
 import select
 import threading
@@ -384,6 +385,31 @@ def test_answers_between_timers_of_one_round_keep_their_place(tmp_path: Path) ->
     for run in range(3):
         first = captured(tmp_path / f"run{run}", agent)
         assert replayed(tmp_path / f"run{run}", agent) == first
+
+
+def test_a_wait_for_some_jobs_finds_as_many_as_then(tmp_path: Path) -> None:
+    """Also where the waiting thread, or some of the jobs, are quicker or slower now."""
+
+    @reenact.tool
+    def ask(number: int) -> int:
+        return number
+
+    def agent(_: reenact.Run) -> list[list[int]]:
+        found = []
+        with ThreadPoolExecutor(4) as pool:
+            left = {pool.submit(ask, number) for number in range(4)}
+            while left:
+                if not is_replay:
+                    select.select([], [], [], 0.02)
+                done, left = concurrent.futures.wait(left, None, "FIRST_COMPLETED")
+                found.append(sorted(job.result() for job in done))
+        return found
+
+    is_replay = False
+    first = captured(tmp_path / "run", agent)
+    is_replay = True
+    for _ in range(3):
+        assert replayed(tmp_path / "run", agent) == first
 
 
 def test_a_loop_that_is_watched_runs_as_its_class_does_now() -> None:
