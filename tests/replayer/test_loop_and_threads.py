@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import anyio.to_thread
 import pytest
 
 import reenact
@@ -410,6 +411,36 @@ def test_a_wait_for_some_jobs_finds_as_many_as_then(tmp_path: Path) -> None:
     is_replay = True
     for _ in range(3):
         assert replayed(tmp_path / "run", agent) == first
+
+
+def test_what_a_thread_of_anyio_reports_keeps_its_place(tmp_path: Path) -> None:
+    """Its task goes on before that of an answer which came in with it."""
+
+    @reenact.tool
+    async def ask() -> str:
+        await asyncio.sleep(0.01)
+        return "answer"
+
+    async def agent(_: reenact.Run) -> list[str]:
+        found: list[str] = []
+
+        async def note() -> None:
+            found.append(await ask())
+
+        async def report() -> None:
+            await anyio.to_thread.run_sync(int)
+            found.append("thread")
+
+        tasks = [asyncio.create_task(note()), asyncio.create_task(report())]
+        for _round in range(3):  # the thread is started
+            await asyncio.sleep(0)
+        select.select([], [], [], 0.03)
+        await asyncio.gather(*tasks)
+        return found
+
+    first = captured(tmp_path / "run", agent)
+    assert first == ["thread", "answer"]
+    assert replayed(tmp_path / "run", agent) == first
 
 
 def test_a_loop_that_is_watched_runs_as_its_class_does_now() -> None:
