@@ -232,6 +232,9 @@ class Context(Protocol):
     def timer_fired(self, lane: Lane, name: str) -> None:
         """A timer that is not held has fired."""
 
+    def timer_ran(self, lane: Lane) -> None:
+        """The callback of a timer that is not held has run, on its event loop."""
+
     def deadline(self, lane: Lane, name: str) -> WaitFor:
         """How a thread waits that has set a deadline."""
 

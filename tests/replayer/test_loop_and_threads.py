@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import gc
 import select
 import threading
@@ -12,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import anyio.to_thread
 import pytest
 
 import reenact
@@ -353,6 +355,92 @@ def test_an_answer_with_a_timer_keeps_its_place_behind_a_callback_of_a_thread(
     found = []
     replayed(tmp_path / "run", agent)
     assert [each for each in found if is_quicker or each != "handed"] == recorded[not is_quicker :]
+
+
+def test_answers_between_timers_of_one_round_keep_their_place(tmp_path: Path) -> None:
+    """A loop that was blocked finds several of both due at once, and handles them by their times."""
+
+    @reenact.tool
+    async def ask(number: int) -> int:
+        await asyncio.sleep(number / 1000)
+        return number
+
+    async def agent(_: reenact.Run) -> list[object]:
+        found: list[object] = []
+
+        async def note(number: int) -> None:
+            found.append(await ask(number))
+
+        async def nap(number: int) -> None:
+            await asyncio.sleep(number / 1000)
+            found.append(f"nap {number}")
+
+        tasks = [
+            asyncio.create_task((nap if number % 3 else note)(number)) for number in (8, 3, 1, 9, 6, 4, 2)
+        ]
+        await asyncio.sleep(0)
+        select.select([], [], [], 0.03)
+        await asyncio.gather(*tasks)
+        return found
+
+    for run in range(3):
+        first = captured(tmp_path / f"run{run}", agent)
+        assert replayed(tmp_path / f"run{run}", agent) == first
+
+
+def test_a_wait_for_some_jobs_finds_as_many_as_then(tmp_path: Path) -> None:
+    """Also where the waiting thread, or some of the jobs, are quicker or slower now."""
+
+    @reenact.tool
+    def ask(number: int) -> int:
+        return number
+
+    def agent(_: reenact.Run) -> list[list[int]]:
+        found = []
+        with ThreadPoolExecutor(4) as pool:
+            left = {pool.submit(ask, number) for number in range(4)}
+            while left:
+                if not is_replay:
+                    select.select([], [], [], 0.02)
+                done, left = concurrent.futures.wait(left, None, "FIRST_COMPLETED")
+                found.append(sorted(job.result() for job in done))
+        return found
+
+    is_replay = False
+    first = captured(tmp_path / "run", agent)
+    is_replay = True
+    for _ in range(3):
+        assert replayed(tmp_path / "run", agent) == first
+
+
+def test_what_a_thread_of_anyio_reports_keeps_its_place(tmp_path: Path) -> None:
+    """Its task goes on before that of an answer which came in with it."""
+
+    @reenact.tool
+    async def ask() -> str:
+        await asyncio.sleep(0.01)
+        return "answer"
+
+    async def agent(_: reenact.Run) -> list[str]:
+        found: list[str] = []
+
+        async def note() -> None:
+            found.append(await ask())
+
+        async def report() -> None:
+            await anyio.to_thread.run_sync(int)
+            found.append("thread")
+
+        tasks = [asyncio.create_task(note()), asyncio.create_task(report())]
+        for _round in range(3):  # the thread is started
+            await asyncio.sleep(0)
+        select.select([], [], [], 0.03)
+        await asyncio.gather(*tasks)
+        return found
+
+    first = captured(tmp_path / "run", agent)
+    assert first == ["thread", "answer"]
+    assert replayed(tmp_path / "run", agent) == first
 
 
 def test_a_loop_that_is_watched_runs_as_its_class_does_now() -> None:

@@ -5,8 +5,11 @@ from __future__ import annotations
 import _thread
 import asyncio
 import inspect
+import itertools
 import json
+import os
 import queue
+import select
 import threading
 import time
 from collections.abc import AsyncIterator, Callable
@@ -22,6 +25,7 @@ import pytest
 import reenact
 from reenact.replayer.waiters import EndingInTurn
 from reenact.store.reader import CaptureReader
+from tests.twice import captured, replayed
 
 
 @reenact.tool
@@ -555,3 +559,53 @@ def test_a_task_that_waits_to_end_is_seen_to_wait() -> None:
     assert body.__qualname__ == work.__qualname__
     with pytest.raises(StopIteration, match="done"):
         body.send(None)
+
+
+def pass_on_through_pipes(later_s: float, *, is_recorded: bool) -> list[int]:
+    """What two threads do with an answer is seen by other threads alone."""
+    found: list[int] = []
+    pipes = [os.pipe() for _ in range(3)]
+    both = threading.Barrier(2)
+
+    @reenact.tool
+    def look_up(number: int) -> int:
+        both.wait()
+        select.select([], [], [], number * (later_s or 0.001))
+        return number
+
+    def work(number: int) -> None:
+        look_up(number)
+        is_first = is_recorded and not number
+        if is_first and not later_s:
+            select.select([], [], [], 0.03)  # the other one overtakes
+        os.write(pipes[number][1], b"!")
+        if is_first and later_s:
+            os.read(pipes[2][0], 1)  # so that it ends last
+
+    def pass_on(number: int) -> None:
+        os.read(pipes[number][0], 1)
+        found.append(number)
+
+    passing = [threading.Thread(target=pass_on, args=(number,)) for number in range(2)]
+    working = [threading.Thread(target=work, args=(number,)) for number in range(2)]
+    for thread in (*passing, *working):
+        thread.start()
+    for thread in (working[1], *passing):
+        thread.join()
+    os.write(pipes[2][1], b"!")
+    working[0].join()
+    for end in itertools.chain(*pipes):
+        os.close(end)
+    return found
+
+
+@pytest.mark.parametrize("later_s", [0.0, 0.03])
+def test_threads_go_on_in_the_order_in_which_they_acted(later_s: float, tmp_path: Path) -> None:
+    """Where the answers came close together; otherwise an end says nothing about what came long before it."""
+    for run in itertools.count():
+        path = tmp_path / f"run{run}"
+        first = captured(path, lambda _: pass_on_through_pipes(later_s, is_recorded=True))
+        times_ms = [event.ts for event in CaptureReader(path).events()][3:5]
+        if (times_ms[1] - times_ms[0] <= 5) != bool(later_s):  # not so on a busy machine, at times
+            break
+    assert replayed(path, lambda _: pass_on_through_pipes(later_s, is_recorded=False)) == first

@@ -9,6 +9,7 @@ size: no difference may be found. Then one real difference is planted, which mus
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import itertools
 import os
 import queue
@@ -32,8 +33,8 @@ PROGRAMS = int(os.environ.get("REENACT_PROGRAMS") or rounds(40, 600))
 FIRST = (SEED - 1) * 100_000
 SHARDS = 4
 ASYNC_KINDS = ("gather", "as_completed", "task_queue", "locked", "in_thread", "in_executor")
-SYNC_KINDS = ("threads", "thread_queue", "pool", "job_queue", "thread_locked")
-COLLECTING = ("as_completed", "task_queue", "thread_queue", "pool")
+SYNC_KINDS = ("threads", "thread_queue", "pool", "job_groups", "job_queue", "thread_locked")
+COLLECTING = ("as_completed", "task_queue", "thread_queue", "pool", "job_groups")
 LEAVES = ("ask", "ask", "ask", "when", "draw", "remember")
 
 
@@ -195,6 +196,18 @@ class Machine:
         with ThreadPoolExecutor(len(node.children)) as pool:
             jobs = [pool.submit(work, child) for child in node.children]
             return self.ask(self.collected(node, [job.result() for job in as_completed(jobs)]))
+
+    def _job_groups(self, node: Node) -> Any:
+        """Those that had ended whenever it looked."""
+        found = []
+        with ThreadPoolExecutor(len(node.children)) as pool:
+            left = {pool.submit(self.do, child): place for place, child in enumerate(node.children)}
+            while left:
+                self.schedule.pause()
+                done, _ = concurrent.futures.wait(left, None, "FIRST_COMPLETED")
+                ended = sorted(done, key=left.__getitem__)
+                found += [*([left.pop(job), job.result()] for job in ended), "next"]
+        return self.ask(self.collected(node, found))
 
     def _thread_locked(self, node: Node) -> Any:
         lock, found = threading.Lock(), dict[int, Any]()

@@ -417,6 +417,7 @@ class _Suffix:
             if happening.rounds is not None and seq not in changed_by_seq:
                 joined = {} if happening.rounds < 0 else {"joined": happening.rounds}
                 event["data"].pop("joined", None)
+                event["data"].pop("behind", None)
                 event["data"] |= joined
             event = self._with_order(event)
             event.pop("laterMs", None)

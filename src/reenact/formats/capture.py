@@ -423,6 +423,8 @@ class _OutcomeData(Record, frozen=True):
     """True if the outcome came before the event loop went on."""
     joined: Count | Absent = ABSENT
     """If the outcome came while the event loop was busy: the number of loop rounds."""
+    behind: Count | Absent = ABSENT
+    """After what so many timers of the loop's last round had woken."""
     latencyMs: int | float | Absent = ABSENT  # noqa: N815
     """The duration of the call, if the times of its events do not show it."""
     cancelled: bool | Absent = ABSENT

@@ -58,6 +58,7 @@ class EventHeadData(msgspec.Struct, gc=False):
     opened: int | None = None
     opening: int = 0
     joined: int | None = None
+    behind: int = 0
     latencyMs: int | float | None = None  # noqa: N815
     """The duration of a call, if the artifact has it."""
     utility: int | float | None = None

@@ -105,6 +105,9 @@ class Aftermath:
     def timer_fired(self, lane: Lane, name: str) -> None:
         """Nothing is ordered after the run."""
 
+    def timer_ran(self, lane: Lane) -> None:
+        """Nothing is ordered after the run."""
+
     def deadline(self, lane: Lane, name: str) -> WaitFor:  # noqa: ARG002
         return "its time"
 

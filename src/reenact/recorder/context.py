@@ -326,6 +326,9 @@ class CaptureContext:
         mark = "" if rounds is None else f"{JOINED}{rounds or ''}"
         self._order.note(lane, FIRED + name + mark)
 
+    def timer_ran(self, lane: Lane) -> None:  # noqa: ARG002
+        self._order.note_callback_end()
+
     def deadline(self, lane: Lane, name: str) -> WaitFor:  # noqa: ARG002
         return "its time"
 
@@ -581,6 +584,8 @@ class CaptureContext:
             rounds = self._order.rounds_since_last()
             if rounds is not None:
                 data["joined"] = rounds
+            if behind := self._order.count_before():
+                data["behind"] = behind
         if step.gave_way is False:
             data["inline"] = True
 

@@ -132,6 +132,17 @@ class TaskOrder:
         rounds, motion.rounds = motion.rounds, 0
         return rounds
 
+    def note_callback_end(self) -> None:
+        """The callback of a timer has run: what is woken from now on goes on after what it has woken."""
+        motion = self._motions.get(asyncio._get_running_loop())  # type: ignore[arg-type]  # noqa: SLF001
+        if motion is not None:
+            motion.end_callback()
+
+    def count_before(self) -> int:
+        """How many timers of the loop's last round have woken what went on before the running task."""
+        motion = self._motions.get(asyncio._get_running_loop())  # type: ignore[arg-type]  # noqa: SLF001
+        return motion.passed if motion is not None else 0
+
     def _begin_motion(self, loop: asyncio.AbstractEventLoop) -> _Motion:
         motion = self._motions[loop] = _Motion(loop, partial(self._motions.pop, loop))
         return motion
@@ -145,6 +156,12 @@ class _Motion:
         """Iterations since the last arrival."""
         self.made = 0
         """All iterations."""
+        self.passed = 0
+        """How many timers of the iteration before have woken what has gone on in this one."""
+        self._fired = 0
+        """How many timers have fired in this iteration."""
+        self._marks = 0
+        """How many callbacks of ours are due."""
         self._loop = loop
         self._at_rest = at_rest
         self._stop_counting = watch_rounds(loop, self._count)
@@ -154,12 +171,27 @@ class _Motion:
 
     def _count(self) -> None:
         """Count the iteration that begins now, if anything is due."""
-        if self._loop._ready and self.rounds < _MOST_ROUNDS:  # noqa: SLF001 — as asyncio's own loops have it
+        self.passed = self._fired = 0
+        # asyncio's own loops show what is due.
+        if len(self._loop._ready) > self._marks and self.rounds < _MOST_ROUNDS:  # noqa: SLF001
             self.rounds += 1
             self.made += 1
         elif self._stop_counting is not None:
             self._stop_counting()
             self._at_rest()
+
+    def end_callback(self) -> None:
+        """Mark the place behind all that is due, where it will be passed in the next iteration."""
+        if self._stop_counting is None:
+            return
+        self._fired += 1
+        self._marks += 1
+        with outside():
+            self._loop.call_soon(self._pass_mark, self._fired)
+
+    def _pass_mark(self, number: int) -> None:
+        self.passed = number
+        self._marks -= 1
 
 
 class _Watched(Coroutine[object, object, object]):

@@ -53,30 +53,42 @@ class Arrivals:
                 return True
         return False
 
-    def fire(self, loop: Loop, timer: Timer, before: Act | RecordedCall | None = None) -> None:
-        """Fire *timer*, with what came in on *loop* together with it; with *before*, only before that."""
-        ahead = self._deliver_ahead(timer, loop) if before is None else []
+    def fire(
+        self, loop: Loop, timer: Timer, before: Act | RecordedCall | None = None, *, fired: int = 0
+    ) -> None:
+        """Fire *timer*, with what came in on *loop* together with it; with *before*, only before that.
+
+        So many timers have *fired* in this round of the loop.
+        """
+        ahead = self._deliver_ahead(timer, loop, before, fired)
         self._timers.fire_in_turn(timer)
-        self.deliver_next(loop, at_once=True, before=ahead[-1] if ahead else before)
+        last = ahead[-1] if ahead else before
+        self.deliver_next(loop, at_once=True, before=last, fired=fired + 1)
         if ahead and ahead[0].joined:
             loop.expect_arrival(rounds_later=1)  # the others of its round are counted from it
 
-    def _deliver_ahead(self, timer: Timer, loop: Loop) -> list[Act | RecordedCall]:
-        """Deliver what comes in one round after *timer* before it fires, up to the last answer.
+    def _deliver_ahead(
+        self, timer: Timer, loop: Loop, before: Act | RecordedCall | None, fired: int
+    ) -> list[Act | RecordedCall]:
+        """Deliver what goes on one round after *timer* but before what it wakes, up to the last answer.
 
         Those tasks had their answers already: a timeout must not cancel them, and what it wakes runs later.
+        What comes in after *before* is at least one round later.
         """
         ahead: list[Act | RecordedCall] = []
         rounds = 0
         for found in self._items_on(loop, self._timeline.next_act_of(timer.name)):
             rounds += found.joined or 0
+            if before is not None and _place_of(found) > _place_of(before):
+                rounds = max(rounds, 1)
             if rounds > 1:
                 break
             if isinstance(found, Act):
                 ahead += [found] if rounds and found.what in self._timers.held else []
                 continue
             waiter = self._waiting.find(found)
-            if not rounds or not isinstance(waiter, LoopWaiter) or waiter.loop is not loop:
+            is_here = isinstance(waiter, LoopWaiter) and waiter.loop is loop
+            if not rounds or not is_here or found.behind > fired:
                 break
             ahead.append(found)
         while ahead and isinstance(ahead[-1], Act):
@@ -92,11 +104,16 @@ class Arrivals:
         return ahead
 
     def deliver_next(
-        self, loop: Loop, *, at_once: bool = False, before: Act | RecordedCall | None = None
+        self,
+        loop: Loop,
+        *,
+        at_once: bool = False,
+        before: Act | RecordedCall | None = None,
+        fired: int = 0,
     ) -> None:
         """Deliver what came in on *loop* together with the last item, or as many rounds after it.
 
-        With *before*, only what came in before the outcome of that call.
+        With *before*, only what came in before that item. So many timers have *fired* in this round.
         """
         while (found := next(self._items_on(loop), None)) is not None:
             if before is not None and _place_of(found) > _place_of(before):
@@ -108,7 +125,7 @@ class Arrivals:
                 timer = self._timers.held.get(found.what)
                 if timer is None or timer.loop is not loop:
                     return
-                self.fire(loop, timer, before)
+                self.fire(loop, timer, before, fired=fired)
                 return
             waiter = self._waiting.find(found)
             if not isinstance(waiter, LoopWaiter) or waiter.loop is not loop:

@@ -434,6 +434,9 @@ class ReplayEngine:
     def timer_fired(self, lane: Lane, name: str) -> None:
         self._has_done(lane, self._timer_mark(lane, name))
 
+    def timer_ran(self, lane: Lane) -> None:
+        """What it has woken follows by itself."""
+
     def deadline(self, lane: Lane, name: str) -> WaitFor:
         return self.turns.choose_wait(self._timer(lane, name)) if self._keeps_time(lane) else "its time"
 

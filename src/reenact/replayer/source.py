@@ -124,6 +124,7 @@ class RecordedCall:
     """One recorded call or instant, and the number of its outcome's event."""
 
     __slots__ = (
+        "behind",
         "beside",
         "call_id",
         "due_after",
@@ -172,6 +173,8 @@ class RecordedCall:
         """The order in which streams began that became due after the same event."""
         self.joined: int | None = None
         """How many rounds of the event loop after the previous one its outcome came; ``None`` if at rest."""
+        self.behind = 0
+        """How many timers of the loop's last round had woken what went on before its caller."""
         self.inline = False
         """Whether the answer came without the call yielding to the event loop."""
         self.never_ends = not is_instant
@@ -194,7 +197,7 @@ class RecordedCall:
         if data.opened is not None:
             self.is_stream, self.due_after, self.opening = True, data.opened, data.opening
         self.inline = data.inline
-        self.joined = data.joined
+        self.joined, self.behind = data.joined, data.behind
         self.never_ends = data.cancelled and data.opened is None
 
 

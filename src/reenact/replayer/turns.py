@@ -36,6 +36,8 @@ _CLIENT_S: Final = 0.02
 """How long another program gets, at most, to process one answer before the next one."""
 _OVERTAKING: Final = 512
 """How many recorded items to search for a thread that overtook another."""
+_OVERTAKING_MS: Final = 10
+"""How much later its answer may have come, at most."""
 _HELD_S: Final = 0.05
 """How long an event loop stands still, at most, for the act of a running thread."""
 _HOLD_LOOK_S: Final = 0.0005
@@ -609,20 +611,23 @@ class Turns:
         """
         if waiter.call.is_stream or len(self._waiting.queue) == 1 or not self._timeline.acts:
             return waiter
+        until_ms = waiter.call.ended_ms + _OVERTAKING_MS
         answered = {
-            entry[-1].call.outcome_seq: entry[-1] for entry in self._waiting.queue if not entry[-1].is_done
+            entry[-1].call.outcome_seq: entry[-1]
+            for entry in self._waiting.queue
+            if not entry[-1].is_done and entry[-1].call.ended_ms <= until_ms
         }
         under_way = {waiter.call.lane: waiter}
         first: Waiter | None = None
         for item in islice(self._timeline.all_items(), _OVERTAKING):
             if isinstance(item, Act):
-                if any(acting.act is item for acting in self._waiting.acting):
-                    continue  # its thread already waits to do it
-                if item.lane not in under_way or FIRED in item.what:
+                if FIRED in item.what:
                     return waiter
-                first = first or under_way[item.lane]
-                if item.lane == waiter.call.lane:
-                    return first
+                # Who got no answer acts on any of them; who already waits to act has run before.
+                if item.lane in under_way and all(acting.act is not item for acting in self._waiting.acting):
+                    first = first or under_way[item.lane]
+                    if item.lane == waiter.call.lane:
+                        return first
                 continue
             call = self._timeline.by_seq[item]
             if item == call.seq:

@@ -37,6 +37,8 @@ _LOOK_S: Final = 0.05
 _RUN_ONCE: Final = asyncio.base_events.BaseEventLoop._run_once.__code__  # type: ignore[attr-defined]  # noqa: SLF001
 _WOKEN: Final = "k"
 """The kind of a wait without a deadline, which ends when the thread is woken."""
+_WOKEN_BY_SOME: Final = "g"
+"""The kind of a wait for several jobs, which ends when the thread is woken: how many have ended by then?"""
 _KINDS: Final = {
     "asyncio.futures": "s",
     "asyncio.timeouts": "t",
@@ -180,6 +182,7 @@ class LoopTimer:
     def __call__(self, *args: object) -> None:
         self.lane.context.timer_fired(self.lane, self.name)
         self.run(*args)
+        self.lane.context.timer_ran(self.lane)
 
     def run(self, *args: Any) -> None:
         before, this_thread.timer = this_thread.timer, self
@@ -300,20 +303,31 @@ def _wake_in_turn(wait: Callable[[], object], *, is_there: bool) -> object:
     Several threads may be woken at the same time, as by the tasks of an event loop in another thread. A
     thread that need not wait, because what it waits for *is_there*, has no turn.
     """
-    lane = current_lane()
-    if lane is None or not lane.has_order or lane.is_below_loose or this_thread.is_waiting:
+    lane = _waking_lane()
+    if lane is None or this_thread.is_waiting:
         return wait()
     name = lane.next_timer(_WOKEN)
     try:
         return wait()
     finally:
-        if lane.context.time_passes(lane):
-            if not is_there:
-                lane.context.timer_fired(lane, name)
-        elif lane.context.deadline(lane, name) == "nothing":
-            woken = threading.Event()
-            lane.context.hold_deadline(lane, name, 0.0, woken.set)
-            woken.wait()
+        _go_on(lane, name, is_noted=not is_there)
+
+
+def _waking_lane() -> Lane | None:
+    """The lane of the calling thread, if it is recorded when the thread is woken."""
+    lane = current_lane()
+    return lane if lane is not None and lane.has_order and not lane.is_below_loose else None
+
+
+def _go_on(lane: Lane, name: str, *, is_noted: bool = True) -> None:
+    """The thread was woken from the wait *name*; in replay, wait for its turn to go on."""
+    if lane.context.time_passes(lane):
+        if is_noted:
+            lane.context.timer_fired(lane, name)
+    elif lane.context.deadline(lane, name) == "nothing":
+        woken = threading.Event()
+        lane.context.hold_deadline(lane, name, 0.0, woken.set)
+        woken.wait()
 
 
 def is_in_wait() -> bool:
@@ -491,17 +505,21 @@ def _wait(original: Callable[..., Any]) -> Callable[..., object]:
     def wait(
         fs: Iterable[Future[object]], timeout: float | None = None, return_when: str = "ALL_COMPLETED"
     ) -> object:
-        if timeout is None or this_thread.is_waiting:
+        if this_thread.is_waiting:
             return original(fs, timeout, return_when)
         jobs = list(fs)
+        lane = _waking_lane()
+        name = lane.next_timer(_WOKEN_BY_SOME) if lane is not None else ""
 
         def attempt(seconds: float) -> object:
             found = original(jobs, seconds, return_when)
             return RAN_OUT if found.not_done and not _is_enough(found, return_when) else found
 
-        found = wait_with_deadline("w", timeout, attempt)
-        if found is not RAN_OUT:
-            return found
+        if timeout is None:
+            original(jobs, None, return_when)
+        ran_out = timeout is not None and wait_with_deadline("w", timeout, attempt) is RAN_OUT
+        if lane is not None and not ran_out:
+            _go_on(lane, name)
         with _join_outer_wait():
             return original(jobs, 0, return_when)
 

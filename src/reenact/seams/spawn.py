@@ -285,9 +285,15 @@ def _run_as_job(original: Callable[..., Any]) -> Callable[..., object]:
         function = name_function(func)
         child = lane.child(function)
         lane.context.lane_starting(child)
-        return await original(
-            lambda: run_in_thread(child, partial(func, *args), function), (), *rest, **options
-        )
+
+        def run() -> object:
+            set_lane_of_callbacks(None)
+            try:
+                return run_in_thread(child, partial(func, *args), function)
+            finally:
+                set_lane_of_callbacks(child)  # the thread hands the result to the loop now
+
+        return await original(run, (), *rest, **options)
 
     return run_sync_in_worker_thread
 

@@ -198,7 +198,7 @@ class _Projection:
 
     def _project_result(self, event: capture.ToolResult) -> current.Event:
         data = event.data
-        self._lose_present(data, "opened", "opening", "inline", "joined", "closed", "exact")
+        self._lose_present(data, "opened", "opening", "inline", "joined", "behind", "closed", "exact")
         self._lose("result", "a replay log has the hash of the output, and a preview of it")
         latency_ms = max(0, event.ts - self._open.pop(data.callId, event.ts))
         latency_ms = latency_ms if data.latencyMs is ABSENT else data.latencyMs
