@@ -405,8 +405,13 @@ _ZEROS: Final = ord("A")
 """What base64 writes for them."""
 
 
-def decode_wide(run: bytes) -> bytes | None:
-    """Decode a *run* of base64 that stands for text in UTF-16 or UTF-32; ``None`` if it does not."""
+def decode_other(run: bytes) -> bytes | None:
+    """Decode a *run* that is no base64 of ASCII: hexadecimal digits, or base64 of UTF-16 or UTF-32.
+
+    ``None`` if it stands for no text.
+    """
+    if _HEX_TEXT.fullmatch(run):
+        return decode_hex(run)
     if _ZEROS not in run or not _WIDE_HEAD.match(run):  # the first is for speed: most runs are names
         return None
     coding = find_wide_coding(b64decode(run[: _LOOKED_AT_BYTES // 3 * 4].translate(BYTES_URLSAFE) + b"==="))

@@ -27,7 +27,7 @@ from reenact.redaction.coded import (
     TO_RUN,
     Registered,
     decode_hex,
-    decode_wide,
+    decode_other,
     decoded_around,
     is_readable,
     shifted_forms,
@@ -547,7 +547,7 @@ class _Runs:
             run = text[start : end if end >= 0 else len(text)]
             if text[start - 1] == _DOT and self._behind_dot and self._behind_dot.match(text, start - 1):
                 return True
-            plain = _decode_text(run) or decode_wide(run)
+            plain = _decode_text(run) if _is_readable_run(run) else decode_other(run)
             if plain is not None and may_hold_secret(plain):
                 return True
             runs.append(run)
