@@ -2,7 +2,9 @@
 
 import pytest
 
+from reenact import lane_name
 from reenact.boundary import Lane
+from reenact.formats import capture
 from reenact.lane_name import LaneName
 
 NAMES = {
@@ -69,3 +71,10 @@ def test_inside_which_call():
 def test_how_many_tasks_it_is_below(name, depth):
     """Calls, processes and loose code are no tasks."""
     assert LaneName(name).depth == depth
+
+
+def test_no_act_has_the_mark_of_a_lane() -> None:
+    """``order`` has a lane's name and a mark in one text; the name must end at the mark."""
+    acts = {capture.ENDED, capture.PUT, capture.TOOK, capture.READ, capture.PRINTED, capture.FIRED}
+    acts |= {capture.CLOCK, capture.STILL_RUNNING}
+    assert not acts & {lane_name.TASK, lane_name.INSIDE, lane_name.LOOSE, lane_name.PROCESS}

@@ -22,18 +22,24 @@ NODE = shutil.which("node")
 LIBRARY = '''
 """A framework: what it draws and when it asks is its own business."""
 
-import datetime, os, random, secrets, string, time, uuid
+import datetime, os, random, secrets, sqlite3, string, time, uuid
 import httpx2
 
 SESSION = f"sess_{uuid.uuid4().hex}"
 WORDS = ["plain", "gentle", "brave", "quiet"], ["hypatia", "turing", "noether", "curie"]
 
 
+def native_time():
+    """What C reads of the clock is not recorded."""
+    return sqlite3.connect(":memory:").execute("select strftime('%Y-%m-%d %H:%M:%f', 'now')").fetchone()[0]
+
+
 def ask(text, **more):
+    now = f"{datetime.date.today():%A, %B %d, %Y}, {time.time():.3f}, {native_time()}"
     body = {
         "model": "m",
         "max_tokens": 9,
-        "system": f"Run {SESSION}. Today is {datetime.date.today():%A, %B %d, %Y}, {time.time():.3f}.",
+        "system": f"Run {SESSION}. Today is {now}.",
         "messages": [{"role": "user", "content": text}],
         "metadata": {"user_id": "u", "trace": more.pop("trace", None) or secrets.token_urlsafe(12)},
         **more,
