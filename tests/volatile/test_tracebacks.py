@@ -44,6 +44,10 @@ OTHER = {
         traceback(AGENT, *RECORDED),
         traceback(frame("/work/agent.py", 8, "main"), *LIVE),
     ),
+    "another place of an agent in a folder of our name": (
+        traceback(AGENT, frame("/work/reenact/agent.py", 7)),
+        traceback(AGENT, frame("/work/reenact/agent.py", 8)),
+    ),
     "one frame of the agent more": (traceback(AGENT, *RECORDED), traceback(AGENT, AGENT, *LIVE)),
     "another error": (traceback(AGENT, *RECORDED), traceback(AGENT, *LIVE, error="OSError: here")),
     "another cause": (

@@ -14,7 +14,9 @@ from reenact.lazy_regex import LazyRegex
 HEADER: Final = "Traceback (most recent call last):"
 _BLOCK: Final = LazyRegex(re.escape(HEADER) + r"\n(?P<frames>(?:  .*\n)+)")
 _FRAME: Final = LazyRegex(r'  File "(?P<file>[^"\n]*)", line .*\n(?:(?!  File ")  .*\n)*')
-_OURS: Final = LazyRegex(r"[/\\]reenact[/\\][\w/\\]+\.py$")
+_ROOMS: Final = r"(?:boundary|errors|(?:forks|recorder|replayer|run|seams|values)[/\\][\w/\\]+)"
+_OURS: Final = LazyRegex(rf"[/\\]reenact[/\\]{_ROOMS}\.py$")
+"""Not every file below a folder of that name: an agent may be in one."""
 _CHAINED: Final = LazyRegex(
     r"\n\n(?:The above exception was the direct cause of the following exception"
     r"|During handling of the above exception, another exception occurred):\n\n$"
