@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ctypes
 import importlib
+import shutil
 import socket
+import subprocess
 import sys
 import threading
 from collections.abc import Iterator
@@ -107,3 +109,30 @@ def test_a_client_in_native_code_is_a_warning(tmp_path: Path, monkeypatch: pytes
     with reenact.capture(tmp_path / "other") as other:
         importlib.import_module("aerospike")
     assert other.warnings == []
+
+
+CONNECTS = """
+#include <netinet/in.h>
+#include <unistd.h>
+int ask(void) {
+    struct sockaddr_in nowhere = {0};
+    int socket_fd = socket(AF_INET, SOCK_STREAM, 0);
+    int failed = connect(socket_fd, (struct sockaddr *)&nowhere, sizeof nowhere);
+    close(socket_fd);
+    return failed;
+}
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux" or not shutil.which("cc"), reason="only Linux tells; needs cc")
+@pytest.mark.parametrize(("source", "warnings"), [(CONNECTS, 1), ("int ask(void) { return 3; }", 0)])
+def test_a_c_library_that_may_connect_is_a_warning(tmp_path: Path, source: str, warnings: int) -> None:
+    """It has closed its connection when the run ends, so that only its functions tell."""
+    (tmp_path / "asks.c").write_text(source)
+    library = tmp_path / "libasks.so"
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", library, tmp_path / "asks.c"], check=True)
+    with reenact.capture(tmp_path / "run") as run:
+        ctypes.CDLL(str(library)).ask()
+        ctypes.CDLL(None).getpid()
+    assert len(run.warnings) == warnings
+    assert all(f"{library} was loaded by ctypes and may connect" in text for text in run.warnings)

@@ -278,6 +278,24 @@ def _tree(pid: int) -> Iterator[int]:
                 yield from _tree(int(child))
 
 
+def may_connect(library: str) -> bool:
+    """Whether a loaded C library uses functions that connect; the C library itself only has them."""
+    name = Path(library).name
+    if not name or name.startswith(("libc.", "libc-", "libpthread")):
+        return False
+    with suppress(OSError):
+        for line in Path("/proc/self/maps").read_text("utf-8", "surrogateescape").splitlines():
+            path = Path(line.partition("/")[1] + line.partition("/")[2])
+            if path.name.startswith(name):
+                return _USES_NETWORK.search(path.read_bytes()) is not None
+    return False
+
+
+_USES_NETWORK: Final = re.compile(
+    rb"\0(?:connect|getaddrinfo|gethostbyname|SSL_connect|curl_(?:easy|multi)_perform)\0"
+)
+
+
 def held_sockets() -> set[str]:
     """The inodes of the sockets that this process has open."""
     return _sockets_of("self")

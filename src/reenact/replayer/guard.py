@@ -27,6 +27,7 @@ import msgspec
 
 from reenact.boundary import NATIVE_CALL, NATIVE_CONNECT, SPAWNED_CHILD, hear_audit_events, outside
 from reenact.errors import LiveCallBlocked
+from reenact.library import asking_module, is_library
 from reenact.process_state import attached_for_guards, open_guards, open_watches, suspended_guards_var
 from reenact.replayer.allow import Allow
 from reenact.replayer.egress import (
@@ -41,6 +42,7 @@ from reenact.replayer.egress import (
     connected_ports,
     connections_since,
     held_sockets,
+    may_connect,
 )
 from reenact.replayer.frames import agent_frame
 from reenact.volatile.beside import is_of_hosts
@@ -206,6 +208,8 @@ class Watch:
         self._applies = applies
         self._on_seen = on_seen
         self._warned: set[tuple[Kind, str]] = set()
+        self.foreign_libraries: set[str] = set()
+        """C libraries that the agent's own code has loaded."""
         self._known_ports: set[int] = set()
         self._unseen_ports: set[int] = set()
         """Those of the known ports to which code of the run connected without a seam."""
@@ -234,6 +238,7 @@ class Watch:
     def __enter__(self) -> Self:
         open_watches.add(self)
         hear_audit_events(READERS, _listen)
+        hear_audit_events(["ctypes.dlopen"], _note_foreign_library)
         self._sockets_before = held_sockets()
         self._clients_before = _NATIVE_CLIENTS & sys.modules.keys()
         return self
@@ -245,6 +250,11 @@ class Watch:
                 f"{name} was imported, which connects outside Python; its traffic is recorded only inside "
                 "a @reenact.tool"
             )
+        for name in sorted(filter(may_connect, self.foreign_libraries)):
+            self._on_seen(
+                f"{name} was loaded by ctypes and may connect outside Python; its traffic is recorded only "
+                "inside a @reenact.tool"
+            )
         if "uvloop" in sys.modules:  # it connects outside Python, too, also for recorded clients
             return
         for target in connections_since(self._sockets_before):
@@ -255,6 +265,17 @@ class Watch:
                 )
 
 
+def _note_foreign_library(_: str, arguments: tuple[object, ...]) -> None:
+    name = arguments[0]
+    if not open_watches.entries or not isinstance(name, str | bytes | os.PathLike):
+        return
+    asking = sys.modules.get(asking_module(_CTYPES) or "")
+    if asking is not None and not is_library(str(getattr(asking, "__file__", ""))):
+        for watch in open_watches.entries:
+            watch.foreign_libraries.add(os.fsdecode(name))
+
+
+_CTYPES: Final = frozenset({"ctypes", "ctypes.util"})
 _MOST_WARNED: Final = 20
 _NATIVE_CLIENTS: Final = frozenset(
     {"MySQLdb", "aerospike", "couchbase", "glide", "ibm_db", "livekit.rtc", "pylibmc", "pyodbc", "zenoh"}
