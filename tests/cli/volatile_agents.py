@@ -9,14 +9,15 @@ from typing import Any
 from reenact.testing import Reply, ScriptedProvider, ToolCall
 
 ASKING = """
-import logging
 import os
+import sqlite3
 
 import httpx2
 
-# What a library knows is the real time: the clock is recorded for the agent's own modules only.
+# What C reads of the clock is not recorded.
 # A time that is now may differ in a replay, one of a month ago may not.
-born = logging.LogRecord("agent", 20, "agent.py", 1, "", None, None).created - 30 * 86400
+days = sqlite3.connect(":memory:").execute("select julianday('now')").fetchone()[0]
+born = (days - 2440587.5 - 30) * 86400
 
 
 def ask(messages, **more):

@@ -148,7 +148,7 @@ def record_command(
             ended = RecordedEnd(status, printed.end(), _scan_at_end(scanner, notes))
             manifest = finish_recording(new, ended, handover, gateway, notes)
             if manifest is not None:
-                steps = count_steps(map(read_head, CaptureReader(new).lines()))
+                steps = count_steps(map(read_head, CaptureReader(place).lines()))
             if manifest is not None and is_replaced:
                 put_in_place(new, target)
             silence = _explain_silence(handover, gateway)
