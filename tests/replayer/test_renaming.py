@@ -11,6 +11,7 @@ import random
 import secrets
 import socket
 import string
+import subprocess
 import sys
 import tempfile
 import threading
@@ -640,10 +641,20 @@ do(text=f"log-{os.getpid()}.txt, {object()!r}", number=os.getppid())
 """
 
 
+def leave_small_numbers() -> None:
+    """Start processes until their numbers have four digits: at its highest the system begins anew."""
+    while True:
+        done = subprocess.Popen(["true"])
+        done.wait()
+        if done.pid >= 1000:
+            return
+
+
 def test_the_number_of_the_process_may_be_another(tmp_path: Path) -> None:
     """And only that: a number beside it differs."""
     (tmp_path / "agent.py").write_text(PROCESS_AGENT)
     python = sys.executable
+    leave_small_numbers()
     done = run("record", "-o", "a", "--", python, "agent.py", "0", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     done = run("replay", "a", "--", python, "agent.py", "0", cwd=tmp_path)
