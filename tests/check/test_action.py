@@ -289,6 +289,12 @@ def test_what_the_typed_reader_takes_has_no_problem_of_type(value):
     assert is_read is (not list(walk(ACTION.manifest.input_schema, value)))
 
 
+def test_problems_of_two_numbers_come_in_one_order():
+    """Those that no double holds are found while the value is searched."""
+    value = {"action_id": 2**53 + 1, "occurred_at_unix_ms": [2**53 + 1]}
+    assert ACTION.execute(value) == ACTION.execute(dict(reversed(value.items())))
+
+
 @law
 @given(values, st.randoms())
 def test_the_same_value_always_gets_the_same_result(value, random):

@@ -181,7 +181,7 @@ def _judge(value: JsonValue) -> Findings:
     problems = [Problem("empty_field", key, "must not be empty") for key in empty]
     if not content and not tool_call_count:
         problems.append(Problem("empty_output", "output", _NO_ANSWER))
-    problems += [Problem("invalid_type", path, _NO_DOUBLE) for path in _inexact_integers(value)]
+    problems += [Problem("invalid_type", path, _NO_DOUBLE) for path in sorted(_inexact_integers(value))]
     return Findings(problems, data)
 
 
