@@ -45,10 +45,6 @@ class Rest:
 
     # Event loops
 
-    @property
-    def has_loops(self) -> bool:
-        return bool(self._loops)
-
     def find_loop(self, loop: object) -> Loop | None:
         """What is known of the event loop *loop*, if it was noticed."""
         return self._loops.get(loop)
