@@ -15,6 +15,7 @@ import gc
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import repeat
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final, NamedTuple
@@ -314,12 +315,12 @@ def read_known(folder: Path, manifest: CorpusManifest, stored: StoredCorpus | No
         stored.fetch(folder, files_of(manifest.parts, [SOURCES]))
     known: dict[str, KnownSource] = {}
     for part in manifest.parts:
-        names = ["name", "kind", "stamp", "is_final"]
-        table = pq.ParquetFile(part_file(folder, SOURCES, part.id)).read(names, use_threads=False)
-        columns = (table[name].to_pylist() for name in names)
-        for name, kind, stamp, is_final in zip(*columns, strict=True):
-            # Older versions wrote the mark of the folder, too.
-            known[name] = KnownSource(part.id, kind, stamp.partition("\t")[0], is_final)
+        columns = ["name", "kind", "stamp", "is_final"]
+        table = pq.ParquetFile(part_file(folder, SOURCES, part.id)).read(columns, use_threads=False)
+        names, kinds, stamps, finals = (table[column].to_pylist() for column in columns)
+        # Older versions wrote the mark of the folder, too.
+        stamps = [stamp.partition("\t")[0] for stamp in stamps]
+        known.update(zip(names, map(KnownSource, repeat(part.id), kinds, stamps, finals), strict=True))
     return known
 
 

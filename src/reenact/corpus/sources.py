@@ -7,6 +7,7 @@ import os
 import re
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Final, NamedTuple
@@ -63,9 +64,20 @@ class KnownSource(NamedTuple):
 class UnchangedRuns(NamedTuple):
     """Known captures in one folder that need not be read again."""
 
+    folder: str
+    entries: list[str]
+    """Their names in the folder."""
     names: list[str]
     """The names of the sources."""
-    paths: list[str]
+
+    def paths(self) -> list[str]:
+        return [os.path.join(self.folder, entry) for entry in self.entries]
+
+    def without(self, paths: AbstractSet[str]) -> UnchangedRuns:
+        new = [place for place, path in enumerate(self.paths()) if path not in paths]
+        return UnchangedRuns(
+            self.folder, [self.entries[place] for place in new], [self.names[place] for place in new]
+        )
 
 
 def find_sources(roots: Iterable[CorpusRoot], *, has_stamps: bool = False) -> Iterator[CorpusSource]:
@@ -98,11 +110,8 @@ def _find(
         with relabel_errors(root.path, root.name):
             for found in _sources_in(root, known, has_stamps=has_stamps):
                 if isinstance(found, UnchangedRuns):
-                    new = [place for place, path in enumerate(found.paths) if path not in seen]
-                    seen.update(found.paths)
-                    yield UnchangedRuns(
-                        [found.names[place] for place in new], [found.paths[place] for place in new]
-                    )
+                    yield found.without(seen)
+                    seen.update(found.paths())
                 elif found.path not in seen:
                     seen.add(found.path)
                     yield found
@@ -164,8 +173,7 @@ class _Walk:
             prefix = f"{_name_below(self._root, folder).rstrip('/')}/"
             unchanged = self._unchanged_in(folder, prefix, entries)
             self.has_run |= bool(unchanged)
-            names = [prefix + _as_text(name) for name in unchanged]
-            yield UnchangedRuns(names, [entries[name].path for name in unchanged])
+            yield UnchangedRuns(folder, unchanged, [prefix + name for name in unchanged])
         for name in sorted(entries.keys() - unchanged):
             yield from self._at_entry(entries[name], is_in_run=is_in_run)
 
@@ -177,7 +185,7 @@ class _Walk:
             return [
                 name
                 for name in names
-                if (known := self._known.get(prefix + _as_text(name))) is not None
+                if (known := self._known.get(prefix + name)) is not None  # without names that are not UTF-8
                 and known.is_final
                 and known.stamp == _stamp_of_capture(name, fd)
             ]
@@ -221,9 +229,13 @@ def _stamp_of_capture(name: str, folder: int) -> str:
         events = os.stat(f"{name}/{EVENTS}", dir_fd=folder)
     except OSError:
         return ""
-    return (  # in one step, because an update does little else
-        f"{manifest.st_size:x}.{manifest.st_mtime_ns:x}.{manifest.st_ctime_ns:x},,,"
-        f"{events.st_size:x}.{events.st_mtime_ns:x}.{events.st_ctime_ns:x},,,"
+    return "%x.%x.%x,,,%x.%x.%x,,," % (  # noqa: UP031 — in one step, because an update does little else
+        manifest.st_size,
+        manifest.st_mtime_ns,
+        manifest.st_ctime_ns,
+        events.st_size,
+        events.st_mtime_ns,
+        events.st_ctime_ns,
     )
 
 
