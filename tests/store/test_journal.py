@@ -425,3 +425,38 @@ def test_a_linked_journal_is_neither_read_nor_cut(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="link"):
         cut_torn_tail(tmp_path / "events.jsonl")
     assert victim.read_bytes() == b"no line end"
+
+
+CLOSE_EVERYTHING = """
+import os, random, sys
+import reenact
+path, last = sys.argv[1], int(sys.argv[2])
+with reenact.capture(path) as run:
+    random.random()
+    os.closerange(3, last)
+    files = [open(f"{path}-{number}", "wb") for number in range(20)]
+    for _ in range(5):
+        random.random()
+    if os.fork() == 0:
+        os._exit(0)
+    os.wait()
+for file in files:
+    file.write(b"mine")
+    file.close()
+print(run.manifest.status if run.manifest else "no manifest")
+"""
+
+
+@pytest.mark.parametrize(("last", "status"), [(256, "ok"), (4096, "no manifest")])
+def test_a_program_that_closes_what_it_has_not_opened_keeps_its_files(
+    tmp_path: Path, last: int, status: str
+) -> None:
+    """As daemons do: their new files get the numbers of the closed ones, and none of our lines."""
+    program = child.start(CLOSE_EVERYTHING, tmp_path / "run", last)
+    said, complaint = program.communicate()
+    assert (said.decode().split("\n")[0], program.returncode) == (status, 0)
+    files = sorted(tmp_path.glob("run-*"))
+    assert [file.read_bytes() for file in files] == [b"mine"] * 20
+    assert complaint is None or b"Traceback" not in complaint
+    log = (tmp_path / "run" / "events.jsonl").read_bytes()
+    assert (b'"run_end"' in log) == (status == "ok")

@@ -14,11 +14,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from hashlib import sha256
 from threading import Thread
+from time import monotonic
 from types import FrameType
 from typing import Any, Final
 
 from reenact.formats.capture import PrintedLines
 from reenact.formats.workspace import WORKSPACE_ROOT
+from reenact.seams.stdlib.process.whole import leave_output
 
 MAX_LINES: Final = 2000
 """Only so many lines have their own digest; another digest covers the whole output."""
@@ -27,6 +29,8 @@ _WHOLE_NAME: Final = rb"(?:%b)(?![\w-]|\.\w)"
 _WHOLE_WORD: Final = rb"(?<![A-Za-z0-9])(?:%b)(?![A-Za-z0-9])"
 _WORKSPACE: Final = str(WORKSPACE_ROOT).encode()
 _READ_BYTES: Final = 1 << 16
+_PIPE_BYTES: Final = 1 << 16
+"""How much the command itself may have left in the pipe when it ended."""
 _LAST_WORDS_S: Final = 1.0
 """How long processes that outlive the command may still print."""
 
@@ -143,6 +147,9 @@ def _pass_on(reading: int, over: int, to: int, printed: Printed) -> None:
     """Forward until the output ends or *to* is closed; then the command's own writes fail too."""
     try:
         for data in _read_pieces(reading, over):
+            if data is None:
+                leave_output(reading, to)
+                return
             printed.add(data)
             while data:
                 data = data[os.write(to, data) :]
@@ -152,17 +159,24 @@ def _pass_on(reading: int, over: int, to: int, printed: Printed) -> None:
         os.close(reading)
 
 
-def _read_pieces(reading: int, over: int) -> Iterator[bytes]:
+def _read_pieces(reading: int, over: int) -> Iterator[bytes | None]:
+    """What comes from *reading*; ``None`` if others still have it some time after the command has ended."""
     poll = select.poll()
     poll.register(reading, select.POLLIN)
     poll.register(over, select.POLLIN)
+    until_s: float | None = None
+    more_bytes = 0
     while True:
-        ready = dict(poll.poll())
-        if reading not in ready:
+        left_s = None if until_s is None else max(0.0, until_s - monotonic())
+        ready = dict(poll.poll(None if left_s is None else left_s * 1000))
+        if until_s is None and over in ready:
             # The command has ended. Its children may still hold the output; they get a moment.
             poll.unregister(over)
-            if not poll.poll(_LAST_WORDS_S * 1000):
-                return
+            until_s = monotonic() + _LAST_WORDS_S
+            continue
+        if reading not in ready or (left_s == 0 and more_bytes >= _PIPE_BYTES):
+            yield None
+            return
         try:
             data = os.read(reading, _READ_BYTES)
         except OSError as error:
@@ -171,6 +185,8 @@ def _read_pieces(reading: int, over: int) -> Iterator[bytes]:
             raise
         if not data:
             return
+        if until_s is not None:
+            more_bytes += len(data)
         yield data
 
 

@@ -45,6 +45,7 @@ from reenact.replayer.egress import (
     may_connect,
 )
 from reenact.replayer.frames import agent_frame
+from reenact.store.durable import move_up
 from reenact.volatile.beside import is_of_hosts
 
 _PIPE_BYTES: Final = 64 * 1024
@@ -65,7 +66,8 @@ class ForkReports:
 
     def open(self) -> None:
         self._home_pid = getpid()
-        self._pipe = os.pipe()
+        reading, writing = os.pipe()
+        self._pipe = move_up(reading), move_up(writing)
         for end in self._pipe:
             os.set_blocking(end, False)
 
@@ -73,12 +75,13 @@ class ForkReports:
         with self._reading:
             pipe, self._pipe = self._pipe, None
         for end in pipe or ():
-            os.close(end)
+            with suppress(OSError):  # the program has closed it
+                os.close(end)
 
     def send(self, call: BlockedCall) -> None:
         """In a fork: send *call* to the parent, without waiting."""
         if self._pipe and getpid() != self._home_pid:
-            with suppress(BlockingIOError):
+            with suppress(OSError):  # it is full, or the program has closed it
                 os.write(self._pipe[1], msgspec.json.encode(call) + b"\n")
 
     def receive(self) -> list[BlockedCall]:
@@ -90,7 +93,7 @@ class ForkReports:
 
     def _read(self) -> bytes:
         if self._pipe and getpid() == self._home_pid:
-            with suppress(BlockingIOError):
+            with suppress(OSError):  # nothing has come, or the program has closed it
                 return os.read(self._pipe[0], _PIPE_BYTES)
         return b""
 

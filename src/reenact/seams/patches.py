@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any, Final, TypeVar
+from importlib import import_module
+from types import BuiltinFunctionType, ModuleType
+from typing import Any, Final, Self, TypeVar
 
 import msgspec
 
@@ -25,6 +27,47 @@ def as_import_machinery(function: _F) -> _F:
     code = function.__code__
     function.__code__ = code.replace(co_filename=f"{code.co_filename} (as importlib._bootstrap)")
     return function
+
+
+class ModuleByName:
+    """Pickled, it becomes the module *name*."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __reduce__(self) -> tuple[Callable[[str], ModuleType], tuple[str]]:
+        return import_module, (self._name,)
+
+
+class Replacement(functools.partial[Any]):
+    """A function in the place of *name* of *module*, or an agent's stand-in for it; pickled as that.
+
+    Like a compiled function it is not bound to objects, because classes have such functions as attributes.
+    """
+
+    def __new__(cls, function: Callable[..., Any], module: ModuleType, name: str) -> Self:
+        made = super().__new__(cls, function)
+        functools.update_wrapper(made, getattr(module, name))
+        made._place = ModuleByName(module.__name__), name
+        return made
+
+    __wrapped__: Callable[..., Any]
+    _place: tuple[ModuleByName, str]
+
+    def __get__(self, instance: object, owner: type | None = None) -> Self:
+        return self
+
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[ModuleByName, str]]:
+        return getattr, self._place
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, _: object) -> Self:
+        return self
+
+    def __repr__(self) -> str:
+        return repr(self.__wrapped__)
 
 
 class Patch(msgspec.Struct, frozen=True):
@@ -58,7 +101,9 @@ class AppliedPatch:
         # By getattr, not from vars(): only so a wrapper of an instrumentation library binds to the owner.
         got = getattr(patch.owner, patch.name)
         self.replacement = patch.wrap(got)
-        if not isinstance(self.replacement, type):  # a class has its own name and docstring
+        if isinstance(got, BuiltinFunctionType) and isinstance(patch.owner, ModuleType):
+            self.replacement = Replacement(self.replacement, patch.owner, patch.name)
+        elif not isinstance(self.replacement, type):  # a class has its own name and docstring
             functools.update_wrapper(self.replacement, got)
         setattr(patch.owner, patch.name, self.replacement)
 

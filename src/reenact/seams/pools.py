@@ -18,6 +18,7 @@ from reenact.seams.imports import Libraries
 from reenact.seams.numbered import number_job
 from reenact.seams.patches import Patch
 from reenact.seams.spawn import run_in_lane, run_in_thread
+from reenact.seams.stdlib.stand_ins import REAL, StandInMeta
 
 
 def _patches(process: ModuleType) -> list[Patch]:
@@ -26,6 +27,17 @@ def _patches(process: ModuleType) -> list[Patch]:
 
 def _joblib_patches(backends: ModuleType) -> list[Patch]:
     return [Patch(backends.AutoBatchingMixin, "compute_batch_size", _compute_batch_size)]
+
+
+def _cloudpickle_patches(cloudpickle: ModuleType) -> list[Patch]:
+    return [Patch(cloudpickle, "_should_pickle_by_reference", _pickle_by_name, may_lack=True)]
+
+
+def _pickle_by_name(original: Callable[..., bool]) -> Callable[..., bool]:
+    """For our stand-ins, too: cloudpickle pickles the code of a class that is not found under its name."""
+    return lambda obj, *args, **options: (
+        (isinstance(obj, StandInMeta) and REAL in vars(obj)) or original(obj, *args, **options)
+    )
 
 
 def _compute_batch_size(original: Callable[[object], int]) -> Callable[[object], int]:
@@ -160,4 +172,13 @@ LIBRARIES: Final[Libraries] = {
     _LOKY: _patches,
     f"joblib.externals.{_LOKY}": _patches,
     "joblib._parallel_backends": _joblib_patches,
+    **{
+        f"{package}.cloudpickle": _cloudpickle_patches
+        for package in (
+            "cloudpickle",
+            "joblib.externals.cloudpickle",
+            "pyspark.cloudpickle",
+            "ray.cloudpickle",
+        )
+    },
 }

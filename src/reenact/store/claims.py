@@ -17,7 +17,7 @@ from typing import Final
 import msgspec
 
 from reenact.errors import FormatError, StoreError
-from reenact.store.durable import open_temp, unwritable, write_all
+from reenact.store.durable import move_up, open_temp, unwritable, write_all
 
 OPEN_MANIFEST: Final = "manifest.open.json"
 RECORDING_LOCK: Final = "recording.lock"
@@ -43,6 +43,7 @@ class Claim:
         content = OpenManifest(pid=getpid(), manifest=msgspec.Raw(seed_manifest))
         try:
             fd, temp = open_temp(folder)
+            fd = move_up(fd)
             try:
                 fcntl.flock(fd, fcntl.LOCK_EX)
                 write_all(fd, msgspec.json.encode(content))
@@ -103,7 +104,8 @@ class Claim:
         # Closing only: unlocking in a forked child would take the lock from the parent as well.
         fd, self._fd = self._fd, -1
         if fd >= 0:
-            os.close(fd)
+            with suppress(OSError):  # the program has closed it
+                os.close(fd)
 
 
 class FolderClaim:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 from contextlib import suppress
 from os import getpid
@@ -20,6 +21,8 @@ TEMP_PREFIX: Final = ".tmp-"
 
 _LOOK_AGAIN_S: Final = 0.1
 """The longest wait for a notification: Ctrl-C may interrupt the thread that was about to send it."""
+
+_HIGH_NUMBERS: Final = (512, 128)
 
 # Bound here because a capture may replace the names in `os` while it records what the agent does.
 _fdatasync = getattr(os, "fdatasync", os.fsync)
@@ -55,6 +58,20 @@ def open_temp(folder: Path) -> tuple[int, Path]:
         temp = folder / f"{TEMP_PREFIX}{getpid()}-{next(temp_numbers)}"
         with suppress(FileExistsError):
             return os.open(temp, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666), temp
+
+
+def move_up(fd: int) -> int:
+    """Move the open file *fd* to a number that no file of the program gets.
+
+    Programs close descriptors that they did not open, such as ``os.closerange(3, 256)`` in a daemon. If a
+    file of theirs got the number then, we would write into that.
+    """
+    for least in _HIGH_NUMBERS:
+        with suppress(OSError):  # the limit is lower
+            moved = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, least)
+            os.close(fd)
+            return moved
+    return fd
 
 
 def write_whole(target: Path, data: bytes, *, temp_folder: Path, sync: bool) -> None:

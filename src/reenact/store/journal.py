@@ -7,8 +7,10 @@ Once :meth:`Journal.append` has returned, the line is in the kernel and survives
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -23,6 +25,7 @@ from reenact.store.durable import (
     Durability,
     GroupSync,
     leave_to_parent_on_fork,
+    move_up,
     sync_folder,
     unwritable,
     write_all,
@@ -57,7 +60,7 @@ class Journal:
     def create(cls, path: Path, *, durability: Durability = "process") -> Journal:
         """A new empty journal; :class:`StoreError` if the file exists."""
         try:
-            fd = os.open(path, _NEW, 0o666)
+            fd = move_up(os.open(path, _NEW, 0o666))
             if durability == "disk":
                 sync_folder(path.parent)
         except FileExistsError:
@@ -159,12 +162,16 @@ class Journal:
         fd, self._fd = self._fd, -1
         if fd >= 0:
             self._closed_because = because
-            os.close(fd)
+            with suppress(OSError):  # the program has closed it
+                os.close(fd)
 
     def _take_back(self, offset: int, count: int, error: BaseException) -> None:
         """Make file and counters agree again after an append that failed."""
-        if self._fd >= 0 and os.fstat(self._fd).st_size == self._size_bytes:
-            return  # interrupted after the write: the line is there
+        with suppress(OSError):
+            if self._fd >= 0 and os.fstat(self._fd).st_size == self._size_bytes:
+                return  # interrupted after the write: the line is there
+        if isinstance(error, OSError) and error.errno == errno.EBADF:
+            self._close_file("was closed by the program; let it close only descriptors that it has opened")
         self._size_bytes = offset
         self._count -= count
         if self._fd < 0:

@@ -6,9 +6,11 @@ import asyncio
 import functools
 import io
 import socket
+import sys
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 from unittest import mock
 
@@ -175,6 +177,54 @@ def test_a_patched_transport_is_a_fake_too(tmp_path: Path, library: Any, place: 
     with reenact.capture(tmp_path / "after"):
         """Takes the place of what was left."""
     assert library.HTTPTransport.handle_request is before
+
+
+def _let_pass(original: Callable[..., Any]) -> Callable[..., Any]:
+    """What respx puts in the place of a pool's method: it answers one path itself."""
+
+    def handle_request(pool: Any, request: Any) -> Any:
+        fake = httpcore.Response(200, content=b"fake")
+        return fake if request.url.target == b"/fake" else original(pool, request)
+
+    async def handle_async_request(pool: Any, request: Any) -> Any:
+        fake = httpcore.Response(200, content=b"fake")
+        return fake if request.url.target == b"/fake" else await original(pool, request)
+
+    return handle_async_request if asyncio.iscoroutinefunction(original) else handle_request
+
+
+async def _ask_async(url: str) -> str:
+    async with httpx.AsyncClient(verify=False) as client, client.stream("GET", url) as answer:
+        return (await answer.aread()).decode()
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda url: httpx.get(url, verify=False).text,
+        lambda url: httpx.post(url, json={"a": 1}, verify=False).text,
+        lambda url: asyncio.run(_ask_async(url)),
+    ],
+    ids=["get", "post", "async stream"],
+)
+def test_what_respx_lets_pass_is_recorded(
+    tmp_path: Path, web: Site, ask: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "respx", ModuleType("respx"))
+
+    def work() -> list[str]:
+        with monkeypatch.context() as patch:
+            for pool, name in (
+                (httpcore.ConnectionPool, "handle_request"),
+                (httpcore.AsyncConnectionPool, "handle_async_request"),
+            ):
+                patch.setattr(pool, name, _let_pass(getattr(pool, name)))
+            return [ask(f"{web.url}/fake"), ask(f"{web.url}/page")]
+
+    recorded = record(tmp_path / "run", work)
+    assert recorded[0] == "fake"
+    assert [call["key"].partition(" ")[2] for call in calls_in(tmp_path / "run")] == [f"{web.url}/page"]
+    assert replay(tmp_path / "run", work, web) == recorded
 
 
 class FakeSocket:

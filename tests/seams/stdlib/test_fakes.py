@@ -195,6 +195,34 @@ def test_a_fake_that_other_functions_read_may_call_what_it_replaces(
     assert seen[:2] == seen[2:]
 
 
+class Tomorrow(datetime.datetime):
+    """Made before the run, with the real class below it."""
+
+    @classmethod
+    def now(cls, tz: datetime.tzinfo | None = None) -> Any:
+        return super().now(tz) + datetime.timedelta(days=1)
+
+
+class TomorrowsDate(datetime.date):
+    @classmethod
+    def today(cls) -> Any:
+        return super().today() + datetime.timedelta(days=time.perf_counter_ns() % 1000)
+
+
+def test_a_faked_class_that_reads_the_clock_tells_the_recorded_time(tmp_path: Path) -> None:
+    """A replay asks the fake, too, but does not read the clock by it."""
+    told = []
+    for run in (reenact.capture, reenact.replay):
+        with run(tmp_path / "run") as opened:
+            with mock.patch("datetime.datetime", Tomorrow):
+                told += [datetime.datetime.now(), datetime.datetime.now(datetime.UTC)]  # noqa: DTZ005
+            with mock.patch("datetime.date", TomorrowsDate):
+                told.append(datetime.date.today())  # noqa: DTZ011
+        assert (opened.warnings, opened.divergences) == ([], [])
+    assert told[:3] == told[3:]
+    assert [type(each) for each in told[:3]] == [Tomorrow, Tomorrow, TomorrowsDate]
+
+
 def test_a_spy_on_open_calls_it(tmp_path: Path) -> None:
     for run in (reenact.capture, reenact.replay):
         with run(tmp_path / "run") as opened, mock.patch("builtins.open", side_effect=open) as spy:

@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from asyncio import create_subprocess_exec
 from collections.abc import Callable
 from pathlib import Path
@@ -199,6 +200,45 @@ def test_what_a_program_prints_is_printed_again(
     assert len(seen[0][1].splitlines()) >= 3, seen[0]
     plain = PRINTING[name]()
     assert plain == seen[0][0]
+
+
+BACKGROUND = """
+import os, subprocess, sys
+import reenact
+started = "(read line; for number in $(seq 5000); do echo $number; done; touch %s) < go &"
+with reenact.capture("inside"):
+    os.system(started % "one")
+    subprocess.run(started % "two", shell=True)
+    print("the agent ends", flush=True)
+    try:
+        os.waitpid(-1, 0)
+    except ChildProcessError:
+        pass
+    else:
+        sys.exit("there is a child that the agent has not started")
+"""
+
+
+@pytest.mark.parametrize(
+    "command", [[], ["-m", "reenact", "record", "-o", "run", "--"]], ids=["in it", "whole"]
+)
+def test_a_program_in_the_background_outlives_the_agent(command: list[str], tmp_path: Path) -> None:
+    """It goes on to print when the recording has ended, as it would without it."""
+    (tmp_path / "agent.py").write_text(BACKGROUND)
+    os.mkfifo(tmp_path / "go")
+    agent = [sys.executable, *command, *([sys.executable] if command else []), "agent.py"]
+    with open(tmp_path / "printed", "wb") as printed:
+        subprocess.run(agent, cwd=tmp_path, stdout=printed, stderr=subprocess.DEVNULL, check=True)
+    (tmp_path / "go").write_text("go\n" * 2)
+    until_s = time.monotonic() + 30
+    said: list[str] = []
+    while time.monotonic() < until_s and len(said) < 10_001:
+        said = (tmp_path / "printed").read_text().split("\n")[:-1]
+        time.sleep(0.05)
+    assert said[0] == "the agent ends"
+    assert sorted(said[1:], key=int) == sorted([*map(str, range(1, 5001))] * 2, key=int)
+    assert (tmp_path / "one").exists()
+    assert (tmp_path / "two").exists()
 
 
 def test_a_program_is_one_call(tmp_path: Path) -> None:

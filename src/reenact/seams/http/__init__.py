@@ -87,6 +87,7 @@ def _is_real(seconds: float, lane: Lane) -> bool:
 LIBRARIES: Final[Libraries] = {
     "httpx2": httpx.patches,
     "httpx": httpx.patches,
+    "respx": httpx.respx_patches,
     "urllib3": urllib3.patches,
     "requests": urllib3.requests_patches,
     "aiohttp": aiohttp.patches,

@@ -3,7 +3,8 @@
 The seam is the transport that opens connections. A request that never reaches one stays in the process and
 is not recorded: to an app behind an ``ASGITransport`` or a ``TestClient``, to a ``MockTransport``, to the
 user's own transport. If such a transport makes calls itself, those are recorded. Transports that a test has
-faked (respx, pytest-httpx) are not recorded either.
+faked (respx, pytest-httpx) are not recorded either, but what they let pass to the real server is. respx fakes
+the pool below the transport; so where respx is used, what arrives at the pool goes through a transport again.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ from __future__ import annotations
 import sys
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from functools import partial
+from functools import partial, update_wrapper
+from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -40,6 +42,69 @@ def patches(httpx: ModuleType) -> list[Patch]:
         Patch(httpx.AsyncClient, "send", _asend),
         Patch(httpx.AsyncHTTPTransport, "handle_async_request", seam.handle_async_request),
     ]
+
+
+def respx_patches(_: ModuleType) -> list[Patch]:
+    """The patches for the pools of connections below respx."""
+    httpcore: Any = import_module("httpcore")
+    return [
+        Patch(httpcore.ConnectionPool, "handle_request", _let_pass),
+        Patch(httpcore.AsyncConnectionPool, "handle_async_request", _let_pass_async),
+    ]
+
+
+class _PoolBelow:
+    """The pool of a transport that is made for one request."""
+
+    def __init__(self, pool: object, original: Callable[..., Any]) -> None:
+        self.handle_request = self.handle_async_request = update_wrapper(partial(original, pool), original)
+
+
+def _let_pass(original: Callable[..., Any]) -> Callable[..., object]:
+    is_fake = not is_own(original, "httpcore")
+    httpx: Any = import_module("httpx")
+
+    def handle_request(self: object, request: Any) -> object:
+        if is_fake or not is_outermost():
+            return original(self, request)
+        transport = object.__new__(httpx.HTTPTransport)
+        transport._pool = _PoolBelow(self, original)
+        answer = transport.handle_request(_request_above(httpx, request, b"".join(request.stream)))
+        return _answer_below(answer)
+
+    return handle_request
+
+
+def _let_pass_async(original: Callable[..., Any]) -> Callable[..., object]:
+    is_fake = not is_own(original, "httpcore")
+    httpx: Any = import_module("httpx")
+
+    async def handle_async_request(self: object, request: Any) -> object:
+        if is_fake or not is_outermost():
+            return await original(self, request)
+        transport = object.__new__(httpx.AsyncHTTPTransport)
+        transport._pool = _PoolBelow(self, original)
+        body = b"".join([chunk async for chunk in request.stream])
+        answer = await transport.handle_async_request(_request_above(httpx, request, body))
+        return _answer_below(answer)
+
+    return handle_async_request
+
+
+def _request_above(httpx: Any, request: Any, body: bytes) -> Request:
+    """The *request* to a pool, as a transport gets it."""
+    above: Request = httpx.Request(
+        request.method, bytes(request.url).decode("ascii"), content=body, extensions=request.extensions
+    )
+    above.headers = httpx.Headers(request.headers)  # without those that httpx adds
+    return above
+
+
+def _answer_below(answer: Response) -> object:
+    """The *answer* of a transport, as a pool gives it."""
+    return import_module("httpcore").Response(
+        answer.status_code, headers=answer.headers.raw, content=answer.stream, extensions=answer.extensions
+    )
 
 
 def _send(original: Callable[..., Response]) -> Callable[..., Response]:

@@ -6,6 +6,7 @@ A moment is recorded with the local time zone, so that a replay on another machi
 from __future__ import annotations
 
 import datetime
+import sys
 import time
 import timeit
 from collections.abc import Callable
@@ -14,6 +15,7 @@ from types import ModuleType
 from typing import Any, Final
 
 from reenact.boundary import Instant
+from reenact.library import is_library
 from reenact.seams.deadlines import sleep_in_turn
 from reenact.seams.stdlib.sources import (
     AS_IT_IS,
@@ -184,17 +186,34 @@ class DateTime(datetime.datetime, metaclass=StandInMeta):
 
 
 def _read_date(cls: Any) -> object:
-    real = datetime.date  # looked up at each call: a test may have replaced it
+    if datetime.date is not _date:  # looked up at each call: a test may have replaced it
+        return _read_fake(_TODAY, datetime.date.today, _date)
     form = Form(_date, _date.isoformat, cls.fromisoformat)
-    return formed_value_of("time", _TODAY, lambda: real.today(), form, is_fake=real is not _date)
+    return formed_value_of("time", _TODAY, _date.today, form)
 
 
 def _read_moment(cls: Any, name: str, args: tuple[object, ...], instant: Instant) -> object:
-    real = datetime.datetime
+    if datetime.datetime is not _datetime:
+        return _read_fake(instant, partial(getattr(datetime.datetime, name), *args), _datetime)
     form = Form(_datetime, _datetime.isoformat, cls.fromisoformat)
-    return formed_value_of(
-        "time", instant, lambda: getattr(real, name)(*args), form, is_fake=real is not _datetime
-    )
+    return formed_value_of("time", instant, partial(getattr(_datetime, name), *args), form)
+
+
+def _file_of(kind: type) -> str:
+    return getattr(sys.modules.get(kind.__module__), "__file__", None) or ""
+
+
+def _read_fake(instant: Instant, read: Callable[[], object], kind: type[datetime.date]) -> object:
+    """What a test's fake of *kind* tells; if that is its own subclass, as it may have read the real clock.
+
+    What a library tells, such as freezegun, is as the test made it.
+    """
+    told = read()
+    if isinstance(told, kind) and not is_library(_file_of(type(told))):
+        kind = type(told)
+    to_text = _datetime.isoformat if issubclass(kind, _datetime) else _date.isoformat
+    form = Form(kind, to_text, kind.fromisoformat)
+    return formed_value_of("time", instant, lambda: told, form, is_fake=True)
 
 
 _today: Final = stand_for(datetime, "date", _read_date, lambda cls: super(Date, cls).today())

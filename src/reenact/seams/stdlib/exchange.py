@@ -11,12 +11,13 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import lru_cache
+from inspect import isroutine
 from types import ModuleType
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from reenact.library import is_library, namespace_of, possible_agents
 from reenact.process_state import name_exchange, names_of_libraries
-from reenact.seams.patches import Patch, as_import_machinery, attach, detach
+from reenact.seams.patches import Patch, Replacement, as_import_machinery, attach, detach
 from reenact.seams.stdlib.stand_ins import StandIn
 
 Namespace: TypeAlias = dict[str, Any]
@@ -68,7 +69,13 @@ def exchanges_of(
 ) -> tuple[Exchanged, ...]:
     """The names that *stand_ins* exchange, with their originals; call it before anything is patched."""
     return tuple(
-        Exchanged(module, name, getattr(module, name), standing, gives_way)
+        Exchanged(
+            module,
+            name,
+            getattr(module, name),
+            Replacement(standing, module, name) if isroutine(standing) else standing,
+            gives_way,
+        )
         for module, names in stand_ins.items()
         for name, standing in names.items()
     )

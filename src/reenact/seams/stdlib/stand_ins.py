@@ -1,11 +1,17 @@
-"""Stand-ins: a module with some names exchanged, and a metaclass for classes that stand for real ones."""
+"""Stand-ins: modules with some names exchanged, and a metaclass for classes that stand for real ones.
+
+They are pickled by the names of what they stand for: another process, which may not have reenact, gets that.
+"""
 
 from __future__ import annotations
 
+import copyreg
 from collections.abc import Callable
+from importlib import import_module
 from types import ModuleType
 from typing import Any, Final
 
+from reenact.seams.patches import ModuleByName
 from reenact.seams.stdlib.sources import is_genuine
 
 _own: Final[Callable[[ModuleType], dict[str, object]]] = vars(ModuleType)["__dict__"].__get__
@@ -59,6 +65,9 @@ class StandIn(ModuleType):
     def __repr__(self) -> str:
         return repr(self._real)
 
+    def __reduce__(self) -> tuple[Callable[[str], ModuleType], tuple[str]]:
+        return import_module, (self.__name__,)
+
 
 REAL: Final = "__supertype__"
 """The attribute with the real class of a stand-in; libraries follow it, as for a ``NewType``."""
@@ -94,3 +103,12 @@ class StandInMeta(type):
     def __get_pydantic_core_schema__(cls, kind: object, handler: Callable[[object], object]) -> object:
         """For pydantic: validate as for the real class."""
         return handler(vars(cls).get(REAL, kind))
+
+
+def reduce_class(cls: Any) -> str | tuple[Callable[..., Any], tuple[ModuleByName, str]]:
+    """For pickle: a class that stands for a real one by the name of that, a subclass by its own name."""
+    real = vars(cls).get(REAL)
+    return cls.__qualname__ if real is None else (getattr, (ModuleByName(real.__module__), real.__name__))
+
+
+copyreg.pickle(StandInMeta, reduce_class)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copyreg
 import io
 import signal
 import subprocess
@@ -26,7 +27,7 @@ from reenact.seams.stdlib.process.command import (
     running,
     text_if_utf8,
 )
-from reenact.seams.stdlib.stand_ins import StandInMeta
+from reenact.seams.stdlib.stand_ins import StandInMeta, reduce_class
 
 _popen: Final = subprocess.Popen
 _SIGNATURE: Final = signature(subprocess.Popen)
@@ -69,6 +70,9 @@ class _Kind(StandInMeta):
     def __call__(cls, *args: Any, **kwargs: Any) -> object:  # noqa: N805 — it is a metaclass
         started = args[0] if args else kwargs.get("args", ())
         return super().__call__(*args, **kwargs) if is_call(started) else _popen(*args, **kwargs)
+
+
+copyreg.pickle(_Kind, reduce_class)
 
 
 class Popen(subprocess.Popen[Any], metaclass=_Kind):

@@ -7,7 +7,7 @@ import os
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from threading import Thread
+from threading import Event, Thread
 from typing import Any, Final
 
 from reenact.boundary import crossing, outside
@@ -30,7 +30,7 @@ _run_shell: Callable[[Any], int] = as_it_was(os, "system")
 _open_pipe: Final = as_it_was(os, "popen")
 _STDOUT: Final = 1
 _READ_BYTES: Final = 1 << 16
-_LAST_WORDS_S: Final = 0.5
+_LAST_WORDS_S: Final = 0.1
 """How long programs that outlive the one that was run may still print."""
 
 
@@ -67,8 +67,12 @@ def _forward_printed(options: dict[str, object]) -> Iterator[bytearray]:
         yield printed
         return
     reading, writing = os.pipe()
+    rest = os.dup(reading)
+    is_left = Event()
     with outside():
-        passing = Thread(target=_pass_on, args=(reading, printed), name="reenact-output", daemon=True)
+        passing = Thread(
+            target=_pass_on, args=(reading, printed, is_left), name="reenact-output", daemon=True
+        )
         passing.start()
     options["stdout"] = writing
     try:
@@ -76,6 +80,11 @@ def _forward_printed(options: dict[str, object]) -> Iterator[bytearray]:
     finally:
         os.close(writing)
         passing.join(_LAST_WORDS_S)
+        if passing.is_alive():
+            is_left.set()
+            with outside():
+                leave_output(rest, _STDOUT)
+        os.close(rest)
 
 
 def _is_ours(stdout: object) -> bool:
@@ -85,12 +94,23 @@ def _is_ours(stdout: object) -> bool:
     return False
 
 
-def _pass_on(reading: int, printed: bytearray) -> None:
-    """Forward until the last program that has the pipe closes it, or our own output is closed."""
+def _pass_on(reading: int, printed: bytearray, is_left: Event) -> None:
+    """Forward until no program has the pipe any more, the rest is left, or our own output is closed."""
     with os.fdopen(reading, "rb", buffering=0) as pipe, suppress(OSError):
-        while piece := pipe.read(_READ_BYTES):
+        while not is_left.is_set() and (piece := pipe.read(_READ_BYTES)):
             printed += piece
             _print(piece)
+
+
+def leave_output(reading: int, to: int) -> None:
+    """Let a program of its own forward what comes from *reading*: programs in the background may outlive us.
+
+    It is no child of this process, which may wait for any of its children.
+    """
+    # A shell gives /dev/null as input to what it leaves, so the pipe comes as another descriptor.
+    words = ["/bin/sh", "-c", "cat <&2 2>/dev/null &"]
+    with suppress(OSError):
+        _run(words, stdin=subprocess.DEVNULL, stdout=to, stderr=reading, check=False)
 
 
 def _print_again(answer: ProcessOutcome) -> None:
