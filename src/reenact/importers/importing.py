@@ -400,7 +400,7 @@ class _Job:
     def _place(self, path: Path, below: str, out: Path | None = None) -> Path:
         """A unique folder for the source in *path*, which is named *below*."""
         plain = Path(below)
-        named = plain.with_suffix("") if plain.suffix.lower() == ".gz" else plain
+        named = plain.with_suffix("") if plain.suffix.lower() in (".gz", ".zst") else plain
         stem = named.stem if named.suffix.lower() in _SUFFIXES else named.name
         parts = [folder_name(self._redact_name(part, path)) for part in (*plain.parent.parts, stem)]
         base = (out or self._out).joinpath(*parts)
@@ -540,7 +540,6 @@ def _read_source(importer: Importer, source: ForeignSource, runs: Runs) -> None:
 
 
 _CODED: Final = {
-    b"\x28\xb5\x2f\xfd": "is compressed with zstd; unpack it first",
     b"BZh": "is compressed with bzip2; unpack it first",
     b"\xfd7zXZ": "is compressed with xz; unpack it first",
     b"\xff\xfe": "is text in UTF-16; write it as UTF-8 first",
