@@ -259,7 +259,7 @@ class _Database:
 
     def messages(self, session: str) -> _Messages:
         messages, parts = _ALL_OF_A_SESSION
-        for own, data in self._database.execute(messages, (session,)).fetchall():
+        for own, data in self._database.execute(messages, (session,)):
             info = self._value(f"message {own}", data)
             if info is not None:
                 rows = self._database.execute(parts, (own,)).fetchall()
