@@ -25,6 +25,7 @@ from reenact.importers.importing import Importer, Runs
 from reenact.importers.known_ids import KnownIds
 from reenact.importers.source import ForeignSource, JsonObject, Losses
 from reenact.importers.turns import TranscriptTurns
+from reenact.values.codec import dump_sorted
 
 _SESSION: Final = frozenset({
     "sessionId", "projectHash", "startTime", "lastUpdated", "kind", "messages", "summary", "directories",
@@ -320,7 +321,11 @@ class _Reading:
 
 
 def _digest(value: JsonValue) -> str:
-    return sha256(json.dumps(value, sort_keys=True).encode("utf-8", "surrogatepass")).hexdigest()
+    try:
+        text = dump_sorted(value)
+    except TypeError:  # half a character, or a large number
+        text = json.dumps(value, sort_keys=True).encode()
+    return sha256(text).hexdigest()
 
 
 def _call_id(message: JsonObject, call: JsonObject, number: int) -> str:

@@ -343,10 +343,15 @@ class ForeignSource:
         Of a document that was cut off, the complete items of its lists are read; the rest goes to *lost*.
         """
         text = self.read().removeprefix(_BOM)
-        if (odd := _first_invalid_line(text)) is not None:
-            lost.append((_ODD_BYTES, odd))
+
+        def note_odd() -> None:
+            self.is_json = False
+            if (odd := _first_invalid_line(text)) is not None:
+                lost.append((_ODD_BYTES, odd))
+
+        self.is_json = True
         try:
-            return read_value(text)
+            return read_value(text, note_odd)
         except json.JSONDecodeError as error:
             found = None
             if error.msg == "Extra data":
