@@ -6,6 +6,7 @@ import json
 import re
 import struct
 from pathlib import Path
+from resource import RLIMIT_NOFILE, getrlimit, setrlimit
 from typing import Any
 
 import pytest
@@ -492,3 +493,25 @@ def kvlist(value: Any) -> Any:
             "kvlistValue": {"values": [{"key": key, "value": kvlist(each)} for key, each in value.items()]}
         }
     return {"intValue": value} if isinstance(value, int) else {"stringValue": value}
+
+
+def test_a_source_may_hold_more_traces_than_a_process_may_open_files(tmp_path, monkeypatch):
+    """The first ones are complete before the last ones begin, and all name the same source."""
+    limits = getrlimit(RLIMIT_NOFILE)
+    monkeypatch.setattr("reenact.importers.importing._MOST_OPEN", 8)
+    told = json.loads((FIXTURES / "otlp-genai.json").read_text())
+    scope = told["resourceSpans"][0]["scopeSpans"][0]
+    told["resourceSpans"][0]["scopeSpans"] = [scope]
+    span = scope["spans"][0]
+    scope["spans"] = [{**span, "traceId": f"{number:032x}"} for number in range(150)]
+    (tmp_path / "it.json").write_text(json.dumps(told))
+    setrlimit(RLIMIT_NOFILE, (100, limits[1]))
+    try:
+        report = reenact.import_runs(tmp_path / "it.json", tmp_path / "runs")
+    finally:
+        setrlimit(RLIMIT_NOFILE, limits)
+    assert (report.verdict, len({run.path for run in report.runs})) == ("whole", 150)
+    assert {run.source for run in report.runs} == {"it.json"}
+    manifests = [json.loads(Path(run.path, "manifest.json").read_text()) for run in report.runs]
+    assert len({manifest["captureId"] for manifest in manifests}) == 150
+    assert len({manifest["imported"]["source"]["digest"] for manifest in manifests}) == 1

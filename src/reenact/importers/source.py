@@ -180,6 +180,8 @@ class ForeignSource:
         self.damage: str | None = None
         """Why a compressed file could not be unpacked to its end."""
         self._progress = progress
+        self.is_read = False
+        """Whether all of it was read, so that its digest is known."""
         self.is_json = False
         """Whether everything read so far is strict JSON."""
         self.position = 0
@@ -270,6 +272,7 @@ class ForeignSource:
             finally:
                 counting.drain()
                 self._files[below] = counting.size, counting.hash.hexdigest()
+                self.is_read = self.is_read or not below
 
     def _unpack(self, stream: BinaryIO, counting: BinaryIO | _Hashing) -> BinaryIO:
         """The content of *counting*, which reads *stream*."""
