@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import struct
+from itertools import count
 from pathlib import Path
 from resource import RLIMIT_NOFILE, getrlimit, setrlimit
 from typing import Any
@@ -515,3 +516,31 @@ def test_a_source_may_hold_more_traces_than_a_process_may_open_files(tmp_path, m
     manifests = [json.loads(Path(run.path, "manifest.json").read_text()) for run in report.runs]
     assert len({manifest["captureId"] for manifest in manifests}) == 150
     assert len({manifest["imported"]["source"]["digest"] for manifest in manifests}) == 1
+
+
+def test_a_large_file_of_lines_is_read_in_parts(tmp_path, monkeypatch):
+    """A trace ends before a part without a span of it; a span that comes later is a loss with its line."""
+    told = json.loads((FIXTURES / "otlp-genai.json").read_text())
+    resource = told["resourceSpans"][0]
+    scope = resource["scopeSpans"][0]
+    numbers = count(1)
+
+    def line(*traces: int) -> str:
+        ids = [{"traceId": f"{trace:032x}", "spanId": f"{next(numbers):016x}"} for trace in traces]
+        spans = [{**scope["spans"][0], **each} for each in ids]
+        return json.dumps({"resourceSpans": [{**resource, "scopeSpans": [{**scope, "spans": spans}]}]})
+
+    lines = [line(1, 2, 3), "{", *(line(3, 4, 4, number) for number in (5, 6, 7)), line(9, 1)]
+    (tmp_path / "it").write_text("\n".join(lines))
+    monkeypatch.setattr("reenact.importers.source.LARGE_BYTES", 0)
+    monkeypatch.setattr("reenact.importers.otlp.LARGE_BYTES", 0)
+    report = reenact.import_runs(tmp_path / "it", tmp_path / "runs")
+    counts = {int(Path(run.path).name, 16): run.counts.model_calls for run in report.runs}
+    assert counts == {1: 1, 2: 1, 3: 4, 4: 6, 5: 1, 6: 1, 7: 1, 9: 1}
+    losses = [(loss.reason, loss.line) for run in report.runs for loss in run.losses]
+    late = next(reason for reason, line in losses if line == 6)
+    assert ("comes long after the others of its trace" in late, sorted(line for _, line in losses)) == (
+        True,
+        [2, 6],
+    )
+    assert all(reenact.verify(run.path).is_good for run in report.runs)

@@ -135,8 +135,7 @@ def _read(source: ForeignSource, runs: Runs) -> None:
     if source.is_folder:
         for below in {name for names in _FOLDERS for name in names}:
             for file in source.find_beside(f"{below}/**/*.json"):
-                with source.stream(file) as stream:
-                    stream.read(1)  # for its digest
+                source.compute_digest(file)
         source.is_read = True
         _read_sessions(_Folder(source), runs, source)
     elif source.head.startswith(_SQLITE):

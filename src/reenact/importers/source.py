@@ -270,9 +270,17 @@ class ForeignSource:
             try:
                 yield self._unpack(stream, counting)
             finally:
-                counting.drain()
-                self._files[below] = counting.size, counting.hash.hexdigest()
-                self.is_read = self.is_read or not below
+                self._note_digest(below, counting)
+
+    def compute_digest(self, below: str = "") -> None:
+        """Read a file for its digest alone, so that runs can be completed while it is read again."""
+        with self._place(below).open("rb") as stream:
+            self._note_digest(below, _Hashing(stream, lambda _: None))
+
+    def _note_digest(self, below: str, counting: _Hashing) -> None:
+        counting.drain()
+        self._files[below] = counting.size, counting.hash.hexdigest()
+        self.is_read = self.is_read or not below
 
     def _unpack(self, stream: BinaryIO, counting: BinaryIO | _Hashing) -> BinaryIO:
         """The content of *counting*, which reads *stream*."""
