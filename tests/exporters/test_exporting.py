@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import shutil
 import socket
@@ -188,9 +189,14 @@ class Collector(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         assert (self.headers["api-key"], self.headers["other"]) == ("a b", "2")
-        self.taken.append(json.loads(self.rfile.read(int(self.headers["content-length"]))))
+        sent = self.rfile.read(int(self.headers["content-length"]))
+        is_packed = self.headers.get("content-encoding") == "gzip"
+        self.taken.append(json.loads(gzip.decompress(sent) if is_packed else sent))
         status, body = self.answer
         self.send_response(status)
+        if status in (429, 503):
+            self.send_header("retry-after", "0")
+            type(self).answer = (200, b"{}") if status == 429 else self.answer
         self.end_headers()
         self.wfile.write(body)
 
@@ -204,6 +210,7 @@ class Collector(BaseHTTPRequestHandler):
         ((200, b"{}"), None),
         ((200, b'{"partialSuccess": {"rejectedSpans": "some"}}'), None),
         ((503, b""), "refused the spans with status 503; try it later"),
+        ((429, b""), None),
         ((500, b"<html>"), "refused the spans with status 500; look at its log"),
         (
             (413, b""),
@@ -213,10 +220,12 @@ class Collector(BaseHTTPRequestHandler):
         ((200, b'{"partialSuccess": {"rejectedSpans": "2", "errorMessage": "no"}}'), "rejected 2 spans: no"),
     ],
 )
-def test_spans_are_sent_to_a_collector(recorded, answer, said, monkeypatch):
-    """With the headers that the environment has for it; what it does not take is a run that failed."""
+@pytest.mark.parametrize("compression", ["none", "gzip"])
+def test_spans_are_sent_to_a_collector(recorded, answer, said, compression, monkeypatch):
+    """With the headers of the environment, and again if it asks for that; what it refuses is a failed run."""
     run, _, _ = recorded
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", "api-key=a%20b, other=2")
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_COMPRESSION", compression)
     Collector.taken.clear()
     Collector.answer = answer
     with ThreadingHTTPServer(("127.0.0.1", 0), Collector) as server:
@@ -224,7 +233,8 @@ def test_spans_are_sent_to_a_collector(recorded, answer, said, monkeypatch):
         address = f"http://127.0.0.1:{server.server_port}/v1/traces"
         report = reenact.export_runs(run, "otlp", address)
         server.shutdown()
-    assert len(Collector.taken) == 1
+    assert len(Collector.taken) == {503: 4, 429: 2}.get(answer[0], 1)
+    assert all(taken == Collector.taken[0] for taken in Collector.taken)
     assert [failed.reason.partition(": the collector ")[2] for failed in report.failed] == (
         [] if said is None else [said]
     )

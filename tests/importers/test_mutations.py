@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import zstandard
 
 import reenact
 from reenact.importers import source
@@ -148,11 +149,12 @@ def test_what_cannot_be_read_at_all_is_refused_with_the_reason(tmp_path, name, c
     "name", ["claude-code/*.jsonl", "x.har", "cassette.json", "otlp-genai.pb", "opencode.json"]
 )
 @pytest.mark.parametrize("members", [1, 3])
-def test_a_source_that_is_compressed_with_gzip_is_read(tmp_path, name, members):
+@pytest.mark.parametrize("compress", [gzip.compress, zstandard.compress])
+def test_a_source_that_is_compressed_is_read(tmp_path, name, members, compress):
     """Also in several members; its name, size and digest are those of the compressed file."""
     text = text_of(name)
     cuts = [len(text) * number // members for number in range(members + 1)]
-    packed = b"".join(gzip.compress(text[start:end]) for start, end in pairwise(cuts))
+    packed = b"".join(compress(text[start:end]) for start, end in pairwise(cuts))
     plain, made = imported(tmp_path, text, "plain"), imported(tmp_path, packed, "packed")
     assert (made.verdict, calls_in(made), losses_in(made)) == ("whole", calls_in(plain), losses_in(plain))
     manifest = json.loads((Path(made.runs[0].path) / "manifest.json").read_text())
@@ -169,17 +171,19 @@ def test_a_source_that_is_compressed_with_gzip_is_read(tmp_path, name, members):
         lambda packed: packed[: len(packed) // 2] + b"\xff" * 60,
     ],
 )
-def test_of_a_damaged_compressed_source_the_beginning_is_read(tmp_path, name, damage):
-    made = imported(tmp_path, damage(gzip.compress(text_of(name) + b"\n")))
+@pytest.mark.parametrize(("coding", "compress"), [("gzip", gzip.compress), ("zstd", zstandard.compress)])
+def test_of_a_damaged_compressed_source_the_beginning_is_read(tmp_path, name, damage, coding, compress):
+    made = imported(tmp_path, damage(compress(text_of(name) + b"\n")))
     reasons = [reason for reason, _ in losses_in(made)] + [each.reason for each in made.failed]
-    assert any("gzip" in reason for reason in reasons)
+    assert any(coding in reason for reason in reasons)
     assert made.verdict != "whole"
 
 
-def test_a_compressed_source_that_unpacks_to_too_much_is_refused(tmp_path, monkeypatch):
+@pytest.mark.parametrize("compress", [gzip.compress, zstandard.compress])
+def test_a_compressed_source_that_unpacks_to_too_much_is_refused(tmp_path, monkeypatch, compress):
     monkeypatch.setattr(source, "MAX_WHOLE_BYTES", 100_000)
     document = json.dumps({"info": {"id": "x"}, "messages": [], "more": "x" * 200_000}).encode()
-    (tmp_path / "it").write_bytes(gzip.compress(document))
+    (tmp_path / "it").write_bytes(compress(document))
     made = reenact.import_runs(tmp_path / "it", tmp_path / "out", format="opencode")
     assert "such a file is read as a whole" in made.failed[0].reason
 

@@ -155,16 +155,82 @@ def test_the_folder_of_opencode_is_imported_as_it_is(tmp_path: Path, form: str) 
     assert (len(report.runs), report.failed, report.skipped) == (2, [], ["auth.json"])
 
 
-@pytest.mark.parametrize("session", ["ses_1", "ses_9"])
-def test_messages_in_a_newer_table_alone_are_named(tmp_path: Path, session: str) -> None:
+def newer_tool(own: str, start: int, **state: Any) -> dict[str, Any]:
+    time = {"created": start, "ran": start + 500, "completed": start + 1_000}
+    told = {"input": {"command": own}, "structured": {"exit": 0}, **state}
+    return {
+        "type": "tool",
+        "id": own,
+        "name": "bash",
+        "provider": {"executed": False},
+        "state": told,
+        "time": time,
+    }
+
+
+TOKENS = {"input": 9, "output": 2, "reasoning": 0, "cache": {"read": 1, "write": 0}}
+MODEL = {"id": "m", "providerID": "anthropic", "variant": "default"}
+NEWER: list[tuple[str, dict[str, Any]]] = [
+    ("model-switched", {"model": MODEL}),
+    ("user", {"text": f"How many, with {SECRET}?", "files": [{"uri": "file:///a.png", "mime": "image/png"}]}),
+    ("system", {"text": "Skills are instructions."}),
+    ("shell", {"callID": "s", "command": "pwd", "output": "/work"}),
+    (
+        "assistant",
+        {
+            "agent": "build", "model": MODEL, "finish": "tool-calls", "tokens": TOKENS, "cost": 0,
+            "content": [
+                {"type": "reasoning", "id": "r", "text": "Which files?"},
+                {"type": "text", "id": "t", "text": "I look."},
+                newer_tool("ls", BEGAN, status="completed", content=[{"type": "text", "text": "one.txt"}]),
+                newer_tool("no", BEGAN, status="error", content=[], error={"type": "x", "message": "odd"}),
+            ],
+        },
+    ),
+    ("compaction", {"reason": "auto", "summary": "One file.", "recent": ""}),
+    ("assistant", {"model": MODEL, "finish": "stop", "content": [{"type": "text", "text": "One."}]}),
+    ("of tomorrow", {"text": "x"}),
+]  # fmt: skip
+
+
+def add_newer(database: sqlite3.Connection, session: str, at: int) -> None:
+    columns = "id text PRIMARY KEY, session_id, type, seq, time_created, time_updated, data"
+    database.execute(f"CREATE TABLE session_message ({columns})")
+    for number, (kind, data) in enumerate(NEWER):
+        told = json.dumps({**data, "time": {"created": at + number * 1_000}})
+        row = (f"new_{number}", session, kind, number, at + number * 1_000, 0, told)
+        database.execute("INSERT INTO session_message VALUES (?, ?, ?, ?, ?, ?, ?)", row)
+    database.commit()
+
+
+def test_messages_of_the_newer_table_are_read(tmp_path: Path) -> None:
+    """Where there is no other, or where a session of the older ones went on there."""
+    with closing(sqlite3.connect(tmp_path / "new.db")) as database:
+        database.execute("CREATE TABLE session (id, parent_id, title, time_created, time_updated)")
+        database.execute("INSERT INTO session VALUES ('ses_n', NULL, 'x', ?, ?)", (BEGAN, BEGAN))
+        add_newer(database, "ses_n", BEGAN)
+    [run] = reenact.import_runs(tmp_path / "new.db", tmp_path / "runs").runs
+    assert (counted(run), run.losses, run.unknown) == ((2, 2, 2), [], {"message.type=of tomorrow": 1})
+    events = [json.loads(line) for line in Path(run.path, "events.jsonl").read_text().splitlines()]
+    [asked, _] = [event["data"]["request"] for event in events if event["type"] == "llm_request"]
+    assert [each["role"] for each in asked["messages"]] == ["user", "system", "user"]
+    assert asked["messages"][2]["content"] == "Ran `pwd`\n/work"
+    answers = [event["data"] for event in events if event["type"] == "llm_response"]
+    assert [answer["response"].get("text") for answer in answers] == ["I look.", "One."]
+    assert answers[0]["usage"] == {"inputTokens": 9, "outputTokens": 2, "reasoningTokens": 0} | {
+        "cachedInputTokens": 1, "cacheWriteTokens": 0,
+    }  # fmt: skip
+    results = [event["data"] for event in events if event["type"] == "tool_result"]
+    assert [result.get("result", result.get("error")) for result in results] == [
+        "one.txt", {"type": "ToolError", "message": "odd"},
+    ]  # fmt: skip
+    assert not any(
+        SECRET.encode() in file.read_bytes() for file in Path(run.path).rglob("*") if file.is_file()
+    )
     with closing(sqlite3.connect(write_database(tmp_path))) as database:
-        database.execute("CREATE TABLE session_message (id, session_id, type, seq, data)")
-        database.execute("INSERT INTO session_message VALUES ('m', ?, 'user', 1, '{}')", (session,))
-        database.commit()
-    report = reenact.import_runs(tmp_path / "opencode.db", tmp_path / "runs")
-    losses = [loss.reason for run in report.runs for loss in run.losses]
-    assert [loss for loss in losses if "session_message" in loss] == losses
-    assert bool(losses) == (session == "ses_9")
+        add_newer(database, "ses_3", BEGAN + 30_000)
+    report = reenact.import_runs(tmp_path / "opencode.db", tmp_path / "both")
+    assert [counted(run) for run in report.runs] == [(4, 2, 2), (3, 2, 2)]
 
 
 def test_what_is_not_merged_into_the_database_yet_is_read(tmp_path: Path) -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import re
 import struct
+from itertools import count
 from pathlib import Path
+from resource import RLIMIT_NOFILE, getrlimit, setrlimit
 from typing import Any
 
 import pytest
@@ -492,3 +494,53 @@ def kvlist(value: Any) -> Any:
             "kvlistValue": {"values": [{"key": key, "value": kvlist(each)} for key, each in value.items()]}
         }
     return {"intValue": value} if isinstance(value, int) else {"stringValue": value}
+
+
+def test_a_source_may_hold_more_traces_than_a_process_may_open_files(tmp_path, monkeypatch):
+    """The first ones are complete before the last ones begin, and all name the same source."""
+    limits = getrlimit(RLIMIT_NOFILE)
+    monkeypatch.setattr("reenact.importers.importing._MOST_OPEN", 8)
+    told = json.loads((FIXTURES / "otlp-genai.json").read_text())
+    scope = told["resourceSpans"][0]["scopeSpans"][0]
+    told["resourceSpans"][0]["scopeSpans"] = [scope]
+    span = scope["spans"][0]
+    scope["spans"] = [{**span, "traceId": f"{number:032x}"} for number in range(150)]
+    (tmp_path / "it.json").write_text(json.dumps(told))
+    setrlimit(RLIMIT_NOFILE, (100, limits[1]))
+    try:
+        report = reenact.import_runs(tmp_path / "it.json", tmp_path / "runs")
+    finally:
+        setrlimit(RLIMIT_NOFILE, limits)
+    assert (report.verdict, len({run.path for run in report.runs})) == ("whole", 150)
+    assert {run.source for run in report.runs} == {"it.json"}
+    manifests = [json.loads(Path(run.path, "manifest.json").read_text()) for run in report.runs]
+    assert len({manifest["captureId"] for manifest in manifests}) == 150
+    assert len({manifest["imported"]["source"]["digest"] for manifest in manifests}) == 1
+
+
+def test_a_large_file_of_lines_is_read_in_parts(tmp_path, monkeypatch):
+    """A trace ends before a part without a span of it; a span that comes later is a loss with its line."""
+    told = json.loads((FIXTURES / "otlp-genai.json").read_text())
+    resource = told["resourceSpans"][0]
+    scope = resource["scopeSpans"][0]
+    numbers = count(1)
+
+    def line(*traces: int) -> str:
+        ids = [{"traceId": f"{trace:032x}", "spanId": f"{next(numbers):016x}"} for trace in traces]
+        spans = [{**scope["spans"][0], **each} for each in ids]
+        return json.dumps({"resourceSpans": [{**resource, "scopeSpans": [{**scope, "spans": spans}]}]})
+
+    lines = [line(1, 2, 3), "{", *(line(3, 4, 4, number) for number in (5, 6, 7)), line(9, 1)]
+    (tmp_path / "it").write_text("\n".join(lines))
+    monkeypatch.setattr("reenact.importers.source.LARGE_BYTES", 0)
+    monkeypatch.setattr("reenact.importers.otlp.LARGE_BYTES", 0)
+    report = reenact.import_runs(tmp_path / "it", tmp_path / "runs")
+    counts = {int(Path(run.path).name, 16): run.counts.model_calls for run in report.runs}
+    assert counts == {1: 1, 2: 1, 3: 4, 4: 6, 5: 1, 6: 1, 7: 1, 9: 1}
+    losses = [(loss.reason, loss.line) for run in report.runs for loss in run.losses]
+    late = next(reason for reason, line in losses if line == 6)
+    assert ("comes long after the others of its trace" in late, sorted(line for _, line in losses)) == (
+        True,
+        [2, 6],
+    )
+    assert all(reenact.verify(run.path).is_good for run in report.runs)

@@ -154,6 +154,19 @@ def test_what_is_large_is_referred_to():
     }
 
 
+def test_what_was_written_long_ago_is_forgotten(monkeypatch):
+    """Then it is written again; of a chat that is longer than what is remembered, the end is still known."""
+    monkeypatch.setattr("reenact.recorder.payloads._MOST_PLACES", 10)
+    sharing = Sharing()
+    messages = [user(turn) for turn in range(30)]
+    assert sharing.shrink("c1", messages) == messages
+    shared = {"$ref": {"call": "c1", "path": [], "items": 30}, "then": [user(30)]}
+    assert sharing.shrink("c2", [*messages, user(30)]) == shared
+    for number in range(10):
+        sharing.shrink(f"other{number}", [assistant(number)])
+    assert sharing.shrink("c3", messages) == messages
+
+
 def test_large_payloads_are_stored_once_beside_the_log(tmp_path: Path):
     """Above the threshold a payload is a blob; equal ones share it, and the line stays short."""
 

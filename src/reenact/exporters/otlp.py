@@ -5,12 +5,14 @@ Ids are derived from those of the capture, so that a run that is sent twice is t
 
 from __future__ import annotations
 
+import gzip
 import os
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from hashlib import sha256
 from threading import Thread
-from typing import Any, Final
+from time import sleep
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 
 import msgspec
@@ -37,11 +39,17 @@ from reenact.trace.model_calls import as_text, read_with_derived, request_of, re
 from reenact.trace.to_rows import find_seal
 from reenact.values.tags import strip_tags
 
+if TYPE_CHECKING:
+    import httpx2
+
 _INTERNAL: Final = 1
 _CLIENT: Final = 3
 _FAILED: Final = 2
 _NS_PER_MS: Final = 1_000_000
 _TIMEOUT_S = 30.0
+_PAUSES_S: tuple[float, ...] = (1.0, 2.0, 4.0)
+"""Between the tries, if the collector says that it may take the spans later, unless it says when."""
+_LATER: Final = (429, 502, 503, 504)
 _REMEDIES: Final = {
     401: "put the headers that it asks for into OTEL_EXPORTER_OTLP_HEADERS",
     403: "put the headers that it asks for into OTEL_EXPORTER_OTLP_HEADERS",
@@ -88,8 +96,7 @@ def send(endpoint: str, document: bytes) -> None:
 
     def post() -> None:
         try:
-            headers = {**_own_headers(os.environ), "content-type": "application/json"}
-            posted.set_result(httpx2.post(endpoint, content=document, headers=headers, timeout=_TIMEOUT_S))
+            posted.set_result(_post_with_retries(endpoint, document))
         except Exception as error:  # raised again by the waiting thread
             posted.set_exception(error)
 
@@ -117,6 +124,21 @@ def send(endpoint: str, document: bytes) -> None:
     if count:
         reason = refused.get("errorMessage") or "it does not say why"
         raise StoreError(f"{endpoint}: the collector rejected {count} spans: {reason}")
+
+
+def _post_with_retries(endpoint: str, document: bytes) -> httpx2.Response:
+    import httpx2  # slow to import
+
+    headers = {**_own_headers(os.environ), "content-type": "application/json"}
+    if os.environ.get("OTEL_EXPORTER_OTLP_COMPRESSION") == "gzip":
+        headers["content-encoding"], document = "gzip", gzip.compress(document)
+    for pause_s in _PAUSES_S:
+        answer = httpx2.post(endpoint, content=document, headers=headers, timeout=_TIMEOUT_S)
+        if answer.status_code not in _LATER:
+            return answer
+        told = answer.headers.get("retry-after", "")
+        sleep(min(int(told), _TIMEOUT_S) if told.isdecimal() else pause_s)
+    return httpx2.post(endpoint, content=document, headers=headers, timeout=_TIMEOUT_S)
 
 
 def _own_headers(environ: Mapping[str, str]) -> dict[str, str]:

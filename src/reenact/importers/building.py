@@ -38,6 +38,7 @@ from reenact.formats.capture import (
 )
 from reenact.formats.record import ABSENT
 from reenact.gateway.lane import LANE
+from reenact.importers.known_ids import KnownIds
 from reenact.importers.source import UNFIT, JsonObject, Unfit, expect_object, reason_of, type_mismatch
 from reenact.recorder.importing import ImportingContext
 from reenact.recorder.sink import FileCaptureSink
@@ -220,7 +221,7 @@ class RunBuilder:
         """Notes that come behind the turn that is under way, with their times; ``None`` without one."""
         self._open_tools: dict[str, tuple[str, str]] = {}
         """The id and lane of each call without a result, by the id in the source."""
-        self._call_ids: set[str] = set()
+        self._call_ids = KnownIds()
         self._written_to = 0
         """The position in the source at the last write."""
         named, values = profile_and_secrets(redact)
@@ -476,7 +477,7 @@ class RunBuilder:
         """Record a tool call; false if its id was used before."""
         if own_id in self._call_ids:
             return False
-        self._call_ids.add(own_id)
+        self._call_ids[own_id] = ""
         self.counts.tool_calls += 1
         self.at(time_ms)
         call_id = self._context.new_call_id()

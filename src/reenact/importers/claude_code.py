@@ -28,6 +28,7 @@ from reenact.importers.building import (
     usage_counts,
 )
 from reenact.importers.importing import Importer, Runs
+from reenact.importers.known_ids import KnownIds
 from reenact.importers.source import HEAD_BYTES, ForeignSource, JsonObject, read_value
 from reenact.importers.turns import TranscriptTurns
 
@@ -163,9 +164,9 @@ class _Reading:
     def __init__(self, run: RunBuilder) -> None:
         self._run = run
         self.turns = TranscriptTurns(run)
-        self._lanes: dict[int, str] = {}
-        """The lane of each entry, by the hash of its id."""
-        self._latest: dict[str, int] = {}
+        self._lanes = KnownIds()
+        """The lane of each entry."""
+        self._latest: dict[str, str] = {}
         """The latest entry of each lane."""
         self._children: dict[str, int] = {}
         self._sidechains: dict[str, str] = {}
@@ -182,7 +183,7 @@ class _Reading:
         time_ms = run.time_ms(entry.get("timestamp"))
         message = entry.get("message")
         own, is_in_tree = entry.get("uuid"), lane is None and "session_id" not in entry
-        is_repeated = is_in_tree and isinstance(own, str) and hash(own) in self._lanes
+        is_repeated = is_in_tree and isinstance(own, str) and own in self._lanes
         blocks = self._blocks(line, message.get("content")) if isinstance(message, dict) else []
         if lane is None:
             lane = self._lane_of(line, entry, is_prompt=kind == "user" and not _has_results(blocks))
@@ -221,17 +222,16 @@ class _Reading:
         if not isinstance(own, str) or "session_id" in entry:
             return "0"
         lane = self._parent_lane(line, entry, parent)
-        if is_prompt:
+        if is_prompt and isinstance(parent, str) and self._latest.get(lane) not in (None, parent):
             # A prompt whose parent is not the latest entry starts a branch.
-            is_branch = isinstance(parent, str) and self._latest.get(lane) not in (None, hash(parent))
-            lane = self.new_lane(lane) if is_branch and hash(parent) in self._lanes else lane
-        self._latest[lane] = digest = hash(own)
-        self._lanes[digest] = lane
+            lane = self.new_lane(lane) if parent in self._lanes else lane
+        self._latest[lane] = own
+        self._lanes[own] = lane
         return lane
 
     def _parent_lane(self, line: int, entry: JsonObject, parent: JsonValue) -> str:
         if isinstance(parent, str):
-            found = self._lanes.get(hash(parent))
+            found = self._lanes.get(parent)
             if found is None:
                 self._run.note_loss(f"its parent is missing: {parent}", line)
             elif not (entry.get("isSidechain") is True and found == "0"):

@@ -20,6 +20,7 @@ from reenact.importers.building import (
     usage_counts,
 )
 from reenact.importers.importing import Importer, Runs
+from reenact.importers.known_ids import KnownIds
 from reenact.importers.source import ForeignSource, JsonObject, Losses, read_value
 from reenact.importers.turns import TranscriptTurns
 
@@ -115,7 +116,7 @@ class _Reading:
         self._is_answering = False
         self._forked_ms: float | None = None
         """The time at which the session was forked; older entries belong to the parent session."""
-        self._seen: set[str] = set()
+        self._seen = KnownIds()
         self.repeated = 0
 
     def entry(self, line: int, entry: JsonObject) -> None:
@@ -192,7 +193,7 @@ class _Reading:
             if own in self._seen:
                 self.repeated += 1  # repeated by a fork or by a resumed session
                 return
-            self._seen.add(own)
+            self._seen[own] = ""
         if kind == "message":
             self._message(item, time_ms)
         elif kind == "reasoning":
@@ -261,7 +262,7 @@ class _Reading:
         if own in self._seen and f"{own}=" in self._seen:
             self.repeated += 1
             return
-        self._seen.add(f"{own}=")
+        self._seen[f"{own}="] = ""
         self.turns.result(own, content, is_error=is_error, time_ms=time_ms, line=line)
 
 

@@ -22,8 +22,10 @@ from reenact.importers.building import (
     usage_counts,
 )
 from reenact.importers.importing import Importer, Runs
+from reenact.importers.known_ids import KnownIds
 from reenact.importers.source import ForeignSource, JsonObject, Losses
 from reenact.importers.turns import TranscriptTurns
+from reenact.values.codec import dump_sorted
 
 _SESSION: Final = frozenset({
     "sessionId", "projectHash", "startTime", "lastUpdated", "kind", "messages", "summary", "directories",
@@ -179,9 +181,9 @@ class _Reading:
         self._pending: JsonObject | None = None
         """The latest message, which may be repeated with more content."""
         self._line: int | None = None
-        self._results: dict[str, bytes] = {}
+        self._results = KnownIds()
         """The digest of each result, by call id."""
-        self._done: dict[str, bytes] = {}
+        self._done = KnownIds()
         """The digest of each complete message, by its id."""
 
     def entry(self, line: int, entry: JsonObject) -> None:
@@ -318,8 +320,12 @@ class _Reading:
         self._turns.finish()
 
 
-def _digest(value: JsonValue) -> bytes:
-    return sha256(json.dumps(value, sort_keys=True).encode("utf-8", "surrogatepass")).digest()
+def _digest(value: JsonValue) -> str:
+    try:
+        text = dump_sorted(value)
+    except TypeError:  # half a character, or a large number
+        text = json.dumps(value, sort_keys=True).encode()
+    return sha256(text).hexdigest()
 
 
 def _call_id(message: JsonObject, call: JsonObject, number: int) -> str:

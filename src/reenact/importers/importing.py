@@ -53,6 +53,8 @@ _SUFFIXES: Final = frozenset({
 _BATCH: Final = 16
 _BATCH_BYTES: Final = 8 * 1024 * 1024
 """A worker gets a batch of at most this many sources, or about this many bytes."""
+_MOST_OPEN: Final = 100
+"""A source may hold more runs than a process may have open files."""
 _STAGE: Final = ".reenact-import-"
 _SKIPPED_FOLDERS: Final = frozenset({".git", ".venv", "node_modules", "__pycache__"})
 
@@ -66,6 +68,7 @@ class Runs:
         self._out = out
         self._redact = redact
         self._opened: list[RunBuilder] = []
+        self._finished: list[ImportedRun] = []
         self._names: set[str] = set()
 
     def open(
@@ -80,6 +83,8 @@ class Runs:
 
         *upstreams* are for agents in other languages: a replay answers them through the gateway.
         """
+        if len(self._opened) >= _MOST_OPEN and self._source.is_read:
+            self._finished.append(self._opened.pop(0).finish())
         run = RunBuilder(
             self._place(name),
             self._source,
@@ -95,7 +100,8 @@ class Runs:
         return run
 
     def _identity(self) -> Identity:
-        label = f"{self._importer.label}\0{len(self._opened)}".encode()
+        number = len(self._finished) + len(self._opened)
+        label = f"{self._importer.label}\0{number}".encode()
         seed = blake2b(label, key=self._source.seed, digest_size=32).digest()
         return Identity(f"cap_{seed[:8].hex()}", f"run_{seed[8:16].hex()}", seed[16:])
 
@@ -118,13 +124,17 @@ class Runs:
 
     def finish(self) -> list[ImportedRun]:
         """Complete all opened captures."""
-        return [run.finish() for run in self._opened]
+        self._finished += [run.finish() for run in self._opened]
+        self._opened = []
+        return self._finished
 
     def discard(self) -> None:
-        """Delete all opened captures: the source cannot be read."""
+        """Delete all captures: the source cannot be read."""
         for run in self._opened:
             run.discard()
-        self._opened = []
+        for made in self._finished:
+            rmtree(made.path, ignore_errors=True)
+        self._opened, self._finished = [], []
 
     def note_loss(self, reason: str, line: int | None = None) -> None:
         """Add a loss to the latest run; raises :class:`FormatError` if no run is open."""
@@ -400,7 +410,7 @@ class _Job:
     def _place(self, path: Path, below: str, out: Path | None = None) -> Path:
         """A unique folder for the source in *path*, which is named *below*."""
         plain = Path(below)
-        named = plain.with_suffix("") if plain.suffix.lower() == ".gz" else plain
+        named = plain.with_suffix("") if plain.suffix.lower() in (".gz", ".zst") else plain
         stem = named.stem if named.suffix.lower() in _SUFFIXES else named.name
         parts = [folder_name(self._redact_name(part, path)) for part in (*plain.parent.parts, stem)]
         base = (out or self._out).joinpath(*parts)
@@ -540,7 +550,6 @@ def _read_source(importer: Importer, source: ForeignSource, runs: Runs) -> None:
 
 
 _CODED: Final = {
-    b"\x28\xb5\x2f\xfd": "is compressed with zstd; unpack it first",
     b"BZh": "is compressed with bzip2; unpack it first",
     b"\xfd7zXZ": "is compressed with xz; unpack it first",
     b"\xff\xfe": "is text in UTF-16; write it as UTF-8 first",

@@ -63,7 +63,8 @@ def _recognises(source: ForeignSource) -> bool:
 
 
 def _read(source: ForeignSource, runs: Runs) -> None:
-    source.read()  # computes the digest before another library reads the file
+    with source.stream() as stream:
+        stream.read(1)  # for its digest; another library reads the file
     count = 0
     try:
         for sample in samples_of(source):

@@ -1,6 +1,7 @@
 """Sessions of opencode: what ``opencode export`` writes, its database, and the folder of earlier versions.
 
-A session that another one began, for a subagent, is a lane of that one.
+A session that another one began, for a subagent, is a lane of that one. In the newer table
+``session_message``, a message has all its content in one row.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from reenact.importers.building import (
     ToolRequest,
     iso_ms,
     kind_of,
+    text_of,
     usage_counts,
 )
 from reenact.importers.importing import Importer, Runs
@@ -39,7 +41,7 @@ from reenact.importers.source import (
 )
 from reenact.importers.turns import TranscriptTurns
 
-_ROLES: Final = ("user", "assistant")
+_ROLES: Final = ("user", "system", "assistant")
 _TOP: Final = frozenset({"info", "messages"})
 _MESSAGE: Final = frozenset({"info", "parts"})
 _TOKENS: Final = KnownFields("input", "output", "reasoning", "total", cache=KnownFields("read", "write"))
@@ -66,17 +68,35 @@ _STATE: Final = KnownFields(
 _USAGE: Final = {"input": "inputTokens", "output": "outputTokens", "reasoning": "reasoningTokens"}
 
 
+_NEWER_STATE: Final = KnownFields(
+    "status", "input", "content", error=KnownFields("type", "message"), structured=None, result=None,
+    attachments=None, outputPaths=None,
+)  # fmt: skip
+_NEWER_CONTENT: Final = KnownFields(
+    "type", "id", "text", "name", time=KnownFields("created", "ran", "completed", "pruned"),
+    state=_NEWER_STATE, provider=None, providerMetadata=None,
+)  # fmt: skip
+_NEWER_MESSAGE: Final = KnownFields(
+    "id", "type", "text", "agent", "files", "agents", "finish", "cost", "error", "command", "output",
+    "callID", "summary", "recent", "reason", "sessionID", "description",
+    time=KnownFields("created", "completed"), model=KnownFields("id", "providerID", "variant"),
+    tokens=_TOKENS, content=_NEWER_CONTENT, snapshot=None, metadata=None,
+)  # fmt: skip
+_SPOKEN: Final = {"user": "text", "system": "text", "synthetic": "text", "compaction": "summary"}
+"""The member of a newer message that was said to the model, by the type of the message."""
+_SWITCHES: Final = ("agent-switched", "model-switched")
+
 _SQLITE: Final = b"SQLite format 3\x00"
 _TABLES: Final = frozenset({"session", "message", "part"})
+_NEWER_TABLES: Final = frozenset({"session", "session_message"})
 _FOLDERS: Final = (("session", "message", "part"), ("session/info", "session/message", "session/part"))
 """The folders of a storage: of the later versions, and of the early ones."""
 _ALL_OF_A_SESSION: Final = (
     "SELECT id, data FROM message WHERE session_id = ? ORDER BY time_created, id",
     "SELECT id, data FROM part WHERE message_id = ? ORDER BY id",
 )
-
 _NEWER_MESSAGES: Final = (
-    "SELECT count(*) FROM session_message WHERE session_id NOT IN (SELECT session_id FROM message)"
+    "SELECT id, type, data FROM session_message WHERE session_id = ? ORDER BY time_created, rowid"
 )
 
 
@@ -90,9 +110,13 @@ def _recognises(source: ForeignSource) -> bool:
 
 def _is_database(path: Path) -> bool:
     with suppress(sqlite3.Error), closing(_open(path)) as database:
-        found = {name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-        return found >= _TABLES
+        found = _tables_of(database)
+        return found >= _TABLES or found >= _NEWER_TABLES
     return False
+
+
+def _tables_of(database: sqlite3.Connection) -> set[str]:
+    return {name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
 
 
 def _open(path: Path) -> sqlite3.Connection:
@@ -109,6 +133,10 @@ def _open(path: Path) -> sqlite3.Connection:
 
 def _read(source: ForeignSource, runs: Runs) -> None:
     if source.is_folder:
+        for below in {name for names in _FOLDERS for name in names}:
+            for file in source.find_beside(f"{below}/**/*.json"):
+                source.compute_digest(file)
+        source.is_read = True
         _read_sessions(_Folder(source), runs, source)
     elif source.head.startswith(_SQLITE):
         with source.stream() as stream:
@@ -116,19 +144,10 @@ def _read(source: ForeignSource, runs: Runs) -> None:
         try:
             with closing(_open(source.path)) as database:
                 _read_sessions(_Database(source, database), runs, source)
-                _name_newer_messages(database, runs)
         except sqlite3.Error as error:
             runs.note_loss(f"the rest cannot be read: {error}")
     else:
         _read_export(source, runs)
-
-
-def _name_newer_messages(database: sqlite3.Connection, runs: Runs) -> None:
-    """Name the messages that are only in the table of a form of sessions that is still being made."""
-    with suppress(sqlite3.OperationalError):  # there is no such table
-        [(count,)] = database.execute(_NEWER_MESSAGES).fetchall()
-        if count:
-            runs.note_loss(f"{count} messages are only in the table session_message, which is not read")
 
 
 def _read_export(source: ForeignSource, runs: Runs) -> None:
@@ -194,7 +213,9 @@ def _pieces(run: RunBuilder, turns: TranscriptTurns, lane: _Lane) -> Iterator[tu
     time_ms = 0.0
     for what, line, message in lane.messages:
         found: list[_Piece] = []
-        run.attempt(line, _split_message, run, turns, message, line, lane.name, what, found, what=what)
+        is_newer = isinstance(message, dict) and "type" in message and "info" not in message
+        split = _split_newer_message if is_newer else _split_message
+        run.attempt(line, split, run, turns, message, line, lane.name, what, found, what=what)
         for piece in found:
             time_ms = max(time_ms, piece.time_ms)
             yield lane.name, piece._replace(time_ms=time_ms)
@@ -247,6 +268,7 @@ class _Database:
 
     def __init__(self, source: ForeignSource, database: sqlite3.Connection) -> None:
         self._database = database
+        self._tables = _tables_of(database)
         self.lost = ["the database was cut off"] if _is_cut_off(source) else []
 
     def sessions(self) -> Iterator[JsonObject]:
@@ -258,8 +280,18 @@ class _Database:
             yield {**fields, "parentID": fields.pop("parent_id", None), "time": time}
 
     def messages(self, session: str) -> _Messages:
+        """Those of the older tables, and then those with which the session went on in the newer one."""
+        if self._tables >= _TABLES:
+            yield from self._older_messages(session)
+        if self._tables >= _NEWER_TABLES:
+            for own, kind, data in self._database.execute(_NEWER_MESSAGES, (session,)):
+                message = self._value(f"message {own}", data)
+                if message is not None:
+                    yield f"message {own}", None, {**message, "id": own, "type": kind}
+
+    def _older_messages(self, session: str) -> _Messages:
         messages, parts = _ALL_OF_A_SESSION
-        for own, data in self._database.execute(messages, (session,)).fetchall():
+        for own, data in self._database.execute(messages, (session,)):
             info = self._value(f"message {own}", data)
             if info is not None:
                 rows = self._database.execute(parts, (own,)).fetchall()
@@ -357,7 +389,7 @@ def _split_message(
     if info.get("role") not in _ROLES:
         run.count_unknown("info", [f"role={info.get('role')}"])
     created_ms = _time(run, info, "created")
-    if info.get("role") != "user":
+    if info.get("role") not in ("user", "system"):
         for time_ms, take in _split_answer(run, turns, info, parts, created_ms, line, lane):
             pieces.append(_Piece(time_ms or 0.0, what, line, take))
         return
@@ -365,7 +397,72 @@ def _split_message(
     others = [part for part in parts if part.get("type") != "text"]
     text = "\n".join(str(part.get("text") or "") for part in texts)
     said: JsonValue = [{"type": "text", "text": text}, *others] if others else text
-    pieces.append(_Piece(created_ms or 0.0, what, line, partial(turns.say, "user", said, created_ms, lane)))
+    take = partial(turns.say, str(info.get("role")), said, created_ms, lane)
+    pieces.append(_Piece(created_ms or 0.0, what, line, take))
+
+
+def _split_newer_message(
+    run: RunBuilder,
+    turns: TranscriptTurns,
+    message: JsonObject,
+    line: Line,
+    lane: str,
+    what: str,
+    pieces: list[_Piece],
+) -> None:
+    """The same for a message of the newer table; what is no part of the conversation becomes a note."""
+    run.check_fields("message", message, _NEWER_MESSAGE)
+    kind = kind_of(message)
+    if kind in ("assistant", "shell", *_SPOKEN):
+        _split_message(run, turns, _older_form(run, message), line, lane, what, pieces)
+        return
+    if kind not in _SWITCHES:
+        run.count_unknown("message", [f"type={kind}"])
+    time_ms = _time(run, message, "created")
+    take = partial(run.note, kind, message, time_ms=time_ms, lane=lane)
+    pieces.append(_Piece(time_ms or 0.0, what, line, take))
+
+
+def _older_form(run: RunBuilder, message: JsonObject) -> JsonObject:
+    """A message of the newer table in the form of the older ones: its facts, and its parts."""
+    kind, model = str(message.get("type")), message.get("model")
+    model = model if isinstance(model, dict) else {}
+    role = kind if kind in ("assistant", "system") else "user"
+    named = ("id", "agent", "time", "finish", "tokens", "cost", "error")
+    info: JsonObject = {name: message[name] for name in named if name in message}
+    info |= {"role": role, "modelID": model.get("id"), "providerID": model.get("providerID")}
+    if kind == "assistant":
+        parts = [_older_part(part) for part in run.objects("content", message.get("content"))]
+        return {"info": info, "parts": [*parts]}
+    said = message.get(_SPOKEN.get(kind, "command"))
+    text = f"Ran `{said}`\n{message.get('output')}" if kind == "shell" else said
+    files = [
+        {"type": "file", "url": file.get("uri"), "mime": file.get("mime"), "filename": file.get("name")}
+        for file in run.objects("files", message.get("files"))
+    ]
+    agents = [
+        {"type": "agent", "name": each.get("name")} for each in run.objects("agents", message.get("agents"))
+    ]
+    return {"info": info, "parts": [{"type": "text", "text": text}, *files, *agents]}
+
+
+def _older_part(part: JsonObject) -> JsonObject:
+    state, time = part.get("state"), part.get("time")
+    if part.get("type") != "tool" or not isinstance(state, dict):
+        return {name: part.get(name) for name in ("type", "id", "text")}
+    time = time if isinstance(time, dict) else {}
+    content, failed = state.get("content"), state.get("error")
+    is_text = isinstance(content, list) and all(
+        kind_of(each) == "text" for each in content if isinstance(each, dict)
+    )
+    told: JsonObject = {
+        "status": state.get("status"),
+        "input": state.get("input"),
+        "output": text_of(content) if is_text else content,
+        "error": failed.get("message") if isinstance(failed, dict) else failed,
+        "time": {"start": time.get("ran") or time.get("created"), "end": time.get("completed")},
+    }
+    return {"type": "tool", "callID": part.get("id"), "tool": part.get("name"), "state": told}
 
 
 def _split_answer(

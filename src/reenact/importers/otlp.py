@@ -20,6 +20,7 @@ from reenact.canonical import JsonValue
 from reenact.errors import FormatError
 from reenact.importers.importing import Importer, Runs
 from reenact.importers.source import (
+    LARGE_BYTES,
     UNFIT,
     ForeignSource,
     Losses,
@@ -33,6 +34,7 @@ from reenact.importers.spans import (
     MESSAGE,
     Span,
     SpanKind,
+    Traces,
     first_of,
     import_spans,
     messages_of,
@@ -167,25 +169,52 @@ def _read(source: ForeignSource, runs: Runs) -> None:
             lost.append((f"the rest is not OTLP: {_why(error)}", None))
         if lost and not any(scope["spans"] for scope in _scopes_of(requests)):
             raise FormatError(lost[0][0].removeprefix("the rest is "), file=source.name)
+    elif isinstance(source.first_line, dict) and source.is_large:
+        _read_parts(source, runs)
+        return
     elif isinstance(source.first_line, dict):
         numbered = list(source.objects(lambda *loss: lost.append(loss)))
         requests, lines = [value for _, value in numbered], [line for line, _ in numbered]
     else:
         requests = _whole_document(source, lost)
     about: list[tuple[str, JsonValue]] = []
-    numbered_requests: list[tuple[JsonValue, int | None]] = [*zip_longest(requests, lines)]
-    events, odd = _events_in_logs(numbered_requests, lost)
-    spans = [span for each in numbered_requests for span in _spans_of(*each, lost, about, odd, events)]
-    if spans:
-        spans[-1].unknown = [*spans[-1].unknown, *odd]
+    spans = _spans_in([*zip_longest(requests, lines)], lost, about)
     import_spans(runs, spans, lost, about)
 
 
+def _read_parts(source: ForeignSource, runs: Runs) -> None:
+    """Import a large file of lines in constant memory; a trace ends before a part without a span of it."""
+    source.compute_digest()
+    lost: Losses = []
+    part: _Requests = []
+    about: list[tuple[str, JsonValue]] = []
+    traces = Traces(runs, about)
+    end = LARGE_BYTES
+    for line, request in source.objects(lambda *loss: lost.append(loss)):
+        part.append((request, line))
+        if source.position >= end:
+            traces.add(_spans_in(part, lost, about), lost)
+            part, end = [], source.position + LARGE_BYTES
+            lost.clear()
+    traces.add(_spans_in(part, lost, about), lost)
+    traces.finish()
+
+
+def _spans_in(requests: _Requests, lost: Losses, about: list[tuple[str, JsonValue]]) -> list[Span]:
+    events, odd = _events_in_logs(requests, lost)
+    spans = [span for each in requests for span in _spans_of(*each, lost, about, odd, events)]
+    if spans:
+        spans[-1].unknown = [*spans[-1].unknown, *odd]
+    return spans
+
+
+_Requests: TypeAlias = list[tuple[JsonValue, int | None]]
+"""Each with its line."""
 _Events: TypeAlias = dict[tuple[str, str], list[JsonValue]]
 """By the ids of a trace and of a span."""
 
 
-def _events_in_logs(requests: list[tuple[JsonValue, int | None]], lost: Losses) -> tuple[_Events, list[str]]:
+def _events_in_logs(requests: _Requests, lost: Losses) -> tuple[_Events, list[str]]:
     """The messages that instrumentations write into log records, as events of the spans that they name.
 
     Also returns the names of other records, which are left out.

@@ -15,6 +15,7 @@ from reenact.importers.building import (
     usage_counts,
 )
 from reenact.importers.importing import Importer, Runs
+from reenact.importers.known_ids import KnownIds
 from reenact.importers.source import ForeignSource, JsonObject
 from reenact.importers.turns import TranscriptTurns
 
@@ -66,7 +67,8 @@ class _Reading:
     def __init__(self, run: RunBuilder) -> None:
         self._run = run
         self.turns = TranscriptTurns(run)
-        self._lanes: dict[str, str] = {}
+        self._lanes = KnownIds()
+        """The lane of each entry."""
         self._latest: dict[str, str] = {}
         self._branches = 0
 

@@ -1,6 +1,6 @@
 """A foreign file or folder to import: read in pieces, with its digest computed on the way.
 
-A file that is compressed with gzip is unpacked while it is read, and never on disk.
+A file that is compressed with gzip or zstd is unpacked while it is read, and never on disk.
 
 JSON is decoded as exactly as Python can represent it. Lines that are not JSON are reported as losses.
 """
@@ -12,9 +12,9 @@ import re
 import zlib
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
-from functools import cached_property
+from functools import cached_property, partial
 from hashlib import sha256
-from io import BufferedReader, RawIOBase
+from io import BufferedReader, BytesIO, RawIOBase
 from pathlib import Path
 from typing import Any, BinaryIO, Final, TypeAlias
 
@@ -42,8 +42,12 @@ first message may be long or hold an image."""
 _BLOCK_BYTES: Final = 64 * 1024
 _BOM: Final = b"\xef\xbb\xbf"
 _GZIP: Final = b"\x1f\x8b"
-_PACKED_BYTES: Final = 4096
-"""How much is unpacked at a time; of a damaged file, as much before the damage is lost."""
+_CODINGS: Final = {_GZIP: "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
+"""Compressions of whole files, by the first bytes."""
+_PACKED_BYTES: Final = 512
+"""How much is unpacked at a time: at most 16 MB come of it. So much before a damage is lost."""
+_WINDOW_BYTES: Final = 128 * 1024 * 1024
+"""What the usual program for zstd takes, too."""
 _UNPACKED_TIMES: Final = 16
 """A compressed file is expected to be so many times as large when it is unpacked."""
 MAX_WHOLE_BYTES: Final = 256 * 1024 * 1024
@@ -176,6 +180,8 @@ class ForeignSource:
         self.damage: str | None = None
         """Why a compressed file could not be unpacked to its end."""
         self._progress = progress
+        self.is_read = False
+        """Whether all of it was read, so that its digest is known."""
         self.is_json = False
         """Whether everything read so far is strict JSON."""
         self.position = 0
@@ -197,7 +203,7 @@ class ForeignSource:
         """Whether the file is so large that it is read item by item."""
         size_bytes = self.path.stat().st_size
         with self.path.open("rb") as stream:
-            return size_bytes * (_UNPACKED_TIMES if _is_packed(stream) else 1) > LARGE_BYTES
+            return size_bytes * (_UNPACKED_TIMES if _coding_of(stream) else 1) > LARGE_BYTES
 
     @cached_property
     def first_line(self) -> JsonValue:
@@ -264,13 +270,22 @@ class ForeignSource:
             try:
                 yield self._unpack(stream, counting)
             finally:
-                counting.drain()
-                self._files[below] = counting.size, counting.hash.hexdigest()
+                self._note_digest(below, counting)
+
+    def compute_digest(self, below: str = "") -> None:
+        """Read a file for its digest alone, so that runs can be completed while it is read again."""
+        with self._place(below).open("rb") as stream:
+            self._note_digest(below, _Hashing(stream, lambda _: None))
+
+    def _note_digest(self, below: str, counting: _Hashing) -> None:
+        counting.drain()
+        self._files[below] = counting.size, counting.hash.hexdigest()
+        self.is_read = self.is_read or not below
 
     def _unpack(self, stream: BinaryIO, counting: BinaryIO | _Hashing) -> BinaryIO:
         """The content of *counting*, which reads *stream*."""
-        if _is_packed(stream):
-            counting = BufferedReader(_Unpacked(counting, self._note_unpacked))
+        if coding := _coding_of(stream):
+            counting = BufferedReader(_Unpacked(counting, coding, partial(self._note_unpacked, coding)))
         return counting  # type: ignore[return-value]  # has the methods that are needed
 
     def objects(
@@ -322,9 +337,10 @@ class ForeignSource:
         self.position += size_bytes
         self._progress(size_bytes)
 
-    def _note_unpacked(self, size_bytes: int | None) -> None:
+    def _note_unpacked(self, coding: bytes, size_bytes: int | None) -> None:
         if size_bytes is None:
-            self.damage = "its gzip data is damaged or was cut off; what comes after that is missing"
+            name = _CODINGS[coding]
+            self.damage = f"its {name} data is damaged or was cut off; what comes after that is missing"
         else:
             self.position += size_bytes
 
@@ -338,10 +354,15 @@ class ForeignSource:
         Of a document that was cut off, the complete items of its lists are read; the rest goes to *lost*.
         """
         text = self.read().removeprefix(_BOM)
-        if (odd := _first_invalid_line(text)) is not None:
-            lost.append((_ODD_BYTES, odd))
+
+        def note_odd() -> None:
+            self.is_json = False
+            if (odd := _first_invalid_line(text)) is not None:
+                lost.append((_ODD_BYTES, odd))
+
+        self.is_json = True
         try:
-            return read_value(text)
+            return read_value(text, note_odd)
         except json.JSONDecodeError as error:
             found = None
             if error.msg == "Extra data":
@@ -414,46 +435,65 @@ class ForeignSource:
         )
 
 
-def _is_packed(stream: BinaryIO) -> bool:
-    start = stream.read(len(_GZIP))
+def _coding_of(stream: BinaryIO) -> bytes | None:
+    """The mark of the compression at the start of the file, if there is one."""
+    start = stream.read(max(map(len, _CODINGS)))
     stream.seek(0)
-    return start == _GZIP
+    return next((mark for mark in _CODINGS if start.startswith(mark)), None)
+
+
+def _new_decoder(coding: bytes) -> Any:
+    if coding == _GZIP:
+        return zlib.decompressobj(31)
+    from zstandard import ZstdDecompressor
+
+    return ZstdDecompressor(max_window_size=_WINDOW_BYTES).decompressobj()
 
 
 class _Unpacked(RawIOBase):
-    """The content of a file that is compressed with gzip, in one or several members; damage ends it.
+    """The content of a compressed file, in one or several parts; damage ends it.
 
     *note* gets the size of each piece, and ``None`` for damage.
     """
 
-    def __init__(self, packed: BinaryIO | _Hashing, note: Callable[[int | None], None]) -> None:
-        self._packed = packed
+    def __init__(
+        self, packed: BinaryIO | _Hashing, coding: bytes, note: Callable[[int | None], None]
+    ) -> None:
+        self._packed: BinaryIO | _Hashing = packed
+        self._coding = coding
         self._note = note
-        self._decoder = zlib.decompressobj(31)
+        self._decoder = _new_decoder(coding)
         self._rest = b""
+        self._text = memoryview(b"")
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int:
-        text = b""
-        while not text:
-            packed = self._rest or self._packed.read(_PACKED_BYTES)
+        if not self._text:
+            self._text = memoryview(self._unpack_more())
+        size_bytes = min(len(self._text), len(buffer))
+        buffer[:size_bytes] = self._text[:size_bytes]
+        self._text = self._text[size_bytes:]
+        return size_bytes
+
+    def _unpack_more(self) -> bytes:
+        """The next piece of the content; empty at its end, and at damage."""
+        while packed := self._rest or self._packed.read(_PACKED_BYTES):
             if self._decoder.eof:
-                if not packed:
-                    return 0
-                self._decoder = zlib.decompressobj(31)
+                self._decoder = _new_decoder(self._coding)
             try:
-                text = self._decoder.decompress(packed, len(buffer))
-            except zlib.error:
-                packed = b""
-            self._rest = self._decoder.unconsumed_tail or self._decoder.unused_data
-            if not text and not packed:
-                self._note(None)
-                return 0
-        self._note(len(text))
-        buffer[: len(text)] = text
-        return len(text)
+                text: bytes = self._decoder.decompress(packed)
+            except Exception:  # zlib and zstandard have errors of their own
+                self._packed, self._rest = BytesIO(), b""
+                break
+            self._rest = self._decoder.unused_data
+            if text:
+                self._note(len(text))
+                return text
+        if not self._decoder.eof:
+            self._note(None)
+        return b""
 
 
 class _Hashing:

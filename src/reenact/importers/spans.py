@@ -27,7 +27,9 @@ from reenact.importers.building import (
     text_of,
 )
 from reenact.importers.importing import Runs
+from reenact.importers.known_ids import KnownIds
 from reenact.importers.source import (
+    MAX_WHOLE_BYTES,
     UNFIT,
     ForeignSource,
     Losses,
@@ -137,34 +139,63 @@ def import_spans(
     lost: Iterable[tuple[str, int | None]] = (),
     about: Sequence[tuple[str, JsonValue]] = (),
 ) -> None:
-    """Write one run per trace, ordered by end times; tool calls are ordered by start times.
+    """Write one run per trace, each with notes of *about*, which describes all of them."""
+    traces = Traces(runs, about)
+    traces.add(spans, lost)
+    traces.finish()
 
-    Each run gets notes of *about*, which describes all of them.
-    """
-    by_trace: dict[str, list[Span]] = {}
-    seen: set[tuple[str, str]] = set()
-    losses = list(lost)
-    for number, span in enumerate(spans, 1):
-        own = span.trace_id, span.span_id or f"span {number}"
-        span.span_id = own[1]
-        if own in seen:
-            losses.append((f"{span.name} is there twice: {span.span_id}", line_of(span.line)))
-            continue
-        seen.add(own)
-        by_trace.setdefault(span.trace_id, []).append(span)
-    if not by_trace:
-        for reason, line in losses[:1]:
-            runs.note_loss(reason, line)
-    for trace_id, found in by_trace.items():
-        began = min((span.started_ms for span in found if span.started_ms is not None), default=None)
-        run = runs.open(trace_id, started_ms=began)
+
+class Traces:
+    """The traces of a source, which may be added in parts: those that no part goes on with are written."""
+
+    def __init__(self, runs: Runs, about: Sequence[tuple[str, JsonValue]]) -> None:
+        self._runs = runs
+        self._about = about
+        self._spans: dict[str, list[Span]] = {}
+        """The spans of each trace that is not written yet."""
+        self._seen = KnownIds()
+        self._written = KnownIds()
+        self._losses: Losses = []
+        self._count = 0
+
+    def add(self, spans: Iterable[Span], lost: Iterable[tuple[str, int | None]] = ()) -> None:
+        """Add the next part of the source, and write the traces that have no span in it."""
+        self._losses += lost
+        latest: set[str] = set()
+        for span in spans:
+            self._count += 1
+            span.span_id = span.span_id or f"span {self._count}"
+            trace, own = span.trace_id, f"{span.trace_id} {span.span_id}"
+            if own in self._seen or trace in self._written:
+                reason = "is there twice" if own in self._seen else "comes long after the others of its trace"
+                self._losses.append((f"{span.name} {reason}: {span.span_id}", line_of(span.line)))
+                continue
+            self._seen[own] = ""
+            latest.add(trace)
+            self._spans.setdefault(trace, []).append(span)
+        for trace in [each for each in self._spans if each not in latest]:
+            self._write(trace)
+
+    def finish(self) -> None:
+        """Write the other traces."""
+        for trace in list(self._spans):
+            self._write(trace)
+        for reason, line in self._losses:
+            self._runs.note_loss(reason, line)
+
+    def _write(self, trace: str) -> None:
+        """Write a run, ordered by end times; tool calls are ordered by start times."""
+        spans = self._spans.pop(trace)
+        self._written[trace] = ""
+        began = min((span.started_ms for span in spans if span.started_ms is not None), default=None)
+        run = self._runs.open(trace, started_ms=began)
         run.note_missing("requests as they were sent", "events between the spans")
-        for kind, details in about:
+        for kind, details in self._about:
             run.note(kind, details)
-        _RunWriter(run).write(found)
-        for reason, line in losses:
+        _RunWriter(run).write(spans)
+        for reason, line in self._losses:
             run.note_loss(reason, line)
-        losses = []
+        self._losses = []
 
 
 def read_spans(
@@ -210,6 +241,9 @@ def read_listing(source: ForeignSource, names: Sequence[str], lost: Losses) -> L
     listing = Listing()
     if isinstance(source.first_line, dict):
         for line, value in source.objects(lambda *loss: lost.append(loss)):
+            if source.position > MAX_WHOLE_BYTES:
+                lost.append((f"is beyond {MAX_WHOLE_BYTES} bytes, which are held in memory; split it", line))
+                break
             name = next((name for name in names if isinstance(value.get(name), list)), None)
             if name is None:
                 listing.values.append((value, line))

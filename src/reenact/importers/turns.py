@@ -62,11 +62,10 @@ class _Answer(msgspec.Struct):
 
 
 class _LaneState(msgspec.Struct):
-    """The messages of one lane that are not answered yet, and the answer in progress."""
+    """The messages of one lane that are not answered yet."""
 
     messages: list[JsonObject]
     time_ms: float | None = None
-    answer: _Answer | None = None
     flushed: str = ""
     """The key of the latest answer that was flushed."""
 
@@ -77,14 +76,16 @@ class TranscriptTurns:
     def __init__(self, run: RunBuilder) -> None:
         self._run = run
         self._lanes: dict[str, _LaneState] = {}
+        self._answers: dict[str, _Answer] = {}
+        """The answers in progress, by lane: few, even if there are thousands of lanes."""
         self._asides: set[str] = set()
         self._unnamed = 0
 
     def begin_aside(self, lane: str) -> None:
         """A subagent begins in this lane: who called it has answered, and it does not speak for the run."""
         self._asides.add(lane)
-        for other, said in self._lanes.items():
-            if said.answer is not None and len(said.answer.results) < len(said.answer.tools):
+        for other, answer in list(self._answers.items()):
+            if len(answer.results) < len(answer.tools):
                 self.flush(other)
 
     def say(self, role: str, content: JsonValue, time_ms: float | None = None, lane: str = "0") -> None:
@@ -113,15 +114,16 @@ class TranscriptTurns:
         """Add an answer of the model; entries with the same *key* are pieces of one answer."""
         said = self._lane(lane)
         self._flush_other_lanes(lane)
-        if said.answer is not None and said.answer.key != key:
+        answer = self._answers.get(lane)
+        if answer is not None and answer.key != key:
             self.flush(lane)
-        answer = said.answer
+            answer = None
         if answer is None and said.flushed == key:
             self._add_to_flushed(text, tools or [], time_ms, lane)
             return
         if answer is None:
             asked_ms = said.time_ms if said.time_ms is not None else time_ms
-            answer = said.answer = _Answer(
+            answer = self._answers[lane] = _Answer(
                 key, provider, "unknown", said.messages, asked_ms, time_ms, [], [], [], []
             )
             said.messages, said.time_ms = [], None
@@ -151,37 +153,36 @@ class TranscriptTurns:
         lane: str = "0",
     ) -> None:
         """Add the result of a tool call."""
-        said = self._lanes.get(lane)
         output = _Result(own_id, result, is_error, time_ms, line)
-        answer = self._find_answer(own_id, said)
+        answer = self._find_answer(own_id, lane)
         if answer is not None:
             answer.results.append(output)
             return
         self._flush_other_lanes(lane)
         self._emit_result(output)
+        said = self._lanes.get(lane)
         if said is not None and time_ms is not None:
             said.time_ms = time_ms
 
-    def _find_answer(self, own_id: str, said: _LaneState | None) -> _Answer | None:
+    def _find_answer(self, own_id: str, lane: str) -> _Answer | None:
         """The answer in progress that asked for the call, in any lane; otherwise the one of this lane."""
-        own = said.answer if said is not None else None
-        if len(self._lanes) > 1 and not (own is not None and own.asks_for(own_id)):
-            answers = (other.answer for other in self._lanes.values())
-            return next((each for each in answers if each is not None and each.asks_for(own_id)), own)
-        return own
+        own = self._answers.get(lane)
+        if own is not None and (len(self._answers) == 1 or own.asks_for(own_id)):
+            return own
+        return next((each for each in self._answers.values() if each.asks_for(own_id)), own)
 
     def usage(self, usage: JsonObject | None, lane: str = "0") -> None:
         """Set the token counts of the latest answer, if they come later."""
-        said = self._lanes.get(lane)
-        if said is not None and said.answer is not None and usage:
-            said.answer.usage = usage
+        answer = self._answers.get(lane)
+        if answer is not None and usage:
+            answer.usage = usage
 
     def flush(self, lane: str = "0") -> None:
         """Write the answer in progress as a complete turn."""
-        said = self._lanes.get(lane)
-        if said is None or said.answer is None:
+        answer = self._answers.pop(lane, None)
+        if answer is None:
             return
-        answer, said.answer = said.answer, None
+        said = self._lanes[lane]
         said.flushed = answer.key
         tools = [tool if tool.id is not None else self._with_id(tool) for tool in answer.tools]
         self._run.model_turn(
@@ -208,16 +209,13 @@ class TranscriptTurns:
             self._emit_result(output)
             if output.time_ms is not None:
                 said.time_ms = output.time_ms
-        if len(self._lanes) == 1 or all(other.answer is None for other in self._lanes.values()):
+        if not self._answers:
             self._run.release_notes()
 
     def _flush_other_lanes(self, lane: str) -> None:
         """Write the completed answers of other lanes, because they precede the new entry."""
-        if len(self._lanes) == 1:
-            return
-        for other, said in self._lanes.items():
-            answer = said.answer
-            if other != lane and answer is not None and answer.stop_reason is not None:
+        for other, answer in list(self._answers.items()):
+            if other != lane and answer.stop_reason is not None:
                 is_calling = "tool" in answer.stop_reason.lower()
                 if len(answer.results) == len(answer.tools) and (answer.tools or not is_calling):
                     self.flush(other)

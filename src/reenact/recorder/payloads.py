@@ -35,6 +35,8 @@ REF: Final = "$ref"
 THEN: Final = "then"
 _MIN_BYTES: Final = 200
 """Smaller values are cheaper to repeat than to refer to."""
+_MOST_PLACES: Final = 50_000
+"""Older places are forgotten, so that a run of any length takes the same memory, up to 20 MB."""
 _SMALL_CHARS: Final = _MIN_BYTES // len(b"\\u0000") - 1
 """A string of at most this many characters is always smaller than that; so is a number."""
 _Raw = msgspec.Raw
@@ -317,24 +319,40 @@ class Sharing:
         text = encode_clean(value)
         if len(text) < _MIN_BYTES:
             return value
-        found = self._written.setdefault(sha256(text).digest(), _WrittenPlace(call_id, path, None))
-        return value if found.call_id == call_id else found.reference()
+        digest = sha256(text).digest()
+        found = self._written.get(digest)
+        if found is None:
+            self._note(digest, _WrittenPlace(call_id, path, None))
+        return value if found is None or found.call_id == call_id else found.reference()
 
     def _shrink_list(self, call_id: str, value: list[object], path: tuple[str, ...]) -> object:
         """Replace the longest prefix written before by a reference, and remember every new prefix."""
         chain = sha256()
-        size_bytes = known_bytes = 0
-        known: _WrittenPlace | None = None
-        for count, item in enumerate(value, 1):
+        size_bytes = 0
+        prefixes: list[tuple[bytes, int]] = []
+        for item in value:
             text = encode_clean(item)
             size_bytes += len(text)
             chain.update(b"%d:" % len(text))
             chain.update(text)
-            place = self._written.get(digest := chain.digest())
+            prefixes.append((chain.digest(), size_bytes))
+        # From the longest on: shorter ones may be forgotten, and are not needed again.
+        new: list[tuple[bytes, _WrittenPlace]] = []
+        known: _WrittenPlace | None = None
+        while prefixes and known is None:
+            digest, size_bytes = prefixes.pop()
+            place = self._written.get(digest)
             if place is None:
-                self._written[digest] = _WrittenPlace(call_id, path, count)
+                new.append((digest, _WrittenPlace(call_id, path, len(prefixes) + 1)))
             elif place.call_id != call_id:
-                known, known_bytes = place, size_bytes
-        if known is None or known_bytes < _MIN_BYTES:
+                known = place
+        for digest, place in reversed(new):
+            self._note(digest, place)
+        if known is None or size_bytes < _MIN_BYTES:
             return value
         return known.reference() | {THEN: value[known.items :]}
+
+    def _note(self, digest: bytes, place: _WrittenPlace) -> None:
+        self._written[digest] = place
+        if len(self._written) > _MOST_PLACES:
+            del self._written[next(iter(self._written))]

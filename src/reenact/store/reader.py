@@ -36,7 +36,7 @@ from reenact.store.rundir import RunDir, RunState
 _decode: Final = msgspec.json.Decoder().decode
 _DOLLAR: Final = ord("$")
 _CACHED_VALUES: Final = 16
-_MAPPED_BYTES: Final = 64 * 1024 * 1024
+_MAPPED_BYTES: Final = 16 * 1024 * 1024
 """How much of a log is in memory while its line starts are searched."""
 _MAX_DEPTH: Final = 8
 """How deep references may be nested; a recorder nests two."""
