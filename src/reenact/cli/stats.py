@@ -6,7 +6,6 @@ import csv
 import sys
 from collections.abc import Iterable, Iterator
 from functools import partial
-from pathlib import Path
 from typing import Final
 
 import click
@@ -170,7 +169,7 @@ def command(
         raise UsageError("--json and --csv are two ways to print; choose one")
     report = stats(
         *paths,
-        prices=project_prices(Path.cwd()),
+        prices=project_prices(),
         plot=plot,
         jobs=jobs,
         on=on,

@@ -110,7 +110,7 @@ def fork_samples(
     check_plan(parent, at, read, on_miss)
     refuse_place(folder, parent)
     judging = Judging.read(Path(test), allow_code=allow_code) if test is not None else None
-    known_prices = project_prices(Path.cwd()) if prices is None else prices
+    known_prices = project_prices() if prices is None else prices
     members = msgspec.to_builtins(read)
     if "replace" in members:
         members["replace"] = members["replace"][0]
