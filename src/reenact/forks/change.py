@@ -19,7 +19,7 @@ from typing import Any, Final, Literal, TypeAlias, get_args
 import msgspec
 
 from reenact import canonical
-from reenact.boundary import Call
+from reenact.boundary import A, Call
 from reenact.canonical import JsonValue, digest_of_bytes
 from reenact.errors import FormatError, StoreError, UsageError
 from reenact.providers import (
@@ -378,7 +378,7 @@ def change_outcome(
     return data, raised
 
 
-def change_model_call(call: Call, change: RequestChange, redact_json: Callable[[bytes], bytes]) -> Call:
+def change_model_call(call: Call[A], change: RequestChange, redact_json: Callable[[bytes], bytes]) -> Call[A]:
     """*call* with its request changed, or *call* itself if the change is not for it.
 
     A replay matches it by the request of the agent, of which the facts have the digest.
