@@ -80,6 +80,11 @@ class Call(msgspec.Struct, Generic[A_co], frozen=True):
     A function, because only a recording needs it."""
 
 
+def no_answer() -> dict[str, object]:
+    """The empty answer of a call whose answer nobody reads."""
+    return {}
+
+
 class OtherCall(msgspec.Struct, Generic[A_co], frozen=True):
     """A call that is made instead of another one."""
 
