@@ -11,7 +11,8 @@ import msgspec
 from reenact.analysis.brief import plural
 from reenact.cli.options import allow_code_option
 from reenact.cli.terminal import INVALID, JOBS, ON, printable, progress_bar, say
-from reenact.exporters.datasets import Dedupe, read_splits
+from reenact.errors import UsageError
+from reenact.exporters.datasets import Dedupe
 from reenact.exporters.exporting import (
     EXPORT_FORMATS,
     ExportFormat,
@@ -96,7 +97,7 @@ def command(
         min_verification_delta=min_delta,
         redact=redact,
         reasoning=reasoning,
-        split=None if split is None else read_splits(split),
+        split=None if split is None else _read_splits(split),
         dedupe=dedupe,
         allow_code=allow_code,
         jobs=jobs,
@@ -110,6 +111,21 @@ def command(
     for failed in report.failed:
         say(f"{failed.path}: {failed.reason}" if failed.path not in failed.reason else failed.reason)
     return INVALID if report.failed else 0
+
+
+def _read_splits(text: str) -> dict[str, float]:
+    """Parse ``train=0.9,test=0.1``."""
+    found: dict[str, float] = {}
+    for part in text.split(","):
+        name, mark, share = part.strip().partition("=")
+        try:
+            number = float(share)
+        except ValueError:
+            mark = ""
+        if not mark or not name or name in found:
+            raise UsageError(f"{text!r} is not a split; write names and shares, such as train=0.9,test=0.1")
+        found[name] = number
+    return found
 
 
 def _print_report(report: ExportReport) -> None:

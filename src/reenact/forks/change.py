@@ -7,13 +7,11 @@ JSON, as ``$.orders[0].due``.
 from __future__ import annotations
 
 import builtins
-import json
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from importlib import import_module
-from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, get_args
 
 import msgspec
@@ -21,7 +19,7 @@ import msgspec
 from reenact import canonical
 from reenact.boundary import A, Call
 from reenact.canonical import JsonValue, digest_of_bytes
-from reenact.errors import FormatError, StoreError, UsageError
+from reenact.errors import FormatError, UsageError
 from reenact.providers import (
     Provider,
     RequestChange,
@@ -154,72 +152,6 @@ def read_change(
         )
     change.check()
     return change, None
-
-
-def read_change_options(
-    settings: Iterable[str],
-    replace: Path | None,
-    error: str | None,
-    model: str | None,
-    system: Path | None,
-    temperature: float | None,
-) -> ForkChange:
-    """Build a change from the options of the command line.
-
-    *settings* are texts such as ``$.due="Friday"``, *replace* is a file with JSON, *system* a text file.
-    """
-    if error is not None:
-        error_type(error)
-    change = ForkChange(
-        set=dict(map(_read_setting, settings)),
-        replace=() if replace is None else (_read_replacement(replace),),
-        error=error or "",
-    ).with_request(read_request_options(model, system, temperature))
-    change.check()
-    return change
-
-
-def read_request_options(model: str | None, system: Path | None, temperature: float | None) -> RequestChange:
-    """Build the change of model requests from the options of the command line."""
-    if model is not None and not model.strip():
-        raise UsageError("--model: is empty; name the model to ask")
-    prompt = None if system is None else _read_prompt(system)
-    change = RequestChange(model or "", prompt, temperature)
-    change.check()
-    return change
-
-
-def _read_prompt(file: Path) -> str:
-    try:
-        return file.read_text(encoding="utf-8")
-    except UnicodeDecodeError:
-        raise FormatError("is not UTF-8", file=str(file)) from None
-    except OSError as error:
-        raise StoreError(f"{file}: {error.strerror}") from None
-
-
-def _read_setting(text: str) -> tuple[str, object]:
-    path, mark, value = text.partition("=")
-    if not mark:
-        raise UsageError(f"--set {text}: write PATH=VALUE, as '$.due=\"Friday\"'")
-    try:
-        return path, canonical.read_json(value.encode("utf-8", "surrogateescape"))
-    except FormatError as error:
-        if not error.reason.startswith("not JSON"):
-            raise UsageError(f"--set {text}: {error.reason}") from None
-        quoted = json.dumps(value)
-        raise UsageError(f"--set {text}: {value} is not JSON; a text is written '{path}={quoted}'") from None
-
-
-def _read_replacement(file: Path) -> object:
-    try:
-        text = file.read_bytes()
-    except OSError as error:
-        raise StoreError(f"{file}: {error.strerror}") from None
-    try:
-        return canonical.read_json(text)
-    except FormatError as error:
-        raise FormatError(f"is {error.reason}; put a text in quotes", file=str(file)) from None
 
 
 def read_path(path: str) -> list[str | int]:
