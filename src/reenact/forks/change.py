@@ -45,6 +45,8 @@ _ANSWER_MEMBERS: Final = frozenset(
     ("cancelled", "closed", "error", "exact", "modelError", "opened", "opening", "pieces", "valueHash")
 )
 """Members that describe an HTTP answer and do not fit a new one."""
+_NO_ANSWER: Final = {"bytes": 0, "headers": [], "httpVersion": "HTTP/1.1", "reason": "OK", "status": 200}
+"""What a call without an answer is changed from."""
 _VALUE_MEMBERS: Final = frozenset(("cancelled", "closed", "error", "exact", "pieces", "valueHash"))
 """The same for any other outcome; the beginning of a stream is kept."""
 
@@ -276,37 +278,42 @@ def change_outcome(
             f"event {event['seq']} is a failure, which has no path; change it with replace or error"
         )
     if is_http:
-        answer = from_json(answer) or {
-            "bytes": 0,
-            "headers": [],
-            "httpVersion": "HTTP/1.1",
-            "reason": "OK",
-            "status": 200,
-        }
+        answer = from_json(answer) or dict(_NO_ANSWER)
         if "body" not in answer:
             # The gateway records every answer in pieces, also a single JSON text.
             answer["body"] = _join_pieces(from_json(resolve(data.get("pieces"))) or [])
-        was = _body_bytes(answer.get("body", ""))
-        provider: Provider = data.get("provider", "unknown")
-        message = read_stream(provider, was)
-        body = message if message is not None else _body_json(was, event, change)
-        body, raised = _new_value(change, function, body)
-        if message is not None and isinstance(body, dict):
-            stream = write_stream(provider, body, was).decode()
-            opening = {name: data[name] for name in ("opened", "opening") if name in data}
-            data = _with_answer(data, member, answer | {"body": stream}) | opening | {"pieces": [stream]}
-            del data[member]["body"]
-        else:
-            data = _with_answer(data, member, answer | {"body": _body_text(body)})
-    else:
-        is_stream = "pieces" in data
-        value, raised = _new_value(change, function, resolve(data["pieces"]) if is_stream else answer)
-        if is_stream and raised is None and not isinstance(value, list):
-            raise UsageError(f"event {event['seq']} is a stream; its outcome is a list of its items")
-        data = {name: kept for name, kept in data.items() if name not in _VALUE_MEMBERS}
-        data |= {"pieces": value, member: answer} if is_stream else {member: value}
-        if event["type"] == "tool_result":
-            data["ok"] = True
+        return _change_http_answer(change, function, event, member, answer)
+    is_stream = "pieces" in data
+    value, raised = _new_value(change, function, resolve(data["pieces"]) if is_stream else answer)
+    if is_stream and raised is None and not isinstance(value, list):
+        raise UsageError(f"event {event['seq']} is a stream; its outcome is a list of its items")
+    data = {name: kept for name, kept in data.items() if name not in _VALUE_MEMBERS}
+    data |= {"pieces": value, member: answer} if is_stream else {member: value}
+    if event["type"] == "tool_result":
+        data["ok"] = True
+    return data, raised
+
+
+def _change_http_answer(
+    change: ForkChange,
+    function: ChangeFunction | None,
+    event: dict[str, Any],
+    member: str,
+    answer: dict[str, Any],
+) -> tuple[dict[str, object], BaseException | None]:
+    """Change the body of *answer*; a stream of a known model is changed as the message it makes."""
+    data: dict[str, Any] = event["data"]
+    was = _body_bytes(answer.get("body", ""))
+    provider: Provider = data.get("provider", "unknown")
+    message = read_stream(provider, was)
+    body = message if message is not None else _body_json(was, event, change)
+    body, raised = _new_value(change, function, body)
+    if message is None or not isinstance(body, dict):
+        return _with_answer(data, member, answer | {"body": _body_text(body)}), raised
+    stream = write_stream(provider, body, was).decode()
+    opening = {name: data[name] for name in ("opened", "opening") if name in data}
+    data = _with_answer(data, member, answer | {"body": stream}) | opening | {"pieces": [stream]}
+    del data[member]["body"]
     return data, raised
 
 
