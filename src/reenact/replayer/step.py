@@ -154,10 +154,11 @@ class ReplayStep(Generic[A]):
             self.call_id = recorded.call_id or ""
             if engine.files is not None:
                 engine.compare_files(recorded, lane)
-        self.answer = cast("A", None)
+        self.answer: A = None  # type: ignore[assignment]  # until it is answered; a cast would take time
         self.exact: object = None
         self.facts: dict[str, object] = {}
-        self._data: dict[str, object] = {}
+        self._data: Any = {}
+        """The data of the outcome's event."""
         self._pieces: list[object] | None = None
         """The pieces with the names of this run; ``None`` if the recorded ones are used."""
 
@@ -278,7 +279,7 @@ class ReplayStep(Generic[A]):
             self._raise_recorded_error()
         member = _ANSWERS[recorded.type]
         if self._is_plain:
-            self.answer, self.exact = cast("A", data.get(member)), data.get("exact")
+            self.answer, self.exact = data.get(member), data.get("exact")
         else:
             self.answer, self.exact = self._payload(member), self._payload("exact")
         if self._engine.likeness.may_differ:
