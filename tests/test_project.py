@@ -1,6 +1,7 @@
 """What the project promises as a whole: its public surface, its documents, its tools."""
 
 import ast
+import importlib
 import inspect
 import os
 import pydoc
@@ -59,11 +60,13 @@ def test_public_names_are_pinned():
         "LiveCallBlocked",
         "PackingReport",
         "PageReport",
+        "Price",
         "PruneReport",
         "PublishReport",
         "PullReport",
         "PushReport",
         "QueryReport",
+        "QueryResult",
         "RecordingReport",
         "RecoverReport",
         "ReenactError",
@@ -112,8 +115,10 @@ def test_public_names_are_pinned():
         "list_runs",
         "list_schemas",
         "open_artifact",
+        "open_query",
         "pack",
         "play",
+        "project_prices",
         "prove",
         "prune",
         "publish",
@@ -393,6 +398,35 @@ def test_the_api_page_has_an_executed_example_of_every_function(name):
     page = (ROOT / "docs" / "api.md").read_text()
     examples = "".join(re.findall(r"^```pycon\n(.*?)```", page, re.DOTALL | re.MULTILINE))
     assert re.search(rf"\breenact\.{name}\b", examples)
+
+
+def test_what_the_pages_import_is_listed_for_extensions():
+    """Whoever follows a page uses nothing that may change; what is listed is there."""
+    section = (ROOT / "docs" / "api.md").read_text().partition("## Extensions\n")[2]
+    rows = re.findall(r"\| `(reenact\.[\w.]+)` \| (.+) \|$", section, re.MULTILINE)
+    listed = {(module, name) for module, names in rows for name in re.findall(r"`(\w+)`", names)}
+    assert [each for each in listed if not hasattr(importlib.import_module(each[0]), each[1])] == []
+    pages = [
+        *(ROOT / "docs").glob("*.md"),
+        *(ROOT / "docs" / "howto").glob("*.md"),
+        *(ROOT / "examples").glob("*.py"),
+    ]
+    named = {
+        (module, name)
+        for page in pages
+        if page.name not in ("api.md", "architecture.md")
+        for module, name in re.findall(r"`(reenact(?:\.\w+)+)\.(\w+)", page.read_text())
+    }
+    imported = {
+        (module, name)
+        for page in pages
+        for module, names in re.findall(
+            r"^from (reenact\.[\w.]+) import ([\w, ]+)$", page.read_text(), re.MULTILINE
+        )
+        for name in names.split(", ")
+    }
+    public = re.compile(r"reenact\.(testing|events)\b")
+    assert {each for each in named | imported if not public.match(each[0])} == listed
 
 
 def test_help_shows_every_public_name():

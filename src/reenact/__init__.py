@@ -12,8 +12,7 @@ if TYPE_CHECKING:
     from reenact.analysis.artifact import Artifact, StepMoment, open_artifact
     from reenact.analysis.compare import DiffReport, diff
     from reenact.analysis.convert import ConvertReport, convert
-    from reenact.analysis.fork_tree import fork_tree
-    from reenact.analysis.show import RunsReport, find_steps, play, show_runs, transcript
+    from reenact.analysis.show import find_steps, play, transcript
     from reenact.catalog import CapsuleSummary, list_capsules, list_schemas, schema
     from reenact.check.actions.capsule import Capsule
     from reenact.check.actions.files import ValidateReport, validate
@@ -30,7 +29,8 @@ if TYPE_CHECKING:
     from reenact.commands.update import UpdateReport, update_command
     from reenact.corpus.batches import StatsReport, VerifyRunsReport, stats, verify_runs
     from reenact.corpus.index import IndexReport, index
-    from reenact.corpus.query import QueryReport, query
+    from reenact.corpus.query import QueryReport, QueryResult, open_query, query
+    from reenact.corpus.runs import RunsReport, fork_tree, show_runs
     from reenact.corpus.transfer import (
         PackingReport,
         PullReport,
@@ -69,6 +69,7 @@ if TYPE_CHECKING:
     from reenact.store.pruning import PruneReport, prune
     from reenact.suite.first_test import write_first_test
     from reenact.suite.runner import SuiteReport
+    from reenact.suite.settings import Price, project_prices
     from reenact.testing.demo import DemoReport, demo
     from reenact.viewer.page import PageReport, write_page
     from reenact.viewer.server import view
@@ -101,11 +102,13 @@ _HOMES = {
     "LiveCallBlocked": "errors",
     "PackingReport": "corpus.transfer",
     "PageReport": "viewer.page",
+    "Price": "suite.settings",
     "PruneReport": "store.pruning",
     "PublishReport": "check.seals.runs",
     "PullReport": "corpus.transfer",
     "PushReport": "corpus.transfer",
     "QueryReport": "corpus.query",
+    "QueryResult": "corpus.query",
     "RecordingReport": "commands.record",
     "RecoverReport": "recovery",
     "ReenactError": "errors",
@@ -113,7 +116,7 @@ _HOMES = {
     "ReplayReport": "commands.replay",
     "ReplayWriter": "formats.replay_log",
     "Run": "run",
-    "RunsReport": "analysis.show",
+    "RunsReport": "corpus.runs",
     "SamplesReport": "shadowing.samples",
     "SealReport": "check.seals.runs",
     "ShadowReport": "formats.shadow",
@@ -144,7 +147,7 @@ _HOMES = {
     "fork": "forks.run",
     "fork_command": "commands.fork",
     "fork_samples": "shadowing.samples",
-    "fork_tree": "analysis.fork_tree",
+    "fork_tree": "corpus.runs",
     "hash_files": "check.hashes",
     "import_runs": "importers.importing",
     "index": "corpus.index",
@@ -153,8 +156,10 @@ _HOMES = {
     "list_runs": "corpus.transfer",
     "list_schemas": "catalog",
     "open_artifact": "analysis.artifact",
+    "open_query": "corpus.query",
     "pack": "corpus.transfer",
     "play": "analysis.show",
+    "project_prices": "suite.settings",
     "prove": "check.seals.runs",
     "prune": "store.pruning",
     "publish": "check.seals.runs",
@@ -170,7 +175,7 @@ _HOMES = {
     "seal": "check.seals.runs",
     "shadow": "shadowing.experiment",
     "shadow_steps": "shadowing.steps",
-    "show_runs": "analysis.show",
+    "show_runs": "corpus.runs",
     "stats": "corpus.batches",
     "test": "rerun",
     "tool": "seams.tool",
@@ -211,11 +216,13 @@ __all__ = [
     "LiveCallBlocked",
     "PackingReport",
     "PageReport",
+    "Price",
     "PruneReport",
     "PublishReport",
     "PullReport",
     "PushReport",
     "QueryReport",
+    "QueryResult",
     "RecordingReport",
     "RecoverReport",
     "ReenactError",
@@ -264,8 +271,10 @@ __all__ = [
     "list_runs",
     "list_schemas",
     "open_artifact",
+    "open_query",
     "pack",
     "play",
+    "project_prices",
     "prove",
     "prune",
     "publish",

@@ -70,9 +70,9 @@ class Call(msgspec.Struct, Generic[A_co], frozen=True):
     """Not empty for traffic of a library that is no part of the run: what it is."""
     is_background: bool = False
     """It counts as beside the run only because a library makes it in its own thread."""
-    empty: Callable[[], object] | None = None
-    """Makes the empty answer for a lenient replay; without it only tools have one, ``None``."""
-    ask_otherwise: Callable[[RequestChange], OtherCall | None] | None = None
+    empty: Callable[[], A_co | None] | None = None
+    """Makes the empty answer for a lenient replay, if it has one; without it only tools do, ``None``."""
+    ask_otherwise: Callable[[RequestChange], OtherCall[A_co] | None] | None = None
     """Returns the model call with a changed request; ``None`` if nothing changes. Only for model calls."""
     may_leave_first: Callable[[], bool] | None = None
     """Whether it may be sent before it is recorded; the seam then calls :meth:`Step.mark_sent`.
@@ -80,10 +80,15 @@ class Call(msgspec.Struct, Generic[A_co], frozen=True):
     A function, because only a recording needs it."""
 
 
-class OtherCall(msgspec.Struct, frozen=True):
+def no_answer() -> dict[str, object]:
+    """The empty answer of a call whose answer nobody reads."""
+    return {}
+
+
+class OtherCall(msgspec.Struct, Generic[A_co], frozen=True):
     """A call that is made instead of another one."""
 
-    call: Call
+    call: Call[A_co]
     undo: list[Undo]
     """The edits that turn its request back into the one of the agent."""
 
@@ -157,11 +162,8 @@ class Context(Protocol):
     latest_model_request: object
     """The request of the latest recorded model call; ``None`` in a replay, where no tool runs."""
 
-    def step(self, call: Call[Any], lane: Lane) -> Step[Any]:
-        """Begin a call; raises :class:`~reenact.errors.Diverged` if a replay refuses it.
-
-        Only the seam knows the type of a recorded answer.
-        """
+    def step(self, call: Call[A], lane: Lane) -> Step[A]:
+        """Begin a call; raises :class:`~reenact.errors.Diverged` if a replay refuses it."""
 
     def instant(self, instant: Instant, lane: Lane, produce: Callable[[], T]) -> T:
         """Produce and record the value of *instant*, or answer it from the recording."""

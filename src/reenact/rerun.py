@@ -15,12 +15,12 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Thread
-from typing import Final, NamedTuple, TypedDict, TypeVar, Unpack
+from typing import Final, NamedTuple, TypeAlias, TypedDict, TypeVar, Unpack
 
 from reenact.errors import FormatError, ReenactError, UsageError
 from reenact.formats.replay_receipt import ReplayReceipt, read_replay_receipt, receipt_codec
@@ -29,7 +29,7 @@ from reenact.store.project import PROJECT_FILE
 from reenact.store.reader import CaptureReader
 from reenact.store.remote import is_remote, local_folder, relabel, remote_name
 from reenact.suite.files import CommandEnd, CommandSucceedsInWorkspace
-from reenact.suite.runner import Outcome, SuiteReport, run_suite, snapshot
+from reenact.suite.runner import Outcome, SuiteReport, run_suite
 from reenact.workspace.history import WorkspaceHistory
 
 T = TypeVar("T")
@@ -125,15 +125,40 @@ def watch_tests(*paths: str | Path, **options: Unpack[TestOptions]) -> Iterator[
     """
     watched = [*map(Path, paths), Path(PROJECT_FILE)]
     while True:
-        before = snapshot(watched)
+        before = _snapshot(watched)
         report, problem = None, None
         try:
             report = test(*paths, **options)
         except Exception as error:
             problem = error
         yield WatchRound(report, problem, len(before))
-        while snapshot(watched) == before:
+        while _snapshot(watched) == before:
             time.sleep(_POLL_S)
+
+
+_Snapshot: TypeAlias = dict[str, tuple[int, int]]
+"""Modification time and size, by path."""
+
+
+def _snapshot(paths: Iterable[Path]) -> _Snapshot:
+    """All files in *paths*, except those in hidden folders."""
+    found: _Snapshot = {}
+    for path in paths:
+        if path.is_file():
+            _note(found, str(path))
+        for parent, names, files in os.walk(path):
+            names[:] = [name for name in names if not name.startswith((".", "__pycache__"))]
+            for name in files:
+                _note(found, os.path.join(parent, name))
+    return found
+
+
+def _note(found: _Snapshot, file: str) -> None:
+    try:
+        state = os.stat(file)
+    except FileNotFoundError:
+        return  # deleted since it was listed
+    found[file] = (state.st_mtime_ns, state.st_size)
 
 
 def replay_for_test(capture: Path, command: str | list[str], directory: Path) -> ReplayReceipt:

@@ -18,7 +18,7 @@ import pytest
 import reenact
 from reenact.corpus import index as indexing
 from reenact.corpus import parts, sources
-from reenact.corpus.query import indexed_runs
+from reenact.corpus.runs import indexed_runs
 from reenact.corpus.tables import TABLES
 from reenact.errors import FormatError, StoreError, UnknownVersion, UsageError
 from tests.analysis.recordings import ask, order, record, search

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import reenact
-from reenact.analysis.fork_tree import fork_tree
+from reenact.corpus.runs import fork_tree
 from reenact.testing import Reply, ScriptedProvider, support_agent
 
 

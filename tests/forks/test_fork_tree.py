@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 import reenact
-from reenact.analysis.fork_tree import describe_change, fork_links, fork_tree
+from reenact.analysis.fork_tree import describe_change, fork_links
+from reenact.corpus.runs import fork_tree
 from tests.cli.commands import run
 
 

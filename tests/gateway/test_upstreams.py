@@ -3,7 +3,7 @@
 import pytest
 
 from reenact.errors import UsageError
-from reenact.gateway.upstreams import upstreams_of, variables
+from reenact.gateway.upstreams import read_upstreams, upstreams_of, variables
 
 DEFAULTS = {
     "anthropic": "https://api.anthropic.com",
@@ -39,7 +39,7 @@ FOUND = {
 @pytest.mark.parametrize(("environ", "given", "found"), FOUND.values(), ids=FOUND)
 def test_what_the_user_says_is_the_upstream(environ, given, found):
     """By variable or by option, and the option goes first."""
-    assert upstreams_of(environ, given) == DEFAULTS | found
+    assert upstreams_of(environ) | read_upstreams(given) == DEFAULTS | found
 
 
 REFUSED = {
@@ -57,7 +57,7 @@ REFUSED = {
 def test_what_cannot_be_an_upstream_is_refused_where_it_stands(environ, given, message):
     """The message begins with what the user wrote."""
     with pytest.raises(UsageError) as refused:
-        upstreams_of(environ, given)
+        upstreams_of(environ) | read_upstreams(given)
     assert str(refused.value).startswith(message)
 
 

@@ -479,22 +479,7 @@ _patterns = st.lists(
 def test_ignore_files_mean_what_git_says(tmp_path_factory, above, below, excluded, mine):
     """git itself is asked which files are left out, by all files that can say so."""
     root = tmp_path_factory.mktemp("ignoring")
-    for path in (
-        "a/b/c",
-        "a/c",
-        "b/a",
-        "c",
-        "a.log",
-        "b/a.log",
-        "ab/c",
-        "a/ac/b",
-        "a b",
-        "!b",
-        "#c",
-        "B",
-        "é",
-        "a/é",
-    ):
+    for path in _PATHS:
         (root / path).parent.mkdir(parents=True, exist_ok=True)
         (root / path).write_text(path)
     (root / ".gitignore").write_text("\n".join(above))

@@ -35,6 +35,7 @@ from reenact.analysis.index import STATES, StepIndex, Term, Tokens, cost_of, tot
 from reenact.analysis.steps import Detail, RunStep, describe_outcome, describe_request, event_with_blobs
 from reenact.check.kinds import MANIFESTS, RUN_FILES, find_kind
 from reenact.errors import FormatError, StoreError, UsageError, relabel_errors
+from reenact.formats.workspace import WORKSPACE
 from reenact.progress import ProgressBar, no_progress_bar
 from reenact.store.remote import find_local, local_run, remote_name
 from reenact.store.rundir import refuse_index
@@ -241,6 +242,12 @@ class Artifact(AbstractContextManager["Artifact"]):
             lines = event.data.get("details") if event is not None else None
             return lines if isinstance(lines, list) else []
 
+    def event_with_files(self, seq: int) -> Any:
+        """The event *seq*; if it is a change of the run's files, with the lines of their diff."""
+        event = self.event(seq)
+        is_change = event.get("type") == "state_mutation" and event.get("data", {}).get("type") == WORKSPACE
+        return event | {"files": self.changed_files(seq)} if is_change else event
+
     def counts(self) -> Counts:
         """Counts over the part of the run that has been read."""
         index = self.rows
@@ -277,6 +284,14 @@ class Artifact(AbstractContextManager["Artifact"]):
         """Compare the whole artifact with the digests in it; raises if they differ."""
         with self._relabel_errors():
             self.source.verify()
+
+    def find_problem(self) -> FormatError | None:
+        """Compare the artifact with its digests; returns what is wrong, or where reading it stopped."""
+        try:
+            self.verify()
+        except FormatError as error:
+            return error
+        return self.problem
 
     def _read_on(self) -> bool:
         """Add the next block of events to the index; returns whether there was one."""

@@ -10,12 +10,10 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from reenact.check.kinds import is_folder_of_runs, name_runs
 from reenact.errors import ReenactError
 from reenact.formats.capture import CaptureManifest, Fork, read_manifest
 from reenact.formats.record import ABSENT
 from reenact.store.paths import open_inside
-from reenact.store.remote import path_here
 from reenact.store.rundir import MANIFEST
 from reenact.suite.verdict import shorten
 
@@ -57,43 +55,23 @@ class ForkLink(msgspec.Struct, frozen=True, rename="camel"):
         return f"{self.path} is a fork of {self.parent} {point}: {self.change or 'no change'}; {shared}"
 
 
-class _Generation(NamedTuple):
+class Generation(NamedTuple):
+    """A run on the way from a fork to its first ancestor."""
+
     capture_id: str
     path: Path
     manifest: CaptureManifest | None
     """``None`` for a missing parent."""
 
 
-def fork_tree(path: str | Path, among: Iterable[Path] | None = None) -> list[ForkNode]:
-    """The runs of the tree that the run in *path* belongs to, parents before their forks.
-
-    Forks are searched *among* the given runs, or else in the folders of the run and its parents, and in the
-    folders of samples there. For a folder of runs, all trees below it are listed. *path* is on this machine.
-    """
-    path = path_here(path)
-    if is_folder_of_runs(path):
-        return fork_trees(name_runs([path]))
-    way_up = _list_ancestors(path)
-    if not way_up:
-        path.stat()  # raises if there is no run
-        return []
-    return _list_trees([way_up], _runs_around(way_up) if among is None else among)
-
-
-def fork_trees(runs: Iterable[str | Path]) -> list[ForkNode]:
-    """The trees that *runs*, which are on this machine, belong to."""
-    paths = list(map(path_here, runs))
-    return _list_trees([way for path in paths if (way := _list_ancestors(path))], paths)
-
-
-def _list_trees(ways_up: list[list[_Generation]], among: Iterable[Path]) -> list[ForkNode]:
+def list_trees(ways_up: list[list[Generation]], among: Iterable[Path]) -> list[ForkNode]:
     """The trees at the ends of *ways_up*, with their forks *among* these runs."""
     known = {each.capture_id: each for way_up in ways_up for each in way_up}
     for run in sorted(among):
         manifest = _read_manifest(run)
         if manifest is not None:
-            known.setdefault(manifest.captureId, _Generation(manifest.captureId, run, manifest))
-    children: dict[str, list[_Generation]] = {}
+            known.setdefault(manifest.captureId, Generation(manifest.captureId, run, manifest))
+    children: dict[str, list[Generation]] = {}
     for each in known.values():
         if each.manifest is not None and each.manifest.fork is not ABSENT:
             children.setdefault(each.manifest.fork.parent.captureId, []).append(each)
@@ -106,7 +84,7 @@ def fork_links(left: str | Path, right: str | Path) -> list[ForkLink]:
 
     A missing parent also counts as an ancestor.
     """
-    ours, theirs = _list_ancestors(Path(left)), _list_ancestors(Path(right))
+    ours, theirs = list_ancestors(Path(left)), list_ancestors(Path(right))
     above = {each.capture_id for each in ours} & {each.capture_id for each in theirs}
     names = {each[0].capture_id: str(path) for each, path in ((ours, left), (theirs, right)) if each}
     return [link for way in (ours, theirs) for link in _links(way, above, names) if above]
@@ -129,24 +107,24 @@ def _describe(name: str, value: Any) -> list[str]:
     return [f"{words.get(name, name)} {text}"]
 
 
-def _list_ancestors(path: Path) -> list[_Generation]:
+def list_ancestors(path: Path) -> list[Generation]:
     """The run, its parent, and so on as far as they are known."""
-    found: list[_Generation] = []
+    found: list[Generation] = []
     manifest = _read_manifest(path)
     while manifest is not None and manifest.captureId not in {each.capture_id for each in found}:
-        found.append(_Generation(manifest.captureId, path, manifest))
+        found.append(Generation(manifest.captureId, path, manifest))
         if manifest.fork is ABSENT:
             break
         parent = manifest.fork.parent
         path = Path(os.path.normpath(path / parent.path))
         manifest = _read_manifest(path)
         if manifest is None or manifest.captureId != parent.captureId:
-            found.append(_Generation(parent.captureId, path, None))
+            found.append(Generation(parent.captureId, path, None))
             break
     return found
 
 
-def _links(way: list[_Generation], above: set[str], names: dict[str, str]) -> Iterator[ForkLink]:
+def _links(way: list[Generation], above: set[str], names: dict[str, str]) -> Iterator[ForkLink]:
     for each, parent in pairwise(way):
         if each.capture_id in above:
             return
@@ -163,7 +141,7 @@ def _links(way: list[_Generation], above: set[str], names: dict[str, str]) -> It
 
 
 def _walk_children(
-    run: _Generation, depth: int, children: dict[str, list[_Generation]], seen: set[str]
+    run: Generation, depth: int, children: dict[str, list[Generation]], seen: set[str]
 ) -> Iterator[ForkNode]:
     seen.add(run.capture_id)
     manifest = run.manifest
@@ -180,7 +158,8 @@ def _walk_children(
             yield from _walk_children(child, depth + 1, children, seen)
 
 
-def _runs_around(way_up: list[_Generation]) -> Iterator[Path]:
+def runs_around(way_up: list[Generation]) -> Iterator[Path]:
+    """The runs in the folders of *way_up*, and in folders of samples there."""
     folders = dict.fromkeys(each.path.parent for each in way_up)
     for folder in folders:
         if not folder.is_dir():

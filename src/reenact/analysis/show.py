@@ -1,4 +1,4 @@
-"""Listing runs, and listing or playing the steps of one run."""
+"""Listing or playing the steps of a run, and its transcript."""
 
 from __future__ import annotations
 
@@ -6,44 +6,21 @@ import os
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final
 
-from reenact.analysis.artifact import Artifact, Playback, StepMoment, open_artifact, read_whole
+from reenact.analysis.artifact import Artifact, Playback, StepMoment, read_whole
 from reenact.analysis.index import Term, parse_terms, refuse_unknown_kinds
 from reenact.analysis.steps import RunStep
-from reenact.check.kinds import find_kind, name_runs
-from reenact.errors import FormatError, StoreError, UsageError
-from reenact.formats.workspace import WORKSPACE
+from reenact.check.kinds import find_kind
+from reenact.errors import UsageError
 from reenact.progress import ProgressBar, no_progress_bar
 from reenact.store.paths import takes_addresses
 from reenact.store.reader import EventReader, LoneEventReader
 from reenact.store.rundir import RunDir
 from reenact.store.transcript import transcript_of
-from reenact.trace.sources.source import Header
 
 _POLL_SECONDS: Final = 0.1
 _LONGEST_PAUSE_SECONDS: Final = 5.0
-
-
-class RunsReport(NamedTuple):
-    """The runs in folders."""
-
-    runs: list[Header]
-    """In path order."""
-    problems: list[FormatError | StoreError | OSError]
-    """One for each run that cannot be read."""
-
-
-def show_runs(*folders: str | Path) -> RunsReport:
-    """Read what each run below *folders* says of itself: its state, status, model, times and final output."""
-    report = RunsReport([], [])
-    for path in name_runs(folders):
-        try:
-            with open_artifact(path) as artifact:
-                report.runs.append(artifact.header())
-        except (FormatError, StoreError, OSError) as error:
-            report.problems.append(error)
-    return report
 
 
 @takes_addresses("path")
@@ -89,22 +66,6 @@ def play(
     if not artifact.header().is_open:  # a run that is being recorded may yet get steps of any kind
         _read_whole(artifact, terms, progress_bar)
     return _pace(_moments(artifact, terms, follow=follow), speed)
-
-
-def event_with_files(artifact: Artifact, seq: int) -> Any:
-    """Return the event *seq* in full; if it is a change of files, with the lines of their diff."""
-    event = artifact.event(seq)
-    is_change = event.get("type") == "state_mutation" and event.get("data", {}).get("type") == WORKSPACE
-    return event | {"files": artifact.changed_files(seq)} if is_change else event
-
-
-def find_problem(artifact: Artifact) -> FormatError | None:
-    """Compare the run with its digests; return what is wrong with it, or where reading it stopped."""
-    try:
-        artifact.verify()
-    except FormatError as error:
-        return error
-    return artifact.problem
 
 
 def _read_whole(artifact: Artifact, terms: tuple[Term, ...], progress_bar: ProgressBar) -> None:

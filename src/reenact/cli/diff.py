@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from pathlib import Path
 from typing import Final
 
 import click
@@ -53,7 +52,7 @@ def command(left: str, right: str, strict: bool, as_json: bool) -> int:
     Exit status: 0 when the runs did the same with the same result, 1 when not, 2 when one cannot be
     read.
     """
-    report = diff(left, right, strict=strict, prices=project_prices(Path.cwd()), progress_bar=_progress_bar)
+    report = diff(left, right, strict=strict, prices=project_prices(), progress_bar=_progress_bar)
     if as_json:
         click.echo(safe_json(msgspec.to_builtins(report)))
     else:

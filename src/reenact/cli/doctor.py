@@ -25,7 +25,6 @@ from reenact.commands.doctor import DoctorProof, DoctorReport, doctor_command
 from reenact.comparing.differences import show_value
 from reenact.formats.capture import RedactionProfile
 from reenact.formats.volatile import rule_codec
-from reenact.gateway.upstreams import upstreams_of
 from reenact.redaction import PROFILES
 from reenact.volatile.diagnosis import Diagnosis, Source
 
@@ -142,7 +141,7 @@ def command(
     output: str | None,
     runs: int,
     redact: RedactionProfile | None,
-    upstream: tuple[str, ...],
+    upstreams: dict[str, str],
     network: bool,
     port: int | None,
     is_json: bool,
@@ -162,7 +161,7 @@ def command(
             output,
             runs=runs,
             redact=redact,
-            upstreams=upstreams_of(os.environ, upstream),
+            upstreams=upstreams,
             network=network,
             port=port,
             on_recorded=lambda number, recorded: say(f"run {number} of {runs}: {first_line(recorded)}"),

@@ -9,16 +9,12 @@ import click
 import msgspec
 
 from reenact.analysis.brief import plural
-from reenact.cli.options import (
-    allow_code_option,
-)
+from reenact.cli.options import allow_code_option
 from reenact.cli.terminal import INVALID, JOBS, ON, printable, progress_bar, say
-from reenact.corpus.parts import is_corpus
-from reenact.corpus.query import require_runs
-from reenact.exporters.datasets import Dedupe, read_splits
+from reenact.errors import UsageError
+from reenact.exporters.datasets import Dedupe
 from reenact.exporters.exporting import (
     EXPORT_FORMATS,
-    DocumentFormat,
     ExportFormat,
     ExportReport,
     export_runs,
@@ -91,19 +87,17 @@ def command(
 
     Exit status: 0, or 2 when a run could not be read.
     """
-    corpora = [path for path in paths if is_corpus(path)]
-    is_folder = corpora and to in get_args(DocumentFormat) and "://" not in out
     report = export_runs(
-        [run for path in paths for run in (_select(path, status) if path in corpora else [path])],
+        paths,
         to,
-        f"{out}/" if is_folder else out,
+        out,
         status=status,
         test=test,
         min_utility=min_utility,
         min_verification_delta=min_delta,
         redact=redact,
         reasoning=reasoning,
-        split=None if split is None else read_splits(split),
+        split=None if split is None else _read_splits(split),
         dedupe=dedupe,
         allow_code=allow_code,
         jobs=jobs,
@@ -119,11 +113,19 @@ def command(
     return INVALID if report.failed else 0
 
 
-def _select(corpus: str, status: tuple[str, ...]) -> list[str]:
-    """The captures in *corpus* with the wanted status that still exist."""
-    runs = [run for run in require_runs(corpus, "capture") if run.state != "open"]
-    wanted = [run for run in runs if not status or run.status in status]
-    return [run.path for run in wanted or runs]  # without a wanted one, the report says what was left out
+def _read_splits(text: str) -> dict[str, float]:
+    """Parse ``train=0.9,test=0.1``."""
+    found: dict[str, float] = {}
+    for part in text.split(","):
+        name, mark, share = part.strip().partition("=")
+        try:
+            number = float(share)
+        except ValueError:
+            mark = ""
+        if not mark or not name or name in found:
+            raise UsageError(f"{text!r} is not a split; write names and shares, such as train=0.9,test=0.1")
+        found[name] = number
+    return found
 
 
 def _print_report(report: ExportReport) -> None:

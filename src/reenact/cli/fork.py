@@ -14,19 +14,19 @@ from reenact.analysis.brief import plural
 from reenact.cli.options import (
     allow_code_option,
     allow_option,
-    named_upstreams,
     network_option,
     on_miss_option,
     port_option,
+    read_change_options,
     repository_option,
     request_options,
     upstream_option,
     volatile_option,
 )
 from reenact.cli.terminal import A_PATH, DIFFERS, INTERRUPTED, printable, progress_bar, safe_json, say
-from reenact.commands.fork import ForkReport, fork_command, new_place
+from reenact.commands.fork import ForkReport, fork_command
 from reenact.errors import UsageError
-from reenact.forks.change import OnMiss, read_change_options
+from reenact.forks.change import OnMiss
 from reenact.formats.volatile import VolatileRule
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def command(
     volatile: tuple[VolatileRule, ...],
     workspace: bool,
     repository: str | None,
-    upstream: tuple[str, ...],
+    upstreams: dict[str, str],
     network: bool,
     allowed: tuple[str, ...],
     port: int | None,
@@ -113,7 +113,6 @@ def command(
     differs before the point. With -n: 0, or 1 when no sample could be made.
     """
     change = read_change_options(settings, replace, error, model, system, temperature)
-    upstreams = named_upstreams(upstream)
     if samples is None and (test is not None or jobs is not None):
         raise UsageError("--test and --jobs are for samples; say how many with -n")
     if samples is not None:
@@ -127,7 +126,7 @@ def command(
             at=at,
             samples=samples,
             change=change,
-            output=output or new_place(directory),
+            output=output,
             on_miss=on_miss,
             standalone=standalone,
             test=test,

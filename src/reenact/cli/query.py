@@ -30,7 +30,6 @@ from reenact.cli.terminal import (
 )
 from reenact.corpus.query import QueryResult, open_query
 from reenact.errors import UsageError
-from reenact.store.outfile import open_output
 
 _MAX_ROWS: Final = 1000
 _MAX_CELL: Final = 60
@@ -62,7 +61,7 @@ def command(
         elif as_csv:
             _print_csv(result)
         elif parquet is not None:
-            _write_parquet(result, parquet, force)
+            result.write_parquet(parquet, replace=force)
         else:
             _print_table(result)
         for problem in result.problems:
@@ -103,23 +102,6 @@ def _print_csv(result: QueryResult) -> None:
 def _cell(value: JsonValue) -> JsonValue:
     plain = _as_json(value)
     return safe_json(plain, indent=None) if isinstance(plain, dict | list | bool) else plain
-
-
-def _write_parquet(result: QueryResult, target: Path, force: bool) -> None:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        with (
-            open_output(target, replace=force) as stream,
-            pq.ParquetWriter(stream, result.reader.schema, compression="zstd") as writer,
-        ):
-            for batch in result.reader:
-                writer.write_batch(batch)
-    except pa.ArrowNotImplementedError as error:
-        raise UsageError(
-            f"{target}: Parquet has no such type: {error}; cast that column to varchar"
-        ) from None
 
 
 def _print_table(result: QueryResult) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shlex
 from collections import Counter
-from pathlib import Path
 
 import click
 
@@ -22,9 +21,8 @@ from reenact.errors import UsageError
 from reenact.formats.capture import CaptureManifest, RedactionProfile
 from reenact.formats.record import ABSENT
 from reenact.formats.volatile import VolatileRule
-from reenact.gateway.upstreams import upstreams_of, variables
+from reenact.gateway.upstreams import variables
 from reenact.redaction import PLACEHOLDER, PROFILES
-from reenact.run.rules import project_beside
 from reenact.store.durable import Durability
 from reenact.workspace.recording import Base
 from reenact.workspace.scan import LIMIT_BYTES
@@ -71,7 +69,7 @@ def command(
     redact: RedactionProfile | None,
     durability: Durability,
     volatile: tuple[VolatileRule, ...],
-    upstream: tuple[str, ...],
+    upstreams: dict[str, str],
     port: int | None,
     print_env: bool,
     workspace: str | None,
@@ -91,8 +89,6 @@ def command(
     With --workspace the files of a folder are recorded too, except ignored files (.gitignore), large
     files and files whose names suggest keys. {workspace} in COMMAND stands for the folder.
     """
-    upstreams = upstreams_of(os.environ, upstream)
-    project_beside(Path.cwd())  # reports a wrong setting before anything runs
     if print_env:
         return _print_environment(port)
     if not words:

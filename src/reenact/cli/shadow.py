@@ -16,16 +16,16 @@ from reenact.cli.fork import show_progress
 from reenact.cli.options import (
     allow_code_option,
     allow_option,
-    named_upstreams,
     network_option,
     on_miss_option,
+    read_request_options,
     request_options,
     upstream_option,
     volatile_option,
 )
 from reenact.cli.terminal import A_PATH, DIFFERS, INTERRUPTED, ON, printable, safe_json
 from reenact.errors import UsageError
-from reenact.forks.change import OnMiss, read_request_options
+from reenact.forks.change import OnMiss
 from reenact.formats.shadow import ShadowReport, StepsReport
 from reenact.formats.volatile import VolatileRule
 from reenact.shadowing.experiment import shadow
@@ -98,7 +98,7 @@ def command(
     output: Path | None,
     fail_on: FailOn,
     volatile: tuple[VolatileRule, ...],
-    upstream: tuple[str, ...],
+    upstreams: dict[str, str],
     network: bool,
     allowed: tuple[str, ...],
     allow_code: bool,
@@ -119,7 +119,6 @@ def command(
     Exit status: 0, or 1 as --fail-on says.
     """
     words = click.get_current_context().meta.get(_WORDS, [])
-    upstreams = named_upstreams(upstream)
     change = msgspec.to_builtins(read_request_options(model, system, temperature))
     if step_by_step:
         if words:

@@ -9,17 +9,14 @@ import click
 import msgspec
 
 from reenact.analysis.artifact import Artifact, open_artifact
-from reenact.analysis.fork_tree import fork_tree, fork_trees
-from reenact.analysis.show import event_with_files, find_problem, find_steps, show_runs, transcript
+from reenact.analysis.show import find_steps, transcript
 from reenact.analysis.show import play as play_steps
 from reenact.canonical import JsonValue
 from reenact.check.kinds import is_folder_of_runs
 from reenact.cli.table import Layout, footer, header_lines, run_line
 from reenact.cli.terminal import printable, progress_bar, report, safe_json, write_line
-from reenact.corpus.parts import is_corpus
-from reenact.corpus.query import require_runs
+from reenact.corpus.runs import fork_tree, show_runs
 from reenact.errors import FormatError, UsageError
-from reenact.store.remote import is_remote
 from reenact.suite.settings import project_prices
 
 
@@ -81,25 +78,24 @@ def command(
         if seq is not None or filters or follow or play:
             raise UsageError(f"{path}: is a folder of runs; name one of them")
         return _list_runs(path, as_json=as_json)
-    with open_artifact(path, project_prices(Path.cwd())) as artifact:
+    with open_artifact(path, project_prices()) as artifact:
         if seq is not None:  # only this event is read and checked
-            click.echo(safe_json(event_with_files(artifact, seq)))
+            click.echo(safe_json(artifact.event_with_files(seq)))
             return 0
         if follow or play:
             pace = (1.0 if speed is None else speed) if play else 0.0
             _play(artifact, filters, follow=follow, speed=pace, as_json=as_json)
-            problem = artifact.problem if follow else find_problem(artifact)
+            problem = artifact.problem if follow else artifact.find_problem()
         elif as_json:
             problem = _write_json(artifact, filters)
         else:
             _write_text(artifact, filters)
-            problem = find_problem(artifact)
+            problem = artifact.find_problem()
     return report(problem) if problem is not None else 0
 
 
 def _show_tree(path: str, *, as_json: bool) -> int:
-    is_index = not is_remote(path) and is_corpus(path)
-    nodes = fork_trees(_runs_in(path)) if is_index else fork_tree(path)
+    nodes = fork_tree(path)
     if not nodes:
         raise UsageError(f"{path}: is not a finished capture; only captures have forks")
     if as_json:
@@ -115,12 +111,8 @@ def _show_tree(path: str, *, as_json: bool) -> int:
     return 0
 
 
-def _runs_in(corpus: str) -> list[str]:
-    return [run.path for run in require_runs(corpus)]
-
-
 def _list_runs(folder: str, *, as_json: bool) -> int:
-    found = show_runs(*(_runs_in(folder) if is_corpus(folder) else [folder]))
+    found = show_runs(folder)
     status = max(map(report, found.problems), default=0)
     if as_json:
         click.echo(safe_json(msgspec.to_builtins(found.runs)))
@@ -169,7 +161,7 @@ def _write_json(artifact: Artifact, filters: tuple[str, ...]) -> FormatError | N
         row = safe_json(msgspec.to_builtins(step), indent=None)
         write(f"{',' if place else ''}\n    {row}")
     end = msgspec.to_builtins(artifact.counts())
-    problem = find_problem(artifact)
+    problem = artifact.find_problem()
     if problem is not None:
         end["problem"] = str(problem)
     write(f"\n  ],{safe_json(end)[1:]}\n")

@@ -6,7 +6,6 @@ import csv
 import sys
 from collections.abc import Iterable, Iterator
 from functools import partial
-from pathlib import Path
 from typing import Final
 
 import click
@@ -15,6 +14,7 @@ import msgspec
 from reenact.analysis.brief import duration, plural
 from reenact.analysis.stats import CallStats, ModelStats, Spread, Stats, histogram
 from reenact.canonical import JsonValue
+from reenact.cli.table import field_line
 from reenact.cli.terminal import (
     INVALID,
     JOBS,
@@ -51,21 +51,21 @@ def stats_lines(counted: Stats, latencies: Iterable[float]) -> Iterator[TextLine
 def _summary(counted: Stats) -> Iterator[TextLine]:
     each = ", ".join(f"{count:,} {status}" for status, count in counted.statuses.items())
     yield (Cell(plural(counted.runs, "run"), "bold"), Cell(f": {each}"))
-    yield _field("steps", f"{counted.steps:,}")
+    yield field_line("steps", f"{counted.steps:,}")
     if counted.errors:
-        yield _field("errors", f"{counted.errors:,}, {counted.errors / counted.steps:.1%}", "red")
+        yield field_line("errors", f"{counted.errors:,}, {counted.errors / counted.steps:.1%}", "red")
     if counted.retries:
-        yield _field("retries", f"{counted.retries:,}", "yellow")
+        yield field_line("retries", f"{counted.retries:,}", "yellow")
     for name, spread in (("run time", counted.duration_ms), ("latency", counted.latency_ms)):
         if spread is not None:
-            yield _field(name, _describe_spread(spread))
+            yield field_line(name, _describe_spread(spread))
     if counted.utility is not None:
         used = counted.utility
-        yield _field("utility", f"mean {used.mean:.2f}, from {used.min:.2f} to {used.max:.2f}")
+        yield field_line("utility", f"mean {used.mean:.2f}, from {used.min:.2f} to {used.max:.2f}")
     if counted.tokens.total:
-        yield _field("tokens", f"{counted.tokens.input:,} in, {counted.tokens.output:,} out")
+        yield field_line("tokens", f"{counted.tokens.input:,} in, {counted.tokens.output:,} out")
     if counted.cost is not None:
-        yield _field("cost", f"{counted.cost:.6g}")
+        yield field_line("cost", f"{counted.cost:.6g}")
 
 
 def _describe_spread(spread: Spread) -> str:
@@ -132,10 +132,6 @@ def _bar(share: float, columns: int) -> str:
     return "█" * (eighths // 8) + (_BLOCKS[eighths % 8] if eighths % 8 else "")
 
 
-def _field(name: str, value: str, style: str = "") -> TextLine:
-    return (Cell(f"  {name}", "dim", 13), Cell(value, style))
-
-
 _TABLES: Final = {"call": "calls", "model": "models", "run": "each"}
 
 
@@ -170,7 +166,7 @@ def command(
         raise UsageError("--json and --csv are two ways to print; choose one")
     report = stats(
         *paths,
-        prices=project_prices(Path.cwd()),
+        prices=project_prices(),
         plot=plot,
         jobs=jobs,
         on=on,

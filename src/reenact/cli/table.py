@@ -37,14 +37,14 @@ def header_lines(header: Header, counts: Counts) -> Iterator[TextLine]:
     """The header of a run: state, command, model, times and warnings."""
     yield (Cell(header.path, "bold"),)
     if header.kind in _KINDS:
-        yield _field("kind", _KINDS[header.kind])
+        yield field_line("kind", _KINDS[header.kind])
     if header.state is not None:
-        yield _field("state", *_STATES[header.state])
+        yield field_line("state", *_STATES[header.state])
     if header.status is not None:
         ended = f"exit status {header.exit_status}"
         exit_status = ended if header.exit_status and header.error != ended else None
         parts = filter(None, (header.status, header.error, exit_status))
-        yield _field("status", ", ".join(parts), "green" if header.status == "ok" else "red")
+        yield field_line("status", ", ".join(parts), "green" if header.status == "ok" else "red")
     has_model = header.model not in (None, NO_MODEL.model)
     started = "" if header.created_at_ms is None else _date(header.created_at_ms)
     if header.created_at_ms is not None and header.completed_at_ms is not None:
@@ -63,11 +63,11 @@ def header_lines(header: Header, counts: Counts) -> Iterator[TextLine]:
     }
     for name, value in facts.items():
         if value:
-            yield _field(name, value)
+            yield field_line(name, value)
     if header.forked_from is not None:
-        yield _field("fork of", header.forked_from)
+        yield field_line("fork of", header.forked_from)
     for warning in header.warnings:
-        yield _field("warning", warning, "yellow")
+        yield field_line("warning", warning, "yellow")
     yield ()
 
 
@@ -175,5 +175,6 @@ def call_text(step: RunStep) -> str:
     return f"{what}({step.asked})" if step.kind == "tool" else f"{what} {step.asked}"
 
 
-def _field(name: str, value: str, style: str = "") -> TextLine:
+def field_line(name: str, value: str, style: str = "") -> TextLine:
+    """A fact with its name before it."""
     return (Cell(f"  {name}", "dim", 13), Cell(value, style))

@@ -8,7 +8,6 @@ import click
 
 from reenact.analysis.brief import plural
 from reenact.cli.options import (
-    named_upstreams,
     port_option,
     repository_option,
     upstream_option,
@@ -28,7 +27,7 @@ from reenact.formats.volatile import VolatileRule
 @click.argument("words", metavar="-- COMMAND...", nargs=-1, required=True, type=click.UNPROCESSED)
 def command(
     directory: Path,
-    upstream: tuple[str, ...],
+    upstreams: dict[str, str],
     port: int | None,
     volatile: tuple[VolatileRule, ...],
     repository: str | None,
@@ -48,7 +47,7 @@ def command(
     report = update_command(
         directory,
         words,
-        upstreams=named_upstreams(upstream),
+        upstreams=upstreams,
         volatile=volatile,
         port=port,
         repository=repository,

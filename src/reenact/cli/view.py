@@ -47,7 +47,7 @@ def command(paths: tuple[Path, ...], port: int | None, no_open: bool, page: Path
             if not no_open:
                 _open(url)
 
-        view(*paths, port=port, prices=project_prices(Path.cwd()), on_start=on_start)
+        view(*paths, port=port, prices=project_prices(), on_start=on_start)
         return 0
     from reenact.viewer.page import write_page
 

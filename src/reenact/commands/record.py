@@ -86,15 +86,16 @@ def record_command(
 
     The calls of its Python processes are recorded without a change to their code. Programs in other languages
     are recorded by their model calls, through a gateway on this host that listens on *port* and forwards to
-    *upstreams* by name. *replace* replaces an existing capture when the new one is complete. The files of the
-    folder *workspace* are recorded too, as in :func:`reenact.capture`; ``{workspace}`` in *words* stands for
-    it.
+    the known upstreams and *upstreams*, by name. *replace* replaces an existing capture when the new one is
+    complete. The files of the folder *workspace* are recorded too, as in :func:`reenact.capture`;
+    ``{workspace}`` in *words* stands for it.
 
     *path* may be an address such as ``s3://bucket/runs/monday``: the run is recorded in ``runs``, uploaded
     when the command has ended, and then removed here.
     """
     words = tuple(words)
     project_beside(Path.cwd())  # reports a wrong setting before anything runs
+    known = upstreams_of(os.environ) | dict(upstreams or {})
     store = None if path is None else _open_store(path, replace=replace)
     if path is None or store is not None:
         target = _new_path(words, datetime.now().astimezone())
@@ -113,7 +114,7 @@ def record_command(
     served = ServedCapture(
         place,
         words,
-        upstreams_of(os.environ) if upstreams is None else dict(upstreams),
+        known,
         redact=redact,
         durability=durability,
         volatile=tuple(volatile),

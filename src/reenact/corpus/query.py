@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import re
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -22,12 +21,12 @@ from reenact.corpus.parts import (
     without_garbage_collection,
 )
 from reenact.corpus.rows import read_sources
-from reenact.corpus.sources import CorpusRoot, find_sources, path_of, root_of
+from reenact.corpus.sources import find_sources, root_of
 from reenact.corpus.stored import corpus_address
 from reenact.corpus.tables import ALL_COLUMNS, KEYS, TABLES, NeededColumns, TableRows, arrow_schema
 from reenact.errors import StoreError, UsageError
 from reenact.progress import ProgressBar, no_progress_bar
-from reenact.store.remote import is_remote
+from reenact.store.outfile import open_output
 
 if TYPE_CHECKING:
     import duckdb
@@ -59,20 +58,51 @@ class QueryReport(msgspec.Struct, frozen=True):
     """Runs that could not be read, or not completely."""
 
 
-class QueryResult:
-    """A result that is read in batches."""
+class QueryResult(AbstractContextManager["QueryResult"]):
+    """The result of :func:`open_query`, which is read in batches, once."""
 
     def __init__(
-        self, reader: pyarrow.RecordBatchReader, columns: list[QueryColumn], problems: list[str]
+        self,
+        reader: pyarrow.RecordBatchReader,
+        columns: list[QueryColumn],
+        problems: list[str],
+        stack: ExitStack,
     ) -> None:
-        self.reader = reader
+        self._reader = reader
         self.columns = columns
         self.problems = problems
+        """Runs that could not be read, or not completely."""
+        self._stack = stack
 
     def rows(self) -> Iterator[tuple[Any, ...]]:
         """All rows, as Python values."""
-        for batch in self.reader:
-            yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
+        with _in_one_line():
+            for batch in self._reader:
+                yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
+
+    def write_parquet(self, file: str | Path, *, replace: bool = False) -> None:
+        """Write all rows to *file*."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        try:
+            with (
+                _in_one_line(),
+                open_output(Path(file), replace=replace) as stream,
+                pq.ParquetWriter(stream, self._reader.schema, compression="zstd") as writer,
+            ):
+                for batch in self._reader:
+                    writer.write_batch(batch)
+        except pa.ArrowNotImplementedError as error:
+            reason = f"Parquet has no such type: {error}; cast that column to varchar"
+            raise UsageError(f"{file}: {reason}") from None
+
+    def close(self) -> None:
+        """Remove what the query needed."""
+        self._stack.close()
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
 
 def query(sql: str, *paths: str | Path, progress_bar: ProgressBar = no_progress_bar) -> QueryReport:
@@ -85,10 +115,9 @@ def query(sql: str, *paths: str | Path, progress_bar: ProgressBar = no_progress_
         return QueryReport(result.columns, list(result.rows()), result.problems)
 
 
-@contextmanager
 def open_query(
     sql: str, paths: Sequence[str | Path], *, progress_bar: ProgressBar = no_progress_bar
-) -> Iterator[QueryResult]:
+) -> QueryResult:
     """Like :func:`query`, but without holding the whole result in memory."""
     require_arrow()
     import duckdb
@@ -98,18 +127,15 @@ def open_query(
             stack.enter_context(keeping_files(Path(path)))
         scratch = stack.enter_context(tempfile.TemporaryDirectory(prefix="reenact-query-"))
         connection = duckdb.connect(":memory:", config={**_CONFIG, "temp_directory": scratch})
-        try:
-            with _in_one_line():
-                _refuse_changes(connection, sql)
-                problems = _make_tables(connection, sql, paths, progress_bar, stack)
-                relation = connection.sql(sql)
-                columns = [
-                    QueryColumn(name, str(kind))
-                    for name, kind in zip(relation.columns, relation.types, strict=True)
-                ]
-                yield QueryResult(relation.to_arrow_reader(10_000), columns, problems)
-        finally:
-            connection.close()
+        stack.callback(connection.close)
+        with _in_one_line():
+            _refuse_changes(connection, sql)
+            problems = _make_tables(connection, sql, paths, progress_bar, stack)
+            relation = connection.sql(sql)
+            types = zip(relation.columns, relation.types, strict=True)
+            columns = [QueryColumn(name, str(kind)) for name, kind in types]
+            reader = relation.to_arrow_reader(10_000)
+        return QueryResult(reader, columns, problems, stack.pop_all())
 
 
 @contextmanager
@@ -219,50 +245,6 @@ def _read_runs(
     for table, pieces in found.items():
         connection.register(table, pa.concat_tables(pieces))
     return problems
-
-
-class IndexedRun(NamedTuple):
-    """A summary of a run from a corpus."""
-
-    path: str
-    """Its absolute path at the time of indexing."""
-    kind: str | None
-    state: str | None
-    status: str | None
-    model: str | None
-    started_ms: int | None
-    took_ms: float | None
-    size_bytes: int | None
-    problem: str | None
-
-
-def indexed_runs(corpus: str | Path) -> list[IndexedRun]:
-    """The runs of *corpus* that still exist, sorted by path; none is opened."""
-    with local_corpus(corpus, ()) as folder:
-        roots = read_corpus(folder).roots
-    sql = (
-        "select run, kind, state, status, model, epoch_ms(created_at), "
-        "epoch_ms(completed_at) - epoch_ms(created_at), size_bytes, coalesce(error, problem) from runs"
-    )
-    with open_query(sql, [corpus]) as result:
-        found = [IndexedRun(_absolute(name, roots), *rest) for name, *rest in result.rows()]
-    there = (run for run in found if is_remote(run.path) or os.path.exists(run.path))
-    return sorted(there, key=lambda run: Path(run.path))
-
-
-def require_runs(corpus: str | Path, kind: str = "run") -> list[IndexedRun]:
-    """Like :func:`indexed_runs`, but of a *kind*, and raises :class:`UsageError` if there is none."""
-    runs = [run for run in indexed_runs(corpus) if kind in ("run", run.kind)]
-    if not runs:
-        raise UsageError(f"{corpus}: no {kind} that it lists exists any more; index the {kind}s again")
-    return runs
-
-
-def _absolute(name: str, roots: Sequence[CorpusRoot]) -> str:
-    for root in roots:
-        if name == root.name or name.startswith((os.path.join(root.name, ""), f"{root.name}#")):
-            return path_of(root.path + name[len(root.name.rstrip("/")) :])
-    return path_of(os.path.abspath(name))
 
 
 def _keep(rows: TableRows, found: dict[str, list[pyarrow.Table]]) -> None:

@@ -385,21 +385,6 @@ class Splits:
         return self.names[-1]
 
 
-def read_splits(text: str) -> dict[str, float]:
-    """Parse ``train=0.9,test=0.1``."""
-    found: dict[str, float] = {}
-    for part in text.split(","):
-        name, mark, share = part.strip().partition("=")
-        try:
-            number = float(share)
-        except ValueError:
-            mark = ""
-        if not mark or not name or name in found:
-            raise UsageError(f"{text!r} is not a split; write names and shares, such as train=0.9,test=0.1")
-        found[name] = number
-    return found
-
-
 # Duplicates
 
 

@@ -16,6 +16,8 @@ from typing import Final, Literal, NamedTuple, TypeAlias, TypeVar, get_args
 
 import msgspec
 
+from reenact.corpus.parts import is_corpus
+from reenact.corpus.runs import require_runs
 from reenact.errors import ReenactError, StoreError, UsageError
 from reenact.exporters import atif, har, otlp
 from reenact.exporters.datasets import (
@@ -124,7 +126,7 @@ def export_runs(
     on: str | None = None,
     progress_bar: ProgressBar = no_progress_bar,
 ) -> ExportReport:
-    """Export captures, and the captures in folders, in the format *to*.
+    """Export captures, and the captures in folders and indexes, in the format *to*.
 
     ``atif``, ``har`` and ``otlp`` are documents: one capture is written to the file *out*, several to files
     below the folder *out*, with the names of the captures, and numbers where two have the same name. With
@@ -132,8 +134,9 @@ def export_runs(
     ``sft``, ``preference`` and ``parquet`` are datasets: all rows go to the file *out*, or with
     *split* to one file per split in the folder *out*. Redacted values of a capture stay redacted; *redact*
     hides more. A run is exported only if it has one of the *status*, passes the *test*, and its steps and
-    verifications reach the minimum; for pairs, the test ranks the runs instead. *jobs* processes (0: one per
-    core) read the runs, or the tasks of ray if *on* is ``ray``; the output is the same, byte for byte.
+    verifications reach the minimum; for pairs, the test ranks the runs instead. Runs of an index with another
+    status are not opened. *jobs* processes (0: one per core) read the runs, or the tasks of ray if *on* is
+    ``ray``; the output is the same, byte for byte.
     """
     if to not in EXPORT_FORMATS:
         raise UsageError(f"{to!r} is not an export format; use one of {', '.join(EXPORT_FORMATS)}")
@@ -143,7 +146,7 @@ def export_runs(
         raise UsageError("the minimum step utility is not a number; give one, such as 0.5")
     given = [paths] if isinstance(paths, str | Path) else list(paths)
     # A run that is named twice, directly and by its folder, is exported once.
-    named = (run for path in given for run in _captures_in(path))
+    named = (run for path in given for run in _captures_in(path, status))
     found = [*{path if is_remote(path) else realpath(path): (path, name) for path, name in named}.values()]
     if not found:
         raise UsageError(
@@ -374,8 +377,13 @@ class _DatasetCollector:
         ]
 
 
-def _captures_in(given: str | Path) -> list[tuple[str, str]]:
-    """Captures at or below *given*, each with a name for its file."""
+def _captures_in(given: str | Path, status: Sequence[str]) -> list[tuple[str, str]]:
+    """Captures at or below *given*, or of the index there, each with a name for its file."""
+    if is_corpus(given):
+        runs = [run for run in require_runs(given, "capture") if run.state != "open"]
+        wanted = [run for run in runs if not status or run.status in status]
+        # Without a wanted one, the report says what was left out.
+        return [named for run in wanted or runs for named in _captures_in(run.path, ())]
     if is_remote(given):
         return [(run.path, _file_name(run.name or run.path.rpartition("/")[2])) for run in list_remote(given)]
     path = Path(local_path(given))
@@ -385,13 +393,9 @@ def _captures_in(given: str | Path) -> list[tuple[str, str]]:
         if not path.exists():
             raise StoreError(f"{path}: No such file or directory; name a run or a folder of runs")
         raise StoreError(f"{path}: is neither a capture nor a folder of captures")
-    manifests = sorted(path.rglob("manifest.json"))
-    runs = [
-        file.parent
-        for file in manifests
-        if RunDir(file.parent).is_capture and (file.parent / "events.jsonl").exists()
-    ]
-    return [(str(run), _file_name(run.relative_to(path).as_posix())) for run in runs]
+    folders = (file.parent for file in sorted(path.rglob("manifest.json")))
+    captures = [each for each in folders if RunDir(each).is_capture and (each / "events.jsonl").exists()]
+    return [(str(each), _file_name(each.relative_to(path).as_posix())) for each in captures]
 
 
 def _with_own_names(runs: list[tuple[str, str]]) -> list[tuple[str, str]]:

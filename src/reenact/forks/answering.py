@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
 from threading import RLock
-from typing import Any, Final, NoReturn
+from typing import Any, Final, Generic, NoReturn, cast
 from urllib.parse import urlsplit
 
 import msgspec
 
-from reenact.boundary import Call, Lane, Step
+from reenact.boundary import A, Call, Lane, Step
 from reenact.errors import Diverged, UsageError
 from reenact.forks.change import FROM_START, ChangeFunction, ForkPlan, change_model_call, change_outcome
 from reenact.forks.matching import EventData, TranscriptCall, TranscriptCalls
@@ -32,7 +32,6 @@ from reenact.providers import (
 from reenact.providers.answers import write_answer
 from reenact.recorder.context import CaptureContext
 from reenact.recorder.derived import DerivingContext
-from reenact.recorder.step import CaptureStep
 from reenact.redaction import Redactor
 from reenact.replayer import report
 from reenact.replayer.beside import EmptyStep
@@ -126,7 +125,7 @@ class Answers:
         """Why there is no valid fork; ``None`` if there is one."""
         return self.unchanged or self._miss_as_error()
 
-    def step(self, call: Call, lane: Lane, record: Callable[[Call, Lane], CaptureStep]) -> Step[Any]:
+    def step(self, call: Call[A], lane: Lane, record: Callable[[Call[A], Lane], Step[A]]) -> Step[A]:
         """The step for *call*, which *record* records."""
         # It is not sent, or only after this has been decided.
         call = msgspec.structs.replace(call, may_leave_first=None)
@@ -138,7 +137,7 @@ class Answers:
                 return record(call, lane) if self._plan.on_miss == "live" else EmptyStep(call)
             if _is_probe(call) and self._plan.on_miss != "live":
                 self._not_compared["requests without content (HEAD)"] += 1
-                return AnsweredStep(record(call, lane), call.empty and call.empty(), None, {})
+                return AnsweredStep(call, record(call, lane), call.empty and call.empty(), None, {})
             request = self._read(call)
             found = None if self._is_new_question(call) else self._find(call, request)
             if found is None:
@@ -191,12 +190,12 @@ class Answers:
 
     def _answer(
         self,
-        call: Call,
+        call: Call[A],
         lane: Lane,
         found: TranscriptCall,
         request: object,
-        record: Callable[[Call, Lane], CaptureStep],
-    ) -> Step[Any]:
+        record: Callable[[Call[A], Lane], Step[A]],
+    ) -> Step[A]:
         is_point = self._plan.at in (found.seq, found.outcome_seq)
         if is_point:
             self._reach()
@@ -227,15 +226,15 @@ class Answers:
 
     def _make_step(
         self,
-        call: Call,
+        call: Call[A],
         lane: Lane,
         found: TranscriptCall,
         data: EventData,
         raised: BaseException | None,
         request: object,
-        record: Callable[[Call, Lane], CaptureStep],
+        record: Callable[[Call[A], Lane], Step[A]],
         facts: dict[str, object],
-    ) -> AnsweredStep:
+    ) -> AnsweredStep[A]:
         error = raised if raised is not None or "error" not in data else rebuild(data["error"])
         answer: object = None
         if error is None and call.kind == "tool":
@@ -243,13 +242,13 @@ class Answers:
         elif error is None and isinstance(request, ModelRequest):
             answer, known = _model_answer(call, request, found, data)
             facts = known | facts
-        return AnsweredStep(record(call, lane), answer, error, facts)
+        return AnsweredStep(call, record(call, lane), answer, error, facts)
 
     # What the transcript does not tell
 
     def _answer_miss(
-        self, call: Call, lane: Lane, request: object, record: Callable[[Call, Lane], CaptureStep]
-    ) -> Step[Any]:
+        self, call: Call[A], lane: Lane, request: object, record: Callable[[Call[A], Lane], Step[A]]
+    ) -> Step[A]:
         if self._plan.on_miss == "live":
             self._counted.live += 1
             made = record(self._with_changed_request(call) if self.is_reached else call, lane)
@@ -294,7 +293,7 @@ class Answers:
             f"a model was asked what the transcript does not tell: {self._calls.explain_model_miss(request)}"
         )
 
-    def _with_changed_request(self, call: Call) -> Call:
+    def _with_changed_request(self, call: Call[A]) -> Call[A]:
         return change_model_call(call, self._plan.change.request, self._redactor.redact_json)
 
 
@@ -389,21 +388,27 @@ def _json_in(text: object) -> object:
     return value if isinstance(value, dict | list) else None
 
 
-class AnsweredStep:
+class AnsweredStep(Generic[A]):
     """A call that is recorded like a live one, and gets a known outcome."""
 
     leaves_first = False
     live = False
 
     def __init__(
-        self, made: CaptureStep, answer: object, error: BaseException | None, facts: dict[str, object]
+        self,
+        call: Call[A],
+        made: Step[A],
+        answer: object,
+        error: BaseException | None,
+        facts: dict[str, object],
     ) -> None:
         self._made = made
-        self._outcome = answer
+        self._call = call
+        self._outcome = cast("A", answer)
         self._error = error
         self.call_id = made.call_id
         self.facts = facts
-        self.answer: object = None
+        self.answer = cast("A", None)
         self.exact: object = None
 
     def mark_sent(self) -> None:
@@ -424,7 +429,7 @@ class AnsweredStep:
             self._made.close(self._error)
             raise self._error
         self.answer = self._outcome
-        if self._made.call.kind != "tool":  # clients need not say when they have read a whole answer
+        if self._call.kind != "tool":  # clients need not say when they have read a whole answer
             self.close(None)
 
     async def async_wait(self) -> None:
@@ -455,7 +460,7 @@ class AnsweringContext(CaptureContext):
     answers: Answers
     """Set before the run begins."""
 
-    def step(self, call: Call, lane: Lane) -> Any:
+    def step(self, call: Call[A], lane: Lane) -> Step[A]:
         return self.answers.step(call, lane, super().step)
 
 

@@ -49,9 +49,9 @@ from reenact.run.redact import make_redactor
 from reenact.store.blobs import BlobStore
 from reenact.store.forked import PORTION_LINES, RunIds, ids_changer, portion_changer
 from reenact.store.place import become_folder, discard, refuse_taken, staging_folder
-from reenact.store.reader import CaptureReader, blobs_in
+from reenact.store.reader import CaptureReader, blobs_in_line
 from reenact.store.rundir import BLOBS, RunDir
-from reenact.workspace.history import WorkspaceHistory, blobs_below, tree_in_event
+from reenact.workspace.history import WorkspaceHistory, blobs_below, tree_in_event, tree_in_line
 
 _decode: Final = msgspec.json.Decoder().decode
 _OWN: Final = ("run_start", "run_end")
@@ -199,7 +199,10 @@ class ForkedCapture:
         history = WorkspaceHistory(self.reader)
         known = {state.tree for state in history.states}
         trees = {
-            tree for result in results for happening in result.happenings if (tree := _tree_in(happening))
+            tree
+            for result in results
+            for happening in result.happenings
+            if (tree := tree_in_line(happening.line.encode()))
         }
         return workspace_end == history.end_tree and trees <= known | {workspace_end}
 
@@ -256,15 +259,14 @@ class ForkedCapture:
 
     def _keep_blobs(self, lines: Sequence[bytes], workspace_end: str | None, *, is_whole: bool) -> None:
         """Copy the blobs that its own events need."""
-        used = {digest for line in lines if b'"$blob"' in line for digest in blobs_in(_decode(line)["data"])}
+        used = {digest for line in lines for digest in blobs_in_line(line)}
         own = {*self.blobs}
 
         def read(digest: str) -> bytes:
             return self.blobs.get(digest) if digest in own else self.reader.blob(digest)
 
         seen: set[str] = set()
-        trees = [tree_in_event(_decode(line)) for line in lines if b'"workspace"' in line]
-        for tree in filter(None, [*trees, workspace_end]):
+        for tree in filter(None, [*map(tree_in_line, lines), workspace_end]):
             # A tree of the parent is complete there.
             used |= {*blobs_below(read, tree, seen, lambda digest: is_whole or digest in own)}
         for digest in own - used:
@@ -467,10 +469,6 @@ def _with_place(data: dict[str, object], lane: str, within: str) -> dict[str, ob
     """The data of a call, with its *lane* and the id of the call that contains it, if any."""
     moved = {name: value for name, value in data.items() if name != "parent"} | {"lane": lane}
     return moved | {"parent": within} if within else moved
-
-
-def _tree_in(happening: Happening) -> str | None:
-    return tree_in_event(_decode(happening.line)) if '"workspace"' in happening.line else None
 
 
 def _sorted_by_time(happenings: Sequence[Happening]) -> Iterator[Happening]:

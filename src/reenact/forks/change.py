@@ -7,21 +7,19 @@ JSON, as ``$.orders[0].due``.
 from __future__ import annotations
 
 import builtins
-import json
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from importlib import import_module
-from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, get_args
 
 import msgspec
 
 from reenact import canonical
-from reenact.boundary import Call
+from reenact.boundary import A, Call
 from reenact.canonical import JsonValue, digest_of_bytes
-from reenact.errors import FormatError, StoreError, UsageError
+from reenact.errors import FormatError, UsageError
 from reenact.providers import (
     Provider,
     RequestChange,
@@ -47,6 +45,8 @@ _ANSWER_MEMBERS: Final = frozenset(
     ("cancelled", "closed", "error", "exact", "modelError", "opened", "opening", "pieces", "valueHash")
 )
 """Members that describe an HTTP answer and do not fit a new one."""
+_NO_ANSWER: Final = {"bytes": 0, "headers": [], "httpVersion": "HTTP/1.1", "reason": "OK", "status": 200}
+"""What a call without an answer is changed from."""
 _VALUE_MEMBERS: Final = frozenset(("cancelled", "closed", "error", "exact", "pieces", "valueHash"))
 """The same for any other outcome; the beginning of a stream is kept."""
 
@@ -154,72 +154,6 @@ def read_change(
         )
     change.check()
     return change, None
-
-
-def read_change_options(
-    settings: Iterable[str],
-    replace: Path | None,
-    error: str | None,
-    model: str | None,
-    system: Path | None,
-    temperature: float | None,
-) -> ForkChange:
-    """Build a change from the options of the command line.
-
-    *settings* are texts such as ``$.due="Friday"``, *replace* is a file with JSON, *system* a text file.
-    """
-    if error is not None:
-        error_type(error)
-    change = ForkChange(
-        set=dict(map(_read_setting, settings)),
-        replace=() if replace is None else (_read_replacement(replace),),
-        error=error or "",
-    ).with_request(read_request_options(model, system, temperature))
-    change.check()
-    return change
-
-
-def read_request_options(model: str | None, system: Path | None, temperature: float | None) -> RequestChange:
-    """Build the change of model requests from the options of the command line."""
-    if model is not None and not model.strip():
-        raise UsageError("--model: is empty; name the model to ask")
-    prompt = None if system is None else _read_prompt(system)
-    change = RequestChange(model or "", prompt, temperature)
-    change.check()
-    return change
-
-
-def _read_prompt(file: Path) -> str:
-    try:
-        return file.read_text(encoding="utf-8")
-    except UnicodeDecodeError:
-        raise FormatError("is not UTF-8", file=str(file)) from None
-    except OSError as error:
-        raise StoreError(f"{file}: {error.strerror}") from None
-
-
-def _read_setting(text: str) -> tuple[str, object]:
-    path, mark, value = text.partition("=")
-    if not mark:
-        raise UsageError(f"--set {text}: write PATH=VALUE, as '$.due=\"Friday\"'")
-    try:
-        return path, canonical.read_json(value.encode("utf-8", "surrogateescape"))
-    except FormatError as error:
-        if not error.reason.startswith("not JSON"):
-            raise UsageError(f"--set {text}: {error.reason}") from None
-        quoted = json.dumps(value)
-        raise UsageError(f"--set {text}: {value} is not JSON; a text is written '{path}={quoted}'") from None
-
-
-def _read_replacement(file: Path) -> object:
-    try:
-        text = file.read_bytes()
-    except OSError as error:
-        raise StoreError(f"{file}: {error.strerror}") from None
-    try:
-        return canonical.read_json(text)
-    except FormatError as error:
-        raise FormatError(f"is {error.reason}; put a text in quotes", file=str(file)) from None
 
 
 def read_path(path: str) -> list[str | int]:
@@ -344,41 +278,46 @@ def change_outcome(
             f"event {event['seq']} is a failure, which has no path; change it with replace or error"
         )
     if is_http:
-        answer = from_json(answer) or {
-            "bytes": 0,
-            "headers": [],
-            "httpVersion": "HTTP/1.1",
-            "reason": "OK",
-            "status": 200,
-        }
+        answer = from_json(answer) or dict(_NO_ANSWER)
         if "body" not in answer:
             # The gateway records every answer in pieces, also a single JSON text.
             answer["body"] = _join_pieces(from_json(resolve(data.get("pieces"))) or [])
-        was = _body_bytes(answer.get("body", ""))
-        provider: Provider = data.get("provider", "unknown")
-        message = read_stream(provider, was)
-        body = message if message is not None else _body_json(was, event, change)
-        body, raised = _new_value(change, function, body)
-        if message is not None and isinstance(body, dict):
-            stream = write_stream(provider, body, was).decode()
-            opening = {name: data[name] for name in ("opened", "opening") if name in data}
-            data = _with_answer(data, member, answer | {"body": stream}) | opening | {"pieces": [stream]}
-            del data[member]["body"]
-        else:
-            data = _with_answer(data, member, answer | {"body": _body_text(body)})
-    else:
-        is_stream = "pieces" in data
-        value, raised = _new_value(change, function, resolve(data["pieces"]) if is_stream else answer)
-        if is_stream and raised is None and not isinstance(value, list):
-            raise UsageError(f"event {event['seq']} is a stream; its outcome is a list of its items")
-        data = {name: kept for name, kept in data.items() if name not in _VALUE_MEMBERS}
-        data |= {"pieces": value, member: answer} if is_stream else {member: value}
-        if event["type"] == "tool_result":
-            data["ok"] = True
+        return _change_http_answer(change, function, event, member, answer)
+    is_stream = "pieces" in data
+    value, raised = _new_value(change, function, resolve(data["pieces"]) if is_stream else answer)
+    if is_stream and raised is None and not isinstance(value, list):
+        raise UsageError(f"event {event['seq']} is a stream; its outcome is a list of its items")
+    data = {name: kept for name, kept in data.items() if name not in _VALUE_MEMBERS}
+    data |= {"pieces": value, member: answer} if is_stream else {member: value}
+    if event["type"] == "tool_result":
+        data["ok"] = True
     return data, raised
 
 
-def change_model_call(call: Call, change: RequestChange, redact_json: Callable[[bytes], bytes]) -> Call:
+def _change_http_answer(
+    change: ForkChange,
+    function: ChangeFunction | None,
+    event: dict[str, Any],
+    member: str,
+    answer: dict[str, Any],
+) -> tuple[dict[str, object], BaseException | None]:
+    """Change the body of *answer*; a stream of a known model is changed as the message it makes."""
+    data: dict[str, Any] = event["data"]
+    was = _body_bytes(answer.get("body", ""))
+    provider: Provider = data.get("provider", "unknown")
+    message = read_stream(provider, was)
+    body = message if message is not None else _body_json(was, event, change)
+    body, raised = _new_value(change, function, body)
+    if message is None or not isinstance(body, dict):
+        return _with_answer(data, member, answer | {"body": _body_text(body)}), raised
+    stream = write_stream(provider, body, was).decode()
+    opening = {name: data[name] for name in ("opened", "opening") if name in data}
+    data = _with_answer(data, member, answer | {"body": stream}) | opening | {"pieces": [stream]}
+    del data[member]["body"]
+    return data, raised
+
+
+def change_model_call(call: Call[A], change: RequestChange, redact_json: Callable[[bytes], bytes]) -> Call[A]:
     """*call* with its request changed, or *call* itself if the change is not for it.
 
     A replay matches it by the request of the agent, of which the facts have the digest.

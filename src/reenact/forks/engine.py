@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from reenact.boundary import Call, DescribeEnd, Instant, Lane, Step
+from reenact.boundary import A, Call, DescribeEnd, Instant, Lane, Step
 from reenact.canonical import encode_clean
 from reenact.errors import Diverged, StoreError, UsageError
 from reenact.forks.change import FROM_START, ChangeFunction, ForkPlan, change_model_call, change_outcome
@@ -33,7 +33,6 @@ from reenact.formats.capture import JOINED, CaptureSeed
 from reenact.formats.divergence import ReplayDivergence
 from reenact.providers import ask_otherwise
 from reenact.recorder.eventlog import ProcessNames
-from reenact.recorder.step import CaptureStep
 from reenact.redaction import Redactor
 from reenact.replayer.engine import CALL_TYPES, ReplayEngine
 from reenact.replayer.lanes import Key, is_task
@@ -309,8 +308,8 @@ class ForkEngine(ReplayEngine):
         lane: Lane,
         *,
         is_live: bool = False,
-        early: EarlyMatch | None = None,
-    ) -> ReplayStep:
+        early: EarlyMatch[A] | None = None,
+    ) -> ReplayStep[A]:
         """Shared calls are replayed like in any replay; the gateway also derives tool calls from them."""
         if TYPE_CHECKING:
             assert isinstance(engine, ForkEngine)
@@ -318,7 +317,7 @@ class ForkEngine(ReplayEngine):
         make = ReplayStep if is_shared and not engine.is_gateway else ForkStep
         return make(engine, recorded, lane, is_live=is_live, early=early)
 
-    def step(self, call: Call, lane: Lane) -> Step:
+    def step(self, call: Call[A], lane: Lane) -> Step[A]:
         if self._asks_anew and self._is_new_question(call):
             return self.make(call, lane)
         step, asked = None, None
@@ -332,7 +331,7 @@ class ForkEngine(ReplayEngine):
             self.recorder.derive_from(call)
         return step
 
-    def make(self, call: Call, lane: Lane, asked: RecordedCall | None = None) -> Step:
+    def make(self, call: Call[A], lane: Lane, asked: RecordedCall | None = None) -> Step[A]:
         """Make the step of a new call; *asked* is the call as the agent made it."""
         self.leave_recording()
         with self._lock:
@@ -368,10 +367,10 @@ class ForkEngine(ReplayEngine):
             self.refuse_when_over(CALL_TYPES[call.kind], self._name(call))
         return self._with_changed_request(call) is not call
 
-    def _with_changed_request(self, call: Call) -> Call:
+    def _with_changed_request(self, call: Call[A]) -> Call[A]:
         return change_model_call(call, self.plan.change.request, self._redactor.redact_json)
 
-    def _record(self, call: Call, lane: Lane) -> CaptureStep:
+    def _record(self, call: Call[A], lane: Lane) -> Step[A]:
         if call.kind == "llm":
             before = self._latest_model_call(self.recorded_name(lane))
             if before is not None and before.call_id is not None:

@@ -42,7 +42,7 @@ _decode: Final = msgspec.json.Decoder().decode
 _SYSTEM: Final = ("system", "developer")
 _SHOWN: Final = 60
 _TAGGED: Final = re.compile(r"<([\w-]+)[^>]*>.*</\1>", re.DOTALL)
-"""A text that a program, not the user, puts beside what the user dialogue."""
+"""A text that a program, not the user, puts beside what the user says."""
 _MOST_UNWRAPPED: Final = 3
 """How often a result may be written as JSON inside JSON."""
 

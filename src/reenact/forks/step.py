@@ -8,12 +8,12 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
-from reenact.boundary import Call, Lane, Step
+from reenact.boundary import A, Call, Lane, Step
 from reenact.forks.change import ForkPlan
 from reenact.forks.recorder import ForkRecorder, Happening
-from reenact.recorder.step import CaptureStep, describe_leaving
+from reenact.recorder.step import describe_leaving
 from reenact.replayer.source import RecordedCall
-from reenact.replayer.step import Replayer, ReplayStep
+from reenact.replayer.step import EarlyMatch, Replayer, ReplayStep
 from reenact.values.codec import from_json, is_plain, rebuild
 
 _OUTCOMES: Final = {
@@ -45,7 +45,7 @@ class Forking(Replayer, Protocol):
     def has_left_recording(self) -> bool:
         """Whether the run has left the recording."""
 
-    def make(self, call: Call, lane: Lane, asked: RecordedCall | None = None) -> Step:
+    def make(self, call: Call[A], lane: Lane, asked: RecordedCall | None = None) -> Step[A]:
         """Make the step of a new call; *asked* is the call as the agent made it."""
 
     def mark_happened(self, seq: int, rounds: int | None = None) -> None:
@@ -58,7 +58,7 @@ class Forking(Replayer, Protocol):
         """Resolve *value* of a changed event, whose payloads may be in the fork's blobs."""
 
 
-class ForkStep(ReplayStep):
+class ForkStep(ReplayStep[A]):
     """A step of a fork: answered from the recording, changed at the point, or made as a new call."""
 
     __slots__ = ("_is_awaited", "_is_changed", "_is_given", "_made")
@@ -66,7 +66,7 @@ class ForkStep(ReplayStep):
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        self._made: Step | None = None
+        self._made: Step[A] | None = None
         """The step of a new call, if that became clear while this one waited."""
         self._is_given = False
         self._is_changed = False
@@ -94,10 +94,11 @@ class ForkStep(ReplayStep):
             self._leave(error)
             raise
 
-    def _set_recorded(self, early: Any) -> None:
+    def _set_recorded(self, early: EarlyMatch[A]) -> None:
         try:
             super()._set_recorded(early)
         except CallMissed as missed:
+            assert early.call is not None
             self._made = self._engine.make(early.call, self._lane, missed.asked)
             self._is_unmatched = True
             self.live, self.call_id = self._made.live, self._made.call_id
@@ -195,8 +196,7 @@ class ForkStep(ReplayStep):
             self._made.piece(value)
 
     def give_up(self, error: Exception) -> None:
-        """The outcome cannot be recorded; see :class:`CaptureStep`."""
-        if isinstance(self._made, CaptureStep):
+        if self._made is not None:
             self._made.give_up(error)
 
     def pieces(self) -> Iterator[object]:
@@ -206,13 +206,13 @@ class ForkStep(ReplayStep):
         return super().async_pieces() if self._made is None else self._made.async_pieces()
 
 
-class NearestStep(ReplayStep):
+class NearestStep(ReplayStep[A]):
     """A new call, answered with the outcome of the nearest recorded one."""
 
     __slots__ = ("_is_inline", "_recording")
     _engine: Forking
 
-    def __init__(self, engine: Forking, nearest: RecordedCall, lane: Lane, recording: CaptureStep) -> None:
+    def __init__(self, engine: Forking, nearest: RecordedCall, lane: Lane, recording: Step[A]) -> None:
         super().__init__(engine, nearest, lane)
         self._recording = recording
         self._is_inline = False

@@ -36,9 +36,14 @@ _KNOWN: Final[Mapping[str, _Known]] = {
 }
 
 
-def upstreams_of(environ: Mapping[str, str], given: Iterable[str] = ()) -> dict[str, str]:
-    """The known upstreams as configured in *environ*; those *given* as ``NAME=URL`` take precedence."""
-    found = {name: _configured_url(known, environ) for name, known in _KNOWN.items()}
+def upstreams_of(environ: Mapping[str, str]) -> dict[str, str]:
+    """The known upstreams as configured in *environ*."""
+    return {name: _configured_url(known, environ) for name, known in _KNOWN.items()}
+
+
+def read_upstreams(given: Iterable[str]) -> dict[str, str]:
+    """Read upstreams that are *given* as ``NAME=URL``."""
+    found: dict[str, str] = {}
     for text in given:
         name, _, url = text.partition("=")
         if not _NAME.fullmatch(name):

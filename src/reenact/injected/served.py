@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from reenact.boundary import Call, Context, Step, enter_context
+from reenact.boundary import Call, Context, enter_context
 from reenact.errors import Diverged
 from reenact.forks.answering import AnsweringDerivingContext, Answers
 from reenact.forks.engine import ForkPart
@@ -308,10 +308,10 @@ class _DerivingUpdate(MatchingFirst):
     make_recorder = DerivingContext
     recorder: DerivingContext
 
-    def note_recorded_answer(self, call: Call, step: Step) -> None:
-        if call.kind == "llm" and step.call_id in self._recorded:
+    def note_recorded_answer(self, call: Call, call_id: str) -> None:
+        if call.kind == "llm" and call_id in self._recorded:
             self.recorder.derive_results(call)
-            self.recorder.derive_recorded_calls(step.call_id, *self._recorded_answer(step.call_id))
+            self.recorder.derive_recorded_calls(call_id, *self._recorded_answer(call_id))
 
     @cached_property
     def _recorded(self) -> dict[str, RecordedCall]:

@@ -18,6 +18,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from reenact.boundary import (
+    A,
     Call,
     CallKind,
     DescribeEnd,
@@ -25,6 +26,7 @@ from reenact.boundary import (
     Instant,
     Lane,
     RunMode,
+    Step,
     T,
     WaitFor,
     running_in,
@@ -207,8 +209,10 @@ class CaptureContext:
 
     # The boundary's side
 
-    def step(self, call: Call, lane: Lane) -> CaptureStep:
-        step = CaptureStep(self, call, f"{self._names.call_prefix}{next(self._call_numbers)}", lane)
+    def step(self, call: Call[A], lane: Lane) -> Step[A]:
+        step: CaptureStep[A] = CaptureStep(
+            self, call, f"{self._names.call_prefix}{next(self._call_numbers)}", lane
+        )
         kind = call.kind
         if kind == "llm":
             self.latest_model_request = call.request
@@ -478,7 +482,7 @@ class CaptureContext:
                 data["background"] = True
         self._events.append(b"nondeterministic", encode_clean(data))
 
-    def _record_model_call(self, step: CaptureStep, data: dict[str, object]) -> None:
+    def _record_model_call(self, step: CaptureStep[Any], data: dict[str, object]) -> None:
         try:
             text, request, facts = self._payloads.redact_model_call(step.call)
             digest = digest_of_bytes(text)
@@ -545,7 +549,7 @@ class CaptureContext:
         self._open_streams[call_id] = leave
         return self.seq, next(self._openings)
 
-    def record_outcome(self, step: CaptureStep, error: BaseException | None) -> None:
+    def record_outcome(self, step: CaptureStep[Any], error: BaseException | None) -> None:
         """Write the outcome of *step*'s call."""
         if self._failure is not None:
             self._tell_forked()
@@ -573,7 +577,9 @@ class CaptureContext:
         if self._files is not None and self._failure is None and not step.call.beside:
             self._files.scan_after(step.call_id, may_write=step.call.kind in _MAY_WRITE)
 
-    def _put_timing(self, data: dict[str, JsonValue], step: CaptureStep, error: BaseException | None) -> None:
+    def _put_timing(
+        self, data: dict[str, JsonValue], step: CaptureStep[Any], error: BaseException | None
+    ) -> None:
         """What replay must know of when the outcome came."""
         if step.opened is not None:
             self._open_streams.pop(step.call_id, None)
@@ -589,7 +595,9 @@ class CaptureContext:
         if step.gave_way is False:
             data["inline"] = True
 
-    def _put_outcome(self, data: dict[str, object], step: CaptureStep, error: BaseException | None) -> None:
+    def _put_outcome(
+        self, data: dict[str, object], step: CaptureStep[Any], error: BaseException | None
+    ) -> None:
         """Put the answer or the error, redacted, into *data*."""
         kind = step.call.kind
         if kind == "tool":
@@ -612,7 +620,7 @@ class CaptureContext:
         if step.recorded_pieces is not None or step.exact is not None:
             self._put_forms(data, step, is_redacted=is_redacted)
 
-    def _put_forms(self, data: dict[str, object], step: CaptureStep, *, is_redacted: bool) -> None:
+    def _put_forms(self, data: dict[str, object], step: CaptureStep[Any], *, is_redacted: bool) -> None:
         """Put the pieces of the answer, and its wire form if nothing was redacted, into *data*."""
         if step.recorded_pieces is not None:
             text = self._payloads.pieces_text(step.recorded_pieces)
@@ -647,7 +655,7 @@ class CaptureContext:
             self.warn(f"{RECORDING_FAILED}, the run goes on unrecorded: {reason}")
 
 
-def _model_facts(step: CaptureStep) -> dict[str, object]:
+def _model_facts(step: CaptureStep[Any]) -> dict[str, object]:
     """The facts of a model's answer, with provider and model taken from the call where it has none."""
     if step.facts.keys() >= UNKNOWN_MODEL.keys():
         return _NO_ANSWER | step.facts

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
-from reenact.boundary import Call, Lane
+from reenact.boundary import A, Call, Lane, Step
 from reenact.providers import DerivedTools, ModelResponse, read_request, read_response
 from reenact.providers.meaning import Provider
 from reenact.recorder.context import CaptureContext
@@ -27,14 +27,14 @@ class DerivingContext(CaptureContext):
         self._lanes: dict[str, str] = {}
         """By the id of an open model call: its lane."""
 
-    def step(self, call: Call, lane: Lane) -> CaptureStep:
+    def step(self, call: Call[A], lane: Lane) -> Step[A]:
         if call.kind == "llm":
             self.derive_results(call)
         step = super().step(call, lane)
         self._lanes[step.call_id] = lane.name
         return step
 
-    def record_outcome(self, step: CaptureStep, error: BaseException | None) -> None:
+    def record_outcome(self, step: CaptureStep[Any], error: BaseException | None) -> None:
         super().record_outcome(step, error)
         lane = self._lanes.pop(step.call_id, "")
         if step.call.kind == "llm" and step.answer is not None:
@@ -64,7 +64,7 @@ class DerivingContext(CaptureContext):
             self.warn(f"a tool call could not be read from the model traffic: {message_of(error)}")
 
 
-def _response(step: CaptureStep) -> ModelResponse:
+def _response(step: CaptureStep[Any]) -> ModelResponse:
     return _read(step.facts["provider"], step.answer, step.recorded_pieces or [])
 
 

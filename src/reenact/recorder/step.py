@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from asyncio import CancelledError, _get_running_loop, current_task
 from collections.abc import AsyncIterator, Callable, Iterator
-from typing import Any, Protocol
+from typing import Any, Generic, Protocol, cast
 
 import msgspec
 
-from reenact.boundary import Call, Lane, is_cancellation
+from reenact.boundary import A, Call, Lane, is_cancellation
 from reenact.recorder.payloads import freeze_piece
 
 
@@ -21,7 +21,7 @@ class Recorder(Protocol):
     def stream_began(self, call_id: str, leave: Callable[[], None]) -> tuple[int, int]:
         """Return the latest event's number and the stream's ordinal, which place the stream in replay."""
 
-    def record_outcome(self, step: CaptureStep, error: BaseException | None) -> None:
+    def record_outcome(self, step: CaptureStep[Any], error: BaseException | None) -> None:
         """Write the outcome of *step*'s call."""
 
     def note_piece(self, lane: Lane, before: object) -> object:
@@ -31,16 +31,17 @@ class Recorder(Protocol):
         """Stop recording because of *error*; the agent continues."""
 
 
-class CaptureStep(msgspec.Struct, eq=False):
+class CaptureStep(msgspec.Struct, Generic[A], eq=False):
     """A struct, for speed: one is made for every call."""
 
     recorder: Recorder
-    call: Call
+    call: Call[A]
     call_id: str
     lane: Lane
     live: bool = True
     leaves_first: bool = False
-    answer: Any = None
+    answer: A = cast("A", None)
+    """``None`` until the call was made."""
     facts: dict[str, Any] = {}
     exact: object = None
     recorded_pieces: list[Any] | None = None

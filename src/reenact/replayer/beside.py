@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
-from typing import Any
+from typing import Any, Generic, cast
 
-from reenact.boundary import Call
+from reenact.boundary import A, Call
 from reenact.formats.replay_receipt import BesideTraffic
 from reenact.replayer.source import RecordedCall
 from reenact.volatile.beside import empty_answer
@@ -59,16 +59,16 @@ class BesideCalls:
         ]
 
 
-class EmptyStep:
+class EmptyStep(Generic[A]):
     """A call beside the run that the recording cannot answer: it gets an empty answer."""
 
     __slots__ = ("answer", "call_id", "exact", "facts", "leaves_first", "live")
 
-    def __init__(self, call: Call) -> None:
+    def __init__(self, call: Call[A]) -> None:
         self.live = self.leaves_first = False
         self.call_id = ""
-        self.answer: Any = empty_answer(call.name.partition(" ")[0])
-        self.exact: Any = None
+        self.answer = cast("A", empty_answer(call.name.partition(" ")[0]))
+        self.exact: object = None
         self.facts: dict[str, object] = {}
 
     def mark_sent(self) -> None:

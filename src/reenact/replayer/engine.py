@@ -20,6 +20,7 @@ import msgspec
 
 from reenact.boundary import (
     SLEEPS,
+    A,
     Call,
     CallKind,
     DescribeEnd,
@@ -98,7 +99,7 @@ class ReplayEngine:
     """From this event on, :meth:`set_aside` is also called for calls without nested calls."""
     notes_order = False
     """Whether to follow the ends of tasks even if the recording has no order of tasks."""
-    make_step: Callable[..., ReplayStep] = ReplayStep
+    make_step: Callable[..., ReplayStep[Any]] = ReplayStep
     """Makes the step for a matched call."""
 
     def __init__(
@@ -216,7 +217,7 @@ class ReplayEngine:
 
     # The boundary's side
 
-    def step(self, call: Call, lane: Lane) -> Step:
+    def step(self, call: Call[A], lane: Lane) -> Step[A]:
         if self._unmatched_live and lane.within in self._unmatched_live:
             return self.unmatched_step(call, lane)
         if not call.headers.items() <= self._sent_headers:
@@ -257,7 +258,9 @@ class ReplayEngine:
         self.notes.append(f"{program} was run: the recorded run talked with it over a socket")
         return True
 
-    def _step_beside(self, call: Call, lane: Lane, name: str, text: bytes) -> BesideStep | EmptyStep | None:
+    def _step_beside(
+        self, call: Call[A], lane: Lane, name: str, text: bytes
+    ) -> BesideStep[A] | EmptyStep[A] | None:
         """The step for a call beside the run; ``None`` if the recording has it as part of the run."""
         with self._lock:
             self.choose_process()
@@ -267,9 +270,9 @@ class ReplayEngine:
             recorded = self.beside.take(call, name, sha256(text).digest())
         return EmptyStep(call) if recorded is None else BesideStep(self, recorded, lane, is_live=False)
 
-    def unmatched_step(self, call: Call, lane: Lane) -> ReplayStep:
+    def unmatched_step(self, call: Call[A], lane: Lane) -> ReplayStep[A]:
         """The step for a call that matches no recorded one: it gets an empty answer, or goes live."""
-        step = ReplayStep(self, None, lane)
+        step: ReplayStep[A] = ReplayStep(self, None, lane)
         step.answer_unmatched(call)
         return step
 

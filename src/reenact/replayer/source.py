@@ -40,7 +40,7 @@ from reenact.formats.record import ABSENT
 from reenact.lane_name import ROOT, LaneName
 from reenact.providers import Undo, undo_changes
 from reenact.replayer.egress import is_loopback
-from reenact.store.reader import CaptureReader, blobs_in
+from reenact.store.reader import CaptureReader, blobs_in_line
 from reenact.volatile.beside import NAMED, is_of_hosts
 
 _NETWORK: Final = "network/"
@@ -349,8 +349,7 @@ class ReplaySource:
     def blob_digests(self) -> Iterator[str]:
         """The digests of all blobs that the events refer to."""
         for line in self.reader.lines():
-            if b'"$blob"' in line:
-                yield from blobs_in(_decode(line)["data"])
+            yield from blobs_in_line(line)
 
     def happened_ms(self, seq: int) -> float:
         """When the event *seq* really was, where that is not what its time says."""

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from typing import Any, Final, Literal, Protocol, TypeAlias
+from typing import Any, Final, Generic, Literal, Protocol, TypeAlias, cast
 
 import msgspec
 
-from reenact.boundary import Call, Lane
+from reenact.boundary import A, Call, Lane
 from reenact.errors import Diverged
 from reenact.formats.capture import READ
 from reenact.formats.divergence import ReplayDivergence
@@ -82,11 +82,11 @@ def diverged(divergence: ReplayDivergence) -> Diverged:
     return Diverged(divergence.headline, divergence)
 
 
-class EarlyMatch:
+class EarlyMatch(Generic[A]):
     """A call that equals a recorded one of another lane, which must make other calls first."""
 
     def __init__(
-        self, engine: Replayer, lane: Lane, key: Key, request_text: bytes, call: Call | None
+        self, engine: Replayer, lane: Lane, key: Key, request_text: bytes, call: Call[A] | None
     ) -> None:
         self.call = call
         self._engine = engine
@@ -112,7 +112,7 @@ class EarlyMatch:
         return found
 
 
-class ReplayStep:
+class ReplayStep(Generic[A]):
     """A step that is answered from the recording; live only if a tool is passed through."""
 
     __slots__ = (
@@ -139,7 +139,7 @@ class ReplayStep:
         lane: Lane,
         *,
         is_live: bool = False,
-        early: EarlyMatch | None = None,
+        early: EarlyMatch[A] | None = None,
     ) -> None:
         """*early* finds the recorded call later, if it is not known yet."""
         self._engine = engine
@@ -154,22 +154,23 @@ class ReplayStep:
             self.call_id = recorded.call_id or ""
             if engine.files is not None:
                 engine.compare_files(recorded, lane)
-        self.answer: object = None
+        self.answer: A = None  # type: ignore[assignment]  # until it is answered; a cast would take time
         self.exact: object = None
         self.facts: dict[str, object] = {}
-        self._data: dict[str, object] = {}
+        self._data: Any = {}
+        """The data of the outcome's event."""
         self._pieces: list[object] | None = None
         """The pieces with the names of this run; ``None`` if the recorded ones are used."""
 
-    def answer_unmatched(self, call: Call) -> None:
+    def answer_unmatched(self, call: Call[A]) -> None:
         """Become the step of a call that matches no recorded one."""
         self._is_unmatched, self._is_plain = True, True
         if self._engine.on_unmatched == "live":
             self.live, self.call_id = True, self._engine.go_live(call)
         else:
-            self.answer = call.empty() if call.empty is not None else None
+            self.answer = cast("A", call.empty() if call.empty is not None else None)
 
-    def _set_recorded(self, early: EarlyMatch) -> None:
+    def _set_recorded(self, early: EarlyMatch[A]) -> None:
         found = early.find_answer()
         if found is not None:
             self._recorded = found
@@ -310,7 +311,7 @@ class ReplayStep:
             raise rebuild(self._engine.likeness.answers.rename_in_value(stored))
 
 
-class BesideStep(ReplayStep):
+class BesideStep(ReplayStep[A]):
     """A step of a call beside the run: it has no turn, and no other call waits for it."""
 
     __slots__ = ()

@@ -36,10 +36,10 @@ from reenact.recorder.sink import Ending, finished_manifest
 from reenact.replayer.source import RecordedCall, ReplaySource
 from reenact.store.blobs import BlobStore
 from reenact.store.place import discard, put_in_place, staging_folder
-from reenact.store.reader import CaptureReader, blobs_in
+from reenact.store.reader import CaptureReader, blobs_in_line
 from reenact.store.rundir import BLOBS, RunDir
 from reenact.volatile.places import mark_places
-from reenact.workspace.history import blobs_below, tree_in_event
+from reenact.workspace.history import blobs_below, tree_in_line
 
 _LAST: Final = sys.maxsize
 """Sorts after all other events at a position."""
@@ -59,7 +59,7 @@ class NewEvent(msgspec.Struct, frozen=True):
     @property
     def has_tree(self) -> bool:
         """Whether it has a tree of the files."""
-        return _has_tree(self.line.encode())
+        return tree_in_line(self.line.encode()) is not None
 
 
 class ProcessResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -161,11 +161,9 @@ class UpdatedCapture:
         trees = [workspace_end]
         for line in lines:
             self._run.journal.write(line)
-            if b'"$blob"' in line:
-                for digest in blobs_in(_decode(line)["data"]):
-                    self._copy_blob(digest)
-            if b'"workspace"' in line:
-                trees.append(tree_in_event(_decode(line)))
+            for digest in blobs_in_line(line):
+                self._copy_blob(digest)
+            trees.append(tree_in_line(line))
         copied: set[str] = set()
         for tree in filter(None, trees):
             for digest in blobs_below(self._read_blob, tree, copied):
@@ -243,11 +241,6 @@ def merge_start(recorded: bytes, results: Sequence[ProcessResult]) -> bytes:
     return encode_clean(event)
 
 
-def _has_tree(line: bytes) -> bool:
-    """Whether the line of an event has a tree of the files."""
-    return b'"workspace"' in line and tree_in_event(_decode(line)) is not None
-
-
 def unknown_places(
     places: Iterable[Mapping[str, str]], known: Mapping[str, str], manifest: CaptureManifest
 ) -> dict[str, str]:
@@ -307,7 +300,7 @@ class _Merge:
         self._trees = {
             encode_clean(_decode(line)["data"]): seq
             for seq in range(2, len(reader) + 1)
-            if _has_tree(line := reader.line(seq))
+            if tree_in_line(line := reader.line(seq)) is not None
         }
         """The recorded events with a tree, by tree."""
 

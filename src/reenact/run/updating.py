@@ -18,7 +18,7 @@ from typing import Any, Final, Literal, NamedTuple, Self
 import msgspec
 
 from reenact import seams
-from reenact.boundary import Call, Instant, Lane, RunMode, Step, enter_context
+from reenact.boundary import A, Call, Instant, Lane, RunMode, Step, enter_context
 from reenact.errors import StoreError, UsageError
 from reenact.formats.capture import CaptureManifest, CaptureSeed
 from reenact.formats.volatile import VolatileRule
@@ -151,7 +151,7 @@ class MatchingFirst(ReplayEngine):
         self.choose_process()
         return ProcessNames.of_process(self.source.root)
 
-    def step(self, call: Call, lane: Lane) -> Step:
+    def step(self, call: Call[A], lane: Lane) -> Step[A]:
         try:
             step = super().step(call, lane)
         except Missed as missed:
@@ -160,11 +160,11 @@ class MatchingFirst(ReplayEngine):
             if due:
                 self.due_instead[made.call_id] = due
             return made
-        self.note_recorded_answer(call, step)
+        self.note_recorded_answer(call, step.call_id)
         return step
 
-    def note_recorded_answer(self, call: Call, step: Step) -> None:
-        """Note that *call* was matched and answered by *step*."""
+    def note_recorded_answer(self, call: Call, call_id: str) -> None:
+        """Note that *call* gets the answer of the recorded call *call_id*."""
 
     def instant(self, instant: Instant, lane: Lane, produce: Callable[[], Any]) -> Any:
         calls = lane.calls

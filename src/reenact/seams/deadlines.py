@@ -303,7 +303,7 @@ def _wake_in_turn(wait: Callable[[], object], *, is_there: bool) -> object:
     Several threads may be woken at the same time, as by the tasks of an event loop in another thread. A
     thread that need not wait, because what it waits for *is_there*, has no turn.
     """
-    lane = _waking_lane()
+    lane = lane_with_turns()
     if lane is None or this_thread.is_waiting:
         return wait()
     name = lane.next_timer(_WOKEN)
@@ -313,8 +313,11 @@ def _wake_in_turn(wait: Callable[[], object], *, is_there: bool) -> object:
         _go_on(lane, name, is_noted=not is_there)
 
 
-def _waking_lane() -> Lane | None:
-    """The lane of the calling thread, if it is recorded when the thread is woken."""
+def lane_with_turns() -> Lane | None:
+    """The current lane; ``None`` for a thread that the run did not start, and for threads started there.
+
+    Such a thread may belong to a server outside the run, which gets no requests in replay.
+    """
     lane = current_lane()
     return lane if lane is not None and lane.has_order and not lane.is_below_loose else None
 
@@ -508,7 +511,7 @@ def _wait(original: Callable[..., Any]) -> Callable[..., object]:
         if this_thread.is_waiting:
             return original(fs, timeout, return_when)
         jobs = list(fs)
-        lane = _waking_lane()
+        lane = lane_with_turns()
         name = lane.next_timer(_WOKEN_BY_SOME) if lane is not None else ""
 
         def attempt(seconds: float) -> object:

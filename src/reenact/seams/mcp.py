@@ -15,7 +15,7 @@ from importlib.util import find_spec
 from types import ModuleType, SimpleNamespace
 from typing import Any, Final
 
-from reenact.boundary import Call, Instant, crossing, current_lane, outside
+from reenact.boundary import Call, Instant, crossing, current_lane, no_answer, outside
 from reenact.seams.chance import instant
 from reenact.seams.imports import Libraries
 from reenact.seams.patches import Patch
@@ -151,7 +151,9 @@ def _spawn(original: Callable[..., Awaitable[object]]) -> Callable[..., Awaitabl
     async def create_process(command: str, args: list[str], *rest: object, **options: object) -> object:
         # The path of the server's program differs between machines, so it is recorded but not compared.
         facts = {"mcp": {"command": command, "args": args}}
-        async with crossing(Call("process", "mcp server", {"transport": "stdio"}, facts, empty=dict)) as step:
+        async with crossing(
+            Call("process", "mcp server", {"transport": "stdio"}, facts, empty=no_answer)
+        ) as step:
             if step.live:
                 with outside():
                     return await original(command, args, *rest, **options)
@@ -207,7 +209,7 @@ def _post_writer(original: Callable[..., Awaitable[None]]) -> Callable[..., Awai
     async def post_writer(self: Any, client: object, reader: Any, writer: Any, *rest: object) -> None:
         facts = {"mcp": {"url": self.url}}
         async with crossing(
-            Call("network", "mcp server", {"transport": "streamable http"}, facts, empty=dict)
+            Call("network", "mcp server", {"transport": "streamable http"}, facts, empty=no_answer)
         ) as step:
             is_live = step.live
         with outside():
@@ -230,7 +232,7 @@ def _connect_sse(original: Callable[..., Any]) -> Callable[..., object]:
                 yield source
             return
         async with crossing(
-            Call("network", "mcp server", {"transport": "sse"}, {"mcp": {"url": url}}, empty=dict)
+            Call("network", "mcp server", {"transport": "sse"}, {"mcp": {"url": url}}, empty=no_answer)
         ) as step:
             is_live = step.live
         if not is_live:

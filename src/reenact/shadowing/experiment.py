@@ -103,7 +103,7 @@ def shadow(
         upstreams=dict(upstreams or {}),
         network=network,
     )
-    known = project_prices(Path.cwd()) if prices is None else prices
+    known = project_prices() if prices is None else prices
     with _Experiment(paths, judging, known, options, jobs, on, output, progress_bar) as experiment:
         set_apart = dict(unreadable)
         if baseline is not None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 
+from reenact.commands.fork import new_place
 from reenact.errors import UsageError
 from reenact.forks.capture import refuse_place
 from reenact.forks.change import ForkChange, OnMiss, read_change
@@ -73,7 +74,7 @@ def fork_samples(
     *,
     at: int,
     samples: int,
-    output: str | Path,
+    output: str | Path | None = None,
     change: Mapping[str, object] | ForkChange | None = None,
     on_miss: OnMiss = "fail",
     standalone: bool = False,
@@ -91,9 +92,10 @@ def fork_samples(
 ) -> SamplesReport:
     """Fork the run in *path* *samples* times, *jobs* at a time, and group the results.
 
-    The forks are captures below *output*, which is a new folder. The rest is as in
+    The forks are captures below *output*, or below a new folder beside the run. The rest is as in
     :func:`reenact.fork_command`; *test* is as in :func:`reenact.shadow`.
     """
+    output = new_place(path) if output is None else output
     if is_remote(path):
         with local_run(path) as copy:
             report = fork_samples(
@@ -110,7 +112,7 @@ def fork_samples(
     check_plan(parent, at, read, on_miss)
     refuse_place(folder, parent)
     judging = Judging.read(Path(test), allow_code=allow_code) if test is not None else None
-    known_prices = project_prices(Path.cwd()) if prices is None else prices
+    known_prices = project_prices() if prices is None else prices
     members = msgspec.to_builtins(read)
     if "replace" in members:
         members["replace"] = members["replace"][0]

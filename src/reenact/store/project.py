@@ -32,7 +32,7 @@ def find_project_file(start: Path) -> Path | None:
     """
     if named := os.environ.get(PROJECT_VARIABLE):
         return Path(named).absolute()
-    start = start.resolve()
+    start = Path(os.path.realpath(start))  # unlike `resolve` it takes a link to itself
     for directory in (start, *start.parents):
         file = directory / PROJECT_FILE
         if file.is_file() and _is_ours(file):

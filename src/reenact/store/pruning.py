@@ -11,7 +11,7 @@ import os
 import re
 import stat
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
@@ -238,14 +238,14 @@ def plan_prune(folders: Iterable[Path], retention: Retention, *, now_ms: float) 
     runs = [run for run in found.runs.values() if run.status in wanted]
     if retention.payloads_only:
         runs = [run for run in runs if run.size_bytes]
-    open_to_it = [run for run in runs if retention.sealed or not run.is_sealed]
-    going = _without_parents(_over_limits(open_to_it, retention, now_ms), found.runs)
-    sealed = [run for run in runs if run not in open_to_it]
+    protected = [] if retention.sealed else [run for run in runs if run.is_sealed]
+    removable = runs if retention.sealed else [run for run in runs if not run.is_sealed]
+    going = _without_parents(_over_limits(removable, retention, now_ms), found.runs.values())
     return PrunePlan(
         retention,
         going,
-        [run for run in found.runs.values() if run not in going],
-        [run for run in sealed if run in _over_limits(sealed, retention, now_ms)],
+        _without(found.runs.values(), going),
+        sorted(_over_limits(protected, retention, now_ms), key=lambda run: run.path),
         found.recording,
         found.unreadable,
         found.leftovers,
@@ -274,15 +274,19 @@ def _over_limits(runs: list[FoundRun], retention: Retention, now_ms: float) -> l
     return going[::-1]
 
 
-def _without_parents(going: list[FoundRun], runs: Mapping[Path, FoundRun]) -> list[FoundRun]:
+def _without_parents(going: list[FoundRun], runs: Iterable[FoundRun]) -> list[FoundRun]:
     """*going* without the parents of forks that stay."""
     while True:
-        left = [run for run in runs.values() if run not in going]
-        needed = {run.parent for run in left if run.parent is not None}
-        fewer = [run for run in going if run.path.resolve() not in needed]
+        needed = {run.parent for run in _without(runs, going) if run.parent is not None}
+        fewer = [run for run in going if run.path.resolve() not in needed] if needed else going
         if len(fewer) == len(going):
             return going
         going = fewer
+
+
+def _without(runs: Iterable[FoundRun], others: Iterable[FoundRun]) -> list[FoundRun]:
+    paths = {run.path for run in others}
+    return [run for run in runs if run.path not in paths]
 
 
 class _Search:

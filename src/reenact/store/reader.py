@@ -35,6 +35,8 @@ from reenact.store.rundir import RunDir, RunState
 
 _decode: Final = msgspec.json.Decoder().decode
 _DOLLAR: Final = ord("$")
+BLOB_MARK: Final = b'"$blob"'
+"""In the text of every event that refers to a blob."""
 _CACHED_VALUES: Final = 16
 _MAPPED_BYTES: Final = 16 * 1024 * 1024
 """How much of a log is in memory while its line starts are searched."""
@@ -189,16 +191,21 @@ def _append_items(found: object, links: Iterable[dict[str, Any]]) -> object:
     return found
 
 
-def blobs_in(value: object) -> Iterator[str]:
-    """The digests that a decoded event refers to, in its order."""
+def blobs_in_line(line: bytes) -> Iterator[str]:
+    """The digests of the blobs that the event in *line* refers to, in its order."""
+    if BLOB_MARK in line:  # few events do, and a long one takes much longer to decode than to search
+        yield from _blobs_in(_decode(line))
+
+
+def _blobs_in(value: object) -> Iterator[str]:
     if isinstance(value, dict):
         if isinstance(value.get("$blob"), str):
             yield value["$blob"]
         for child in value.values():
-            yield from blobs_in(child)
+            yield from _blobs_in(child)
     elif isinstance(value, list):
         for child in value:
-            yield from blobs_in(child)
+            yield from _blobs_in(child)
 
 
 CHANGED_LINE_ENDS: Final = (

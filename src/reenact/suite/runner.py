@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from functools import cache, partial
 from pathlib import Path
-from typing import Final, Literal, NamedTuple, TypeAlias
+from typing import Final, Literal, NamedTuple
 
 import msgspec
 
@@ -73,31 +73,6 @@ def _find_tests_below(directory: Path) -> Iterator[Path]:
         names[:] = [name for name in names if not name.startswith(".")]
         if TEST_FILE_NAME in files:
             yield Path(parent, TEST_FILE_NAME)
-
-
-Snapshot: TypeAlias = dict[str, tuple[int, int]]
-"""Modification time and size, by path."""
-
-
-def snapshot(paths: Iterable[Path]) -> Snapshot:
-    """All files in *paths*, except those in hidden folders."""
-    found: Snapshot = {}
-    for path in paths:
-        if path.is_file():
-            _note(found, str(path))
-        for parent, names, files in os.walk(path):
-            names[:] = [name for name in names if not name.startswith((".", "__pycache__"))]
-            for name in files:
-                _note(found, os.path.join(parent, name))
-    return found
-
-
-def _note(found: Snapshot, file: str) -> None:
-    try:
-        state = os.stat(file)
-    except FileNotFoundError:
-        return  # deleted since it was listed
-    found[file] = (state.st_mtime_ns, state.st_size)
 
 
 DEFAULT_DIRECTORY: Final = Path("test-results")

@@ -74,9 +74,9 @@ def find_price(model: str, prices: Mapping[str, Price]) -> Price | None:
     return prices[max(patterns, key=len)] if patterns else None
 
 
-def project_prices(start: Path) -> dict[str, Price]:
-    """The default prices in the nearest ``reenact.toml``; empty without one."""
-    given = find_settings(start).defaults.get("cost_budget", {}).get("prices", {})
+def project_prices(start: str | Path = ".") -> dict[str, Price]:
+    """The default prices in the nearest ``reenact.toml``, in *start* or above it; empty without one."""
+    given = find_settings(Path(start)).defaults.get("cost_budget", {}).get("prices", {})
     if not given:
         return {}
     return read_params(dict[str, Price], given, "test.defaults.cost_budget.prices", strict=True)

@@ -23,6 +23,7 @@ from reenact.suite.values import (
     values_at,
 )
 from reenact.suite.verdict import Verdict, at, count_of, quote, shorten, verdict
+from reenact.trace.model_calls import as_text
 
 
 class MustCallTool(Params, frozen=True, kw_only=True):
@@ -152,7 +153,7 @@ def _find_mismatches(args: Any, match: ArgsMatch, searcher: Searcher) -> Iterato
         if not any(_agrees(value, expected, searcher) for value in _values(args, key)):
             yield f"{key} should contain {shorten(expected)}, is {_is(args, key)}"
     for key, pattern in match.regex.items():
-        if not any(searcher.search(pattern, _text(value)) for value in _values(args, key)):
+        if not any(searcher.search(pattern, as_text(value)) for value in _values(args, key)):
             yield f"{key} should match {quote(pattern)}, is {_is(args, key)}"
 
 
@@ -167,10 +168,6 @@ def _agrees(value: JsonValue, expected: JsonValue, searcher: Searcher) -> bool:
     if isinstance(value, str) and isinstance(expected, str):
         return searcher.contains(value, expected)
     return is_same(value, expected)
-
-
-def _text(value: JsonValue) -> str:
-    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
 def _is(args: JsonValue, key: str) -> str:

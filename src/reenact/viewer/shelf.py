@@ -15,7 +15,7 @@ from reenact.analysis.artifact import Artifact, open_artifact
 from reenact.canonical import JsonValue
 from reenact.check.kinds import find_runs, is_run
 from reenact.corpus.parts import is_corpus
-from reenact.corpus.query import IndexedRun, indexed_runs
+from reenact.corpus.runs import IndexedRun, indexed_runs
 from reenact.errors import ReenactError, UsageError
 from reenact.formats.capture import NO_MODEL
 from reenact.formats.replay_receipt import SCHEMA, ReplayReceipt, read_replay_receipt, receipt_codec

@@ -12,9 +12,9 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from reenact.analysis.artifact import Artifact
-from reenact.analysis.fork_tree import fork_tree
 from reenact.analysis.steps import Detail
 from reenact.canonical import JsonValue
+from reenact.corpus.runs import fork_tree
 from reenact.errors import ReenactError, UsageError
 from reenact.formats.shadow import ShadowReport, StepsReport, is_shadow_report, read_shadow_report
 from reenact.store.rundir import MANIFEST, read_ids

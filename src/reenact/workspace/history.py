@@ -22,7 +22,8 @@ from reenact.store.reader import CaptureReader, EventReader
 from reenact.workspace.compare import NotInGit
 from reenact.workspace.restore import Restored, restore_tree
 
-_MARK: Final = b'"workspace"'
+TREE_MARK: Final = b'"workspace"'
+"""In the text of every event that has a tree."""
 _CACHED_TREES: Final = 4096
 _OFFLINE: Final = {"GIT_NO_LAZY_FETCH": "1", "GIT_ALLOW_PROTOCOL": "none"}
 """Git must not fetch, not even the missing objects of a partial clone."""
@@ -81,6 +82,7 @@ class _TreeHead(msgspec.Struct):
     data: _Data
 
 
+_decode: Final = msgspec.json.Decoder().decode
 _decode_head: Final = msgspec.json.Decoder(_TreeHead).decode
 _decode_details: Final = msgspec.json.Decoder(_Details).decode
 _OUTCOMES: Final = frozenset({"tool_result", "llm_response", "nondeterministic"})
@@ -251,7 +253,7 @@ def _end_process(process: subprocess.Popen[bytes]) -> None:
 
 
 def _read_start(reader: EventReader) -> WorkspaceStart | None:
-    if _MARK not in reader.line(1):
+    if TREE_MARK not in reader.line(1):
         return None
     start = _read_head(reader, 1).data.workspace
     if start is not None and not is_digest(start.tree):
@@ -277,7 +279,7 @@ def _read_states(reader: EventReader) -> tuple[WorkspaceStart, list[TreeState], 
     by_outcome: dict[int, TreeState] = {}
     for seq in range(2, len(reader) + 1):
         line = reader.line(seq)
-        if b'"callId"' not in line and _MARK not in line:
+        if b'"callId"' not in line and TREE_MARK not in line:
             continue
         head = _read_head(reader, seq)
         if head.type == "state_mutation" and head.data.type == WORKSPACE:
@@ -298,6 +300,11 @@ def _read_state(reader: EventReader, seq: int, details: bytes, outcomes: dict[st
         raise FormatError("must be a digest", file=reader.events_file, line=seq, json_path=path)
     since = min([outcomes[call] for call in state.after if call in outcomes], default=seq)
     return TreeState(since, seq, state.tree, state.before, state.after, state.open > 0, state.unreadable)
+
+
+def tree_in_line(line: bytes) -> str | None:
+    """The tree in the event of *line*, if it has one."""
+    return tree_in_event(_decode(line)) if TREE_MARK in line else None
 
 
 def tree_in_event(event: object) -> str | None:

@@ -21,7 +21,7 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from reenact.canonical import digest_of_bytes
+from reenact.canonical import digest_of_bytes, is_unicode
 from reenact.errors import StoreError
 from reenact.formats.workspace import MODE_BITS, TreeEntry, Why, join_entries, write_entry
 from reenact.redaction import Redactor
@@ -494,10 +494,10 @@ def _hidden_texts(hidden: Mapping[str, str], taken: set[bytes]) -> Iterator[tupl
 def _copy_to_save(folder: IndexedFolder, redactor: Redactor | None) -> IndexedFolder:
     """Copy *folder* without secrets and names that are not UTF-8, which the next scan finds again."""
     rules = folder.rules_text.encode("utf-8", "surrogateescape")
-    if not _is_utf8(folder.rules_text) or (redactor is not None and redactor.redact_bytes(rules) != rules):
+    if not is_unicode(folder.rules_text) or (redactor is not None and redactor.redact_bytes(rules) != rules):
         return IndexedFolder(_NO_KEY, True, {}, {})
-    below = {name: _copy_to_save(each, redactor) for name, each in folder.folders.items() if _is_utf8(name)}
-    files = {name: file for name, file in folder.files.items() if _is_utf8(name)}
+    below = {name: _copy_to_save(each, redactor) for name, each in folder.folders.items() if is_unicode(name)}
+    files = {name: file for name, file in folder.files.items() if is_unicode(name)}
     is_whole = not folder.hidden and len(below) == len(folder.folders) and len(files) == len(folder.files)
     if is_whole and not below:
         return folder
@@ -510,14 +510,6 @@ def _copy_to_save(folder: IndexedFolder, redactor: Redactor | None) -> IndexedFo
         unsettled=unsettled,
         is_racy=folder.is_racy or not is_whole,
     )
-
-
-def _is_utf8(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _fstat_or(fd: int, name: str) -> os.stat_result:

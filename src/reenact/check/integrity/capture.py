@@ -51,17 +51,19 @@ from reenact.store.blobs import PRUNED, BlobStore
 from reenact.store.durable import TEMP_PREFIX
 from reenact.store.paths import inside, open_inside
 from reenact.store.pruning import pruned_blobs
-from reenact.store.reader import CHANGED_LINE_ENDS, EventReader, blobs_in, digest_with_plain_ends
+from reenact.store.reader import (
+    BLOB_MARK,
+    CHANGED_LINE_ENDS,
+    EventReader,
+    blobs_in_line,
+    digest_with_plain_ends,
+)
 from reenact.store.rundir import BLOBS, MANIFEST, PARTS, RECOVERED, RunDir, RunState
 from reenact.store.transcript import EARLIER_MAX_CHARACTERS, MAX_CHARACTERS, TRANSCRIPT, make_transcript
-from reenact.workspace.history import blobs_below, tree_in_event
+from reenact.workspace.history import TREE_MARK, blobs_below, tree_in_line
 
 BACKWARDS_TOLERANCE_MS: Final = 1000
 """Clocks may be corrected backwards by this much; more is a finding."""
-
-_BLOB: Final = b'"$blob"'
-_TREE: Final = b'"workspace"'
-_decode: Final = msgspec.json.Decoder().decode
 
 
 class EventSegment(msgspec.Struct):
@@ -129,7 +131,7 @@ def scan_segment(file: str, block: TextBlock) -> EventSegment:
             segment.starts_run = isinstance(events[0], RunStart)
             segment.first_time = numbers[0], events[0].ts
         _check_events(segment, numbers, events, file)
-        if _BLOB in text or _TREE in text:
+        if BLOB_MARK in text or TREE_MARK in text:
             _note_blobs(segment, numbers, text)
     return segment
 
@@ -165,9 +167,9 @@ def _check_events(
 
 def _note_blobs(segment: EventSegment, numbers: Sequence[int], text: bytes) -> None:
     for number, line in zip(numbers, text.split(b"\n"), strict=False):
-        for digest in blobs_in(_decode(line)) if _BLOB in line else ():
+        for digest in blobs_in_line(line):
             segment.blobs.setdefault(digest, number)
-        if _TREE in line and (tree := tree_in_event(_decode(line))) is not None:
+        if (tree := tree_in_line(line)) is not None:
             segment.trees.setdefault(tree, number)
 
 

@@ -115,7 +115,7 @@ class Exchange(crossing[dict[str, Any]]):
     def asks_model(self) -> bool:
         return self.asked.provider is not None
 
-    def _ask_otherwise(self, change: RequestChange) -> OtherCall | None:
+    def _ask_otherwise(self, change: RequestChange) -> OtherCall[dict[str, object]] | None:
         other = self.asked.with_change(change)
         if other is None:
             return None

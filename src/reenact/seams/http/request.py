@@ -94,7 +94,7 @@ class RequestMeaning(NamedTuple):
         *,
         may_leave_first: Callable[[], bool] | None,
         is_elsewhere: bool = False,
-        ask_otherwise: Callable[[RequestChange], OtherCall | None] | None = None,
+        ask_otherwise: Callable[[RequestChange], OtherCall[dict[str, object]] | None] | None = None,
     ) -> Call[dict[str, object]]:
         """The call; its headers are recorded, but not matched. *is_elsewhere*: another program asks."""
         beside = None

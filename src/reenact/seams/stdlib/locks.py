@@ -12,23 +12,14 @@ from collections.abc import Callable
 from types import ModuleType, TracebackType
 from typing import Any, Final
 
-from reenact.boundary import Lane, current_lane
+from reenact.boundary import Lane
 from reenact.formats.capture import TOOK
-from reenact.seams.deadlines import RAN_OUT, is_in_wait, wait_with_deadline
+from reenact.seams.deadlines import RAN_OUT, is_in_wait, lane_with_turns, wait_with_deadline
 from reenact.seams.imports import Libraries
 from reenact.seams.patches import Patch
 from reenact.seams.stdlib.stand_ins import StandInMeta
 
 _NO_LIMIT: Final = -1
-
-
-def _lane_with_turns() -> Lane | None:
-    """The current lane; ``None`` for a thread that the run did not start, and for threads started there.
-
-    Such a thread may belong to a server outside the run, which gets no requests in replay.
-    """
-    lane = current_lane()
-    return lane if lane is not None and lane.has_order and not lane.is_below_loose else None
 
 
 class LockInTurn:
@@ -62,7 +53,7 @@ class LockInTurn:
 
     def _lane_to_note(self) -> Lane | None:
         """The lane whose turn is recorded; ``None`` if the order does not matter here."""
-        return None if is_in_wait() else _lane_with_turns()
+        return None if is_in_wait() else lane_with_turns()
 
     def release(self) -> None:
         """As the real lock does; the order of releases is not recorded."""
@@ -162,7 +153,7 @@ def _handle_in_turn(original: Callable[[object, object], object]) -> Callable[[o
     """
 
     def handle(self: Any, record: object) -> object:
-        lane = _lane_with_turns()
+        lane = lane_with_turns()
         if lane is None:
             return original(self, record)
         lane.context.wait_to_act(lane, TOOK)

@@ -7,10 +7,11 @@ import subprocess
 from collections.abc import AsyncIterator
 from typing import Any, Final
 
-from reenact.boundary import crossing
+from reenact.boundary import Call, crossing, no_answer
 from reenact.seams.stdlib.process.command import (
     Command,
     as_bytes,
+    empty_outcome,
     is_call,
     outcome,
     outputs,
@@ -69,7 +70,7 @@ class Process:
         return kind(self._command, name, getattr(self._real, name, None))
 
     async def communicate(self, input: bytes | None = None) -> tuple[object, object]:  # noqa: A002
-        async with crossing(self._command.call_of_action("communicate", input=input)) as step:
+        async with crossing(self._command.call_of_action("communicate", empty_outcome, input=input)) as step:
             if step.live:
                 answer = await self._real.communicate(input)
                 step.answer = outcome(self._real.returncode, answer)
@@ -77,11 +78,11 @@ class Process:
         return outputs(step.answer, {})
 
     async def wait(self) -> int:
-        async with crossing(self._command.call_of_action("wait")) as step:
+        async with crossing(self._command.call_of_action("wait", int)) as step:
             if step.live:
                 step.answer = await self._real.wait()
         self.returncode = step.answer
-        return step.answer  # type: ignore[no-any-return]
+        return step.answer
 
     def send_signal(self, signal: int) -> None:
         self._signal("send_signal", signal)
@@ -93,9 +94,8 @@ class Process:
         self._signal("kill")
 
     def _signal(self, method: str, *number: int) -> None:
-        with crossing(
-            self._command.call_of_action(method, number=int(number[0]) if number else None)
-        ) as step:
+        details = {"number": int(number[0])} if number else {}
+        with crossing(self._command.call_of_action(method, no_answer, **details)) as step:
             if step.live:
                 getattr(self._real, method)(*number)
 
@@ -128,7 +128,8 @@ class Reader(_Pipe):
 
     async def _read(self, method: str, *args: object) -> bytes:
         details = {"limit": args[0]} if args else {}
-        async with crossing(self._command.call_of_action(method, stream=self._name, **details)) as step:
+        call: Call[object] = self._command.call_of_action(method, str, stream=self._name, **details)
+        async with crossing(call) as step:
             if step.live:
                 step.answer = text_if_utf8(await getattr(self._real, method)(*args))
         data: bytes = as_bytes(step.answer)

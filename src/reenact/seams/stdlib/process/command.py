@@ -12,7 +12,7 @@ from pathlib import PurePath
 from time import monotonic
 from typing import Any, Final, NotRequired, TypeAlias, TypedDict
 
-from reenact.boundary import Call, Context, Step, current_lane
+from reenact.boundary import A, Call, Context, Step, current_lane
 from reenact.library import HOST_QUESTIONS, asking_module
 from reenact.process_state import (
     environment_change_var,
@@ -155,7 +155,7 @@ class Command:
     def call_of_run(self, sent: object) -> Call[ProcessOutcome]:
         """The call that runs the command to its end, with *sent* as its input."""
         request = self._request if sent is None else self._request | {"input": text_if_utf8(sent)}
-        return Call("process", self.program, request, empty=_empty_outcome)
+        return Call("process", self.program, request, empty=empty_outcome)
 
     def on_terminal(self) -> Call[TerminalOutcome]:
         """The command run from beginning to end, on a terminal of its own."""
@@ -165,11 +165,14 @@ class Command:
         """The call that starts the process."""
         return Call("process", self.program, {"do": "start", **self._request}, empty=lambda: {"pid": 0})
 
-    def call_of_action(self, what: str, **details: object) -> Call[Any]:
-        """A call on the started process, such as a read or a signal."""
+    def call_of_action(self, what: str, empty: Callable[[], A] | None = None, **details: object) -> Call[A]:
+        """A call on the started process, such as a read or a signal.
+
+        *empty* makes the answer of a process that wrote nothing and succeeded.
+        """
         known = {name: text_if_utf8(value) for name, value in details.items() if value is not None}
         request = {"do": what, **known}
-        return Call("process", self.program, request, lambda: self._facts(what), empty=_EMPTY.get(what))
+        return Call("process", self.program, request, lambda: self._facts(what), empty=empty)
 
     def note_start(self, step: Step[ProcessStart], pid: int) -> bool:
         """Remember the program's *pid* and the *step* that started it; returns whether this is a replay.
@@ -244,18 +247,9 @@ def outcome(returncode: int, outputs: Sequence[object], printed: bytes = b"") ->
     return {**ended, "printed": text_if_utf8(printed)} if printed else ended
 
 
-def _empty_outcome() -> ProcessOutcome:
+def empty_outcome() -> ProcessOutcome:
+    """The outcome of a process that wrote nothing and succeeded."""
     return outcome(0, ("", ""))
-
-
-_EMPTY: Final[dict[str, Callable[[], object]]] = {
-    "communicate": _empty_outcome,
-    "poll": int,
-    "wait": int,
-    **dict.fromkeys(("kill", "send_signal", "signal", "terminate"), dict),
-    **dict.fromkeys(("read", "readexactly", "readline", "readuntil"), str),
-}
-"""By the kind of call: the answer of a process that wrote nothing and succeeded; ``write`` has none."""
 
 
 def outputs(answer: ProcessOutcome, options: dict[str, object]) -> tuple[object, object]:

@@ -13,12 +13,13 @@ from inspect import signature
 from types import FrameType
 from typing import Any, Final
 
-from reenact.boundary import crossing, current_lane
+from reenact.boundary import Call, crossing, current_lane, no_answer
 from reenact.seams.patches import Patch
 from reenact.seams.stdlib.process.command import (
     Command,
     as_bytes,
     change_environment,
+    empty_outcome,
     is_call,
     is_seen,
     is_text,
@@ -121,7 +122,7 @@ class Popen(subprocess.Popen[Any], metaclass=_Kind):
         return io.TextIOWrapper(buffered, write_through=name == "stdin", line_buffering=is_by_line, **kind)
 
     def communicate(self, input: Any = None, timeout: float | None = None) -> tuple[object, object]:  # noqa: A002
-        with crossing(self._command.call_of_action("communicate", input=input)) as step:
+        with crossing(self._command.call_of_action("communicate", empty_outcome, input=input)) as step:
             if step.live:
                 answer = self._process.communicate(input, timeout)
                 step.answer = outcome(self._process.returncode, answer)
@@ -132,7 +133,7 @@ class Popen(subprocess.Popen[Any], metaclass=_Kind):
         if self._is_gone():
             self.returncode = 0
         if self.returncode is None:
-            with crossing(self._command.call_of_action("wait")) as step:
+            with crossing(self._command.call_of_action("wait", int)) as step:
                 if step.live:
                     step.answer = self._process.wait(timeout)
             self.returncode = step.answer
@@ -142,7 +143,8 @@ class Popen(subprocess.Popen[Any], metaclass=_Kind):
         if self._is_gone():
             self.returncode = 0
         if self.returncode is None:
-            with crossing(self._command.call_of_action("poll")) as step:
+            call: Call[int | None] = self._command.call_of_action("poll", int)
+            with crossing(call) as step:
                 if step.live:
                     step.answer = self._process.poll()
             self.returncode = step.answer
@@ -151,7 +153,7 @@ class Popen(subprocess.Popen[Any], metaclass=_Kind):
     def send_signal(self, sig: int) -> None:
         if self._is_gone():
             return
-        with crossing(self._command.call_of_action("signal", number=int(sig))) as step:
+        with crossing(self._command.call_of_action("signal", no_answer, number=int(sig))) as step:
             if step.live:
                 self._process.send_signal(sig)
 
@@ -191,7 +193,8 @@ class _Pipe(io.RawIOBase):
         return self._raw.fileno() if self._raw is not None else super().fileno()
 
     def readinto(self, buffer: Any, /) -> int:
-        with crossing(self._command.call_of_action("read", stream=self._name)) as step:
+        call: Call[object] = self._command.call_of_action("read", str, stream=self._name)
+        with crossing(call) as step:
             if step.live:
                 step.answer = text_if_utf8(self._raw.read(len(buffer)))
         data = as_bytes(step.answer)
@@ -199,11 +202,11 @@ class _Pipe(io.RawIOBase):
         return len(data)
 
     def write(self, data: Any, /) -> int:
-        with crossing(self._command.call_of_action("write", stream=self._name, data=bytes(data))) as step:
+        call: Call[int] = self._command.call_of_action("write", stream=self._name, data=bytes(data))
+        with crossing(call) as step:
             if step.live:
                 step.answer = self._raw.write(data)
-        count: int = step.answer
-        return count
+        return step.answer
 
     def close(self) -> None:
         super().close()

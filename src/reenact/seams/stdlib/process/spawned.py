@@ -11,7 +11,7 @@ import pty
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
-from reenact.boundary import crossing, outside
+from reenact.boundary import Call, crossing, outside
 from reenact.process_state import spawned_programs
 from reenact.seams.patches import Patch
 from reenact.seams.stdlib.process.command import Command, as_bytes, is_seen, running, text_if_utf8
@@ -45,7 +45,8 @@ def _waitpid(original: Callable[[int, int], tuple[int, int]]) -> Callable[[int, 
         command = spawned_programs.get(pid)
         if command is None or lane_for("subprocess") is None:
             return original(pid, options)
-        with crossing(command.call_of_action("wait", options=options or None)) as step:
+        call: Call[int | None] = command.call_of_action("wait", int, options=options or None)
+        with crossing(call) as step:
             if step.live:
                 found, status = original(pid, options)
                 step.answer = status if found else None

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
-from reenact.boundary import crossing, current_lane, outside
+from reenact.boundary import Step, crossing, current_lane, no_answer, outside
 from reenact.seams.patches import Patch
 from reenact.seams.stdlib.process.command import (
     Command,
@@ -240,7 +240,8 @@ def _act_as_call(command: Command, what: str, act: Callable[[], object], **detai
     if lane_for("subprocess") is None:
         act()
         return
-    with crossing(command.call_of_action(what, **details)) as step:
+    empty = None if what == "write" else no_answer
+    with crossing(command.call_of_action(what, empty, **details)) as step:
         if step.live:
             act()
 
@@ -252,7 +253,7 @@ class _Replayed(asyncio.SubprocessTransport):
         self,
         command: Command,
         boundary: crossing[ProcessStart],
-        step: Any,
+        step: Step[ProcessStart],
         protocol: Any,
         options: dict[str, object],
     ) -> None:
