@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
 from typing import Any, Final, NamedTuple
@@ -299,13 +300,15 @@ class Sharing:
     """
 
     def __init__(self) -> None:
-        self._written: dict[bytes, _WrittenPlace] = {}
+        self._written: OrderedDict[bytes, _WrittenPlace] = OrderedDict()  # whose oldest is found at once
 
     def shrink(self, call_id: str, value: object, path: tuple[str, ...] = ()) -> object:
         """Replace the parts of request *value* that were written before by references.
 
         *call_id* is the call about to be written. The caller holds a lock until the result is written.
         """
+        while len(self._written) > _MOST_PLACES:
+            self._written.popitem(last=False)
         if isinstance(value, dict) and len(path) < 2:
             shrunk = {**value}
             for name, member in value.items():
@@ -319,11 +322,8 @@ class Sharing:
         text = encode_clean(value)
         if len(text) < _MIN_BYTES:
             return value
-        digest = sha256(text).digest()
-        found = self._written.get(digest)
-        if found is None:
-            self._note(digest, _WrittenPlace(call_id, path, None))
-        return value if found is None or found.call_id == call_id else found.reference()
+        found = self._written.setdefault(sha256(text).digest(), _WrittenPlace(call_id, path, None))
+        return value if found.call_id == call_id else found.reference()
 
     def _shrink_list(self, call_id: str, value: list[object], path: tuple[str, ...]) -> object:
         """Replace the longest prefix written before by a reference, and remember every new prefix."""
@@ -346,13 +346,7 @@ class Sharing:
                 new.append((digest, _WrittenPlace(call_id, path, len(prefixes) + 1)))
             elif place.call_id != call_id:
                 known = place
-        for digest, place in reversed(new):
-            self._note(digest, place)
+        self._written.update(reversed(new))
         if known is None or size_bytes < _MIN_BYTES:
             return value
         return known.reference() | {THEN: value[known.items :]}
-
-    def _note(self, digest: bytes, place: _WrittenPlace) -> None:
-        self._written[digest] = place
-        if len(self._written) > _MOST_PLACES:
-            del self._written[next(iter(self._written))]
