@@ -177,6 +177,9 @@ class Context(Protocol):
     def note(self, text: str) -> None:
         """Note a fact about the run that is no divergence."""
 
+    def hide(self, secret: str) -> None:
+        """From now on, hide *secret* wherever it would be written."""
+
     def refuse_unplaced(self, call: Call) -> Exception | None:
         """Return the error for a call that may belong to this run or another one, if it is refused."""
 

@@ -356,6 +356,8 @@ class RunStartData(Record, frozen=True):
     """The offset of the local time from UTC, in seconds."""
     timeZone: str | Absent = ABSENT  # noqa: N815
     """The name or rule of the time zone, such as ``Europe/Berlin``, if the machine says it."""
+    terminal: list[str] | Absent = ABSENT
+    """``stdin`` if the run read from a terminal, so that what was typed is recorded; ``stdout`` likewise."""
     places: dict[str, str] | Absent = ABSENT
     """Salted digests of the run's folders: ``cwd``, ``home``, ``python``, ``tmp`` and ``workspace``."""
     upstreams: dict[str, str] | Absent = ABSENT

@@ -56,6 +56,9 @@ class Aftermath:
     def note(self, text: str) -> None:
         """Notes are dropped after the run."""
 
+    def hide(self, secret: str) -> None:
+        """Nothing is written after the run."""
+
     def refuse_unplaced(self, call: Call) -> LiveCallBlocked:
         """Refuse the call: the run has ended."""
         return self._refusal(f"calling {call.kind} {call.name}")

@@ -266,6 +266,9 @@ class CaptureContext:
     def note(self, text: str) -> None:
         """Only a replay has notes."""
 
+    def hide(self, secret: str) -> None:
+        self._redactor.hide(secret)
+
     def refuse_unplaced(self, call: Call) -> None:
         if self._missed is None:
             self._missed = self._redactor.redact_text(

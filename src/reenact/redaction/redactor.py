@@ -30,6 +30,8 @@ PROFILES: Final[tuple[Profile, ...]] = ("none", "default", "strict")
 
 _decode: Final = msgspec.json.Decoder().decode
 _OFF: Final = frozenset({"", "0", "false", "no"})
+_MIN_HIDDEN: Final = 6
+"""Shorter texts stand in too many others by chance."""
 _MAX_LEARNED: Final = 64
 """A run that sends more credentials, maybe a new one in each call, would search every payload for all."""
 
@@ -106,6 +108,11 @@ class Redactor:
             credential = credential_in_header(value)
             if credential is not None:
                 self._learn(credential)
+
+    def hide(self, secret: str) -> None:
+        """From now on, hide *secret* wherever it appears."""
+        if self._by_name and len(secret) >= _MIN_HIDDEN:
+            self._learn(secret)
 
     def _learn(self, credential: str) -> None:
         with self._lock:

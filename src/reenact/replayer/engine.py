@@ -79,6 +79,9 @@ class Redacting(Protocol):
     def learn(self, headers: Mapping[str, str]) -> None:
         """Hide the credentials in these headers of a request wherever they appear later."""
 
+    def hide(self, secret: str) -> None:
+        """The same for *secret*."""
+
     def redact_request(self, text: bytes) -> bytes:
         """The canonical JSON of a request without secrets; its credentials are learned, too."""
 
@@ -356,6 +359,9 @@ class ReplayEngine:
 
     def time_passes(self, lane: Lane) -> bool:
         return self.is_live(lane)
+
+    def hide(self, secret: str) -> None:
+        self._redactor.hide(secret)
 
     def refuse_unplaced(self, call: Call) -> Diverged:
         text = self._redactor.redact_json(to_text(call.request, is_json=call.is_json))

@@ -49,6 +49,7 @@ from reenact.seams.stdlib import process
 from reenact.seams.stdlib.places import workspace_known
 from reenact.seams.stdlib.wall_clock import wall_clock_of_run
 from reenact.seams.stdlib.written import WrittenFiles, watch_written_files
+from reenact.seams.typed import streams_at_terminal, typed_input
 from reenact.values.objects import message_of
 from reenact.volatile.places import mark_places, own_places, working_folder
 from reenact.workspace.recording import WorkspaceOrder
@@ -232,6 +233,7 @@ class CaptureRun(Run):
         yield seams.attach_seams()
         yield hosts_beside.holding(project_beside(Path(working_folder())))
         yield stdlib.attach_stdlib(self._stand_ins, self._context)
+        yield typed_input(streams_at_terminal() if self._fixed_surroundings is None else ())
         yield workspace_known(self._workspace.root if self._workspace is not None else None)
         yield watch_written_files(self._written)
         if self._leads_programs and self._stand_ins.everywhere:
@@ -289,7 +291,8 @@ class CaptureRun(Run):
         places = mark_places(own, self._salt)
         zone = zone_of_machine()
         named = {} if zone is None else {"timeZone": zone}
-        return {"utcOffsetS": localtime().tm_gmtoff, **named, "places": places}
+        typed = {"terminal": terminal} if (terminal := streams_at_terminal()) else {}
+        return {"utcOffsetS": localtime().tm_gmtoff, **named, **typed, "places": places}
 
     def list_written(self) -> list[str]:
         """The files that the run has written."""

@@ -57,6 +57,7 @@ from reenact.seams.stdlib.digests import watch_digests
 from reenact.seams.stdlib.draws import Draws, watch_draws
 from reenact.seams.stdlib.places import workspace_known
 from reenact.seams.stdlib.wall_clock import wall_clock_of_run
+from reenact.seams.typed import typed_input
 from reenact.store.outfile import write_output
 from reenact.store.reader import read_run_start
 from reenact.volatile.beside import NAMED
@@ -223,7 +224,9 @@ class ReplayRun(Run):
     def attachments(self) -> Iterable[AbstractContextManager[object]]:
         """The patches and hooks that route the calls of this process to us, and the guard."""
         yield self._guard  # below the seams, which answer some calls that it would refuse
-        yield zone_of_run(read_run_start(self._engine.source.reader))
+        began = read_run_start(self._engine.source.reader)
+        yield zone_of_run(began)
+        yield typed_input(began.terminal or ())
         if self._clock_shift_s is not None:
             self._evidence.clock_shift_s = self._clock_shift_s
             yield wall_clock_of_run(self._clock_shift_s)

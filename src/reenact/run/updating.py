@@ -45,6 +45,7 @@ from reenact.seams.entered import ExecutedFiles
 from reenact.seams.stdlib.draws import Draws
 from reenact.seams.stdlib.places import workspace_known
 from reenact.seams.stdlib.written import WrittenFiles, watch_written_files
+from reenact.seams.typed import typed_input
 from reenact.store.blobs import BlobStore
 from reenact.store.reader import read_run_start
 from reenact.values.objects import message_of
@@ -497,7 +498,9 @@ class UpdateRun(Run):
 
     def attachments(self) -> Iterable[AbstractContextManager[object]]:
         """The patches and hooks that route the calls of this process to us."""
-        yield zone_of_run(read_run_start(self._engine.source.reader))
+        began = read_run_start(self._engine.source.reader)
+        yield zone_of_run(began)
+        yield typed_input(began.terminal or ())
         yield seams.attach_seams()
         yield hosts_beside.holding(project_beside(Path(working_folder())))
         yield stdlib.attach_stdlib(self._stand_ins, self._engine)
