@@ -202,6 +202,62 @@ def test_what_a_program_prints_is_printed_again(
     assert plain == seen[0][0]
 
 
+@pytest.mark.parametrize(
+    "options", [{}, {"text": True}, {"text": True, "bufsize": 1}, {"bufsize": 0}], ids=str
+)
+def test_what_was_written_before_communicate_arrives(options: dict[str, Any], tmp_path: Path) -> None:
+    """Also if it is still in the buffer; afterwards the streams are closed."""
+    begins, ends = ("be", "gun") if options.get("text") else (b"be", b"gun")
+
+    def talk() -> tuple[object, ...]:
+        process = subprocess.Popen(["cat"], stdin=PIPE, stdout=PIPE, **options)
+        assert process.stdin
+        assert process.stdout
+        process.stdin.write(begins)
+        said = process.communicate(ends)
+        alone = subprocess.Popen(["cat"], stdin=PIPE, stdout=PIPE, **options)
+        assert alone.stdin
+        alone.stdin.write(begins)
+        facts = (process.text_mode, process.encoding, process.errors, process.pipesize)  # type: ignore[attr-defined]
+        return said, alone.communicate(), process.stdin.closed, process.stdout.closed, facts
+
+    plain = talk()
+    for begin in (reenact.capture, reenact.replay):
+        with begin(tmp_path / "run") as run:
+            assert talk() == plain
+        assert run.divergences == []
+
+
+def test_a_pipe_that_does_not_block_has_nothing_yet(tmp_path: Path) -> None:
+    with reenact.capture(tmp_path / "run"):
+        process = subprocess.Popen(["sh", "-c", "read line; echo $line"], stdin=PIPE, stdout=PIPE)
+        assert process.stdout
+        os.set_blocking(process.stdout.fileno(), False)
+        assert process.stdout.read(10) is None
+        assert process.communicate(b"said\n")[0] == b"said\n"
+
+
+def test_streams_of_asyncio_have_what_programs_use(tmp_path: Path) -> None:
+    async def talk() -> list[object]:
+        process = await create_subprocess_exec("cat", stdin=PIPE, stdout=PIPE)
+        stdin, stdout = process.stdin, process.stdout
+        assert isinstance(process, asyncio.subprocess.Process)
+        assert isinstance(stdin, asyncio.StreamWriter)
+        assert isinstance(stdout, asyncio.StreamReader)
+        said: list[object] = [stdout.at_eof(), stdin.can_write_eof(), stdin.get_extra_info("none", "of it")]
+        stdin.write(b"one\ntwo\n")
+        stdin.write_eof()
+        while not stdout.at_eof():
+            said.append(await stdout.readline())
+        return [*said, stdout.exception(), await process.wait()]
+
+    plain = asyncio.run(talk())
+    for begin in (reenact.capture, reenact.replay):
+        with begin(tmp_path / "run") as run:
+            assert asyncio.run(talk()) == plain
+        assert run.divergences == []
+
+
 BACKGROUND = """
 import os, subprocess, sys
 import reenact

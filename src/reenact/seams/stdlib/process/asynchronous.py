@@ -52,6 +52,8 @@ async def _start(command: Command, options: dict[str, object], create: Any) -> o
 class Process:
     """An ``asyncio.subprocess.Process`` that holds the real one while recording, and none in replay."""
 
+    __class__ = asyncio.subprocess.Process  # type: ignore[assignment]  # for isinstance
+
     def __init__(
         self, command: Command, options: dict[str, object], pid: int, real: asyncio.subprocess.Process | None
     ) -> None:
@@ -110,6 +112,8 @@ class _Pipe:
 class Reader(_Pipe):
     """The reading methods of an ``asyncio.StreamReader``."""
 
+    __class__ = asyncio.StreamReader  # type: ignore[assignment]
+
     async def read(self, n: int = -1) -> bytes:
         return await self._read("read", n)
 
@@ -121,6 +125,15 @@ class Reader(_Pipe):
 
     async def readuntil(self, separator: bytes = b"\n") -> bytes:
         return await self._read("readuntil", separator)
+
+    def at_eof(self) -> bool:
+        with crossing(self._command.call_of_action("at_eof", stream=self._name)) as step:
+            if step.live:
+                step.answer = self._real.at_eof()
+        return step.answer  # type: ignore[no-any-return]
+
+    def exception(self) -> Exception | None:
+        return None if self._real is None else self._real.exception()
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         while line := await self.readline():
@@ -138,6 +151,8 @@ class Reader(_Pipe):
 class Writer(_Pipe):
     """The writing methods of an ``asyncio.StreamWriter``."""
 
+    __class__ = asyncio.StreamWriter  # type: ignore[assignment]
+
     def write(self, data: bytes) -> None:
         with crossing(self._command.call_of_action("write", stream=self._name, data=data)) as step:
             if step.live:
@@ -149,6 +164,16 @@ class Writer(_Pipe):
     async def drain(self) -> None:
         if self._real is not None:
             await self._real.drain()
+
+    def write_eof(self) -> None:
+        if self._real is not None:
+            self._real.write_eof()
+
+    def can_write_eof(self) -> bool:
+        return True
+
+    def get_extra_info(self, name: str, default: object = None) -> object:
+        return default if self._real is None else self._real.get_extra_info(name, default)
 
     def close(self) -> None:
         if self._real is not None:
