@@ -258,6 +258,25 @@ def test_streams_of_asyncio_have_what_programs_use(tmp_path: Path) -> None:
         assert run.divergences == []
 
 
+def test_a_process_of_asyncio_has_its_status_when_it_has_ended(tmp_path: Path) -> None:
+    """Also if nobody waited for it: programs poll it, or kill what has none."""
+
+    async def poll() -> list[object]:
+        process = await create_subprocess_exec("sh", "-c", "read line; exit 3", stdin=PIPE)
+        said: list[object] = [process.returncode]
+        assert process.stdin
+        process.stdin.close()
+        while process.returncode is None:
+            await asyncio.sleep(0.01)
+        return [*said, process.returncode, process.stdin.is_closing(), await process.wait()]
+
+    plain = asyncio.run(asyncio.wait_for(poll(), 60))
+    for begin in (reenact.capture, reenact.replay):
+        with begin(tmp_path / "run") as run:
+            assert asyncio.run(asyncio.wait_for(poll(), 60)) == plain
+        assert run.divergences == []
+
+
 BACKGROUND = """
 import os, subprocess, sys
 import reenact

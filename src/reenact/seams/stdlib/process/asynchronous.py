@@ -7,9 +7,10 @@ import subprocess
 from collections.abc import AsyncIterator
 from typing import Any, Final
 
-from reenact.boundary import crossing
+from reenact.boundary import crossing, current_lane
 from reenact.seams.stdlib.process.command import (
     Command,
+    ProcessStart,
     as_bytes,
     is_call,
     outcome,
@@ -43,10 +44,10 @@ async def _start(command: Command, options: dict[str, object], create: Any) -> o
         if step.live:
             with running():
                 real = await create()
-            step.answer = {"pid": real.pid}
+            step.answer = {"pid": real.pid, "tellsExit": True}
     if real is not None and command.note_start(step, real.pid):
         return real
-    return Process(command, options, step.answer["pid"], real)
+    return Process(command, options, step.answer, real)
 
 
 class Process:
@@ -55,15 +56,31 @@ class Process:
     __class__ = asyncio.subprocess.Process  # type: ignore[assignment]  # for isinstance
 
     def __init__(
-        self, command: Command, options: dict[str, object], pid: int, real: asyncio.subprocess.Process | None
+        self,
+        command: Command,
+        options: dict[str, object],
+        start: ProcessStart,
+        real: asyncio.subprocess.Process | None,
     ) -> None:
-        self.pid = pid
-        self.returncode: int | None = None
+        self.pid = start["pid"]
+        self._tells_exit = start.get("tellsExit", False)
+        self._returncode: int | None = None
         self._command = command
         self._real: Any = real
         self.stdin = self._pipe(options, "stdin", Writer)
         self.stdout = self._pipe(options, "stdout", Reader)
         self.stderr = self._pipe(options, "stderr", Reader)
+
+    @property
+    def returncode(self) -> int | None:
+        """Known as soon as the process has ended, whether it was waited for or not."""
+        is_gone = self._real is None and current_lane() is None
+        if self._returncode is None and self._tells_exit and not is_gone:
+            with crossing(self._command.call_of_action("returncode")) as step:
+                if step.live:
+                    step.answer = self._real.returncode
+            self._returncode = step.answer
+        return self._returncode
 
     def _pipe(self, options: dict[str, object], name: str, kind: Any) -> object:
         if options.get(name) != subprocess.PIPE:
@@ -75,14 +92,14 @@ class Process:
             if step.live:
                 answer = await self._real.communicate(input)
                 step.answer = outcome(self._real.returncode, answer)
-        self.returncode = step.answer["returncode"]
+        self._returncode = step.answer["returncode"]
         return outputs(step.answer, {})
 
     async def wait(self) -> int:
         async with crossing(self._command.call_of_action("wait")) as step:
             if step.live:
                 step.answer = await self._real.wait()
-        self.returncode = step.answer
+        self._returncode = step.answer
         return step.answer  # type: ignore[no-any-return]
 
     def send_signal(self, signal: int) -> None:
@@ -165,6 +182,8 @@ class Writer(_Pipe):
         if self._real is not None:
             await self._real.drain()
 
+    _is_closed = False
+
     def write_eof(self) -> None:
         if self._real is not None:
             self._real.write_eof()
@@ -176,6 +195,7 @@ class Writer(_Pipe):
         return default if self._real is None else self._real.get_extra_info(name, default)
 
     def close(self) -> None:
+        self._is_closed = True
         if self._real is not None:
             self._real.close()
 
@@ -184,4 +204,4 @@ class Writer(_Pipe):
             await self._real.wait_closed()
 
     def is_closing(self) -> bool:
-        return self._real is not None and self._real.is_closing()
+        return self._is_closed if self._real is None else self._real.is_closing()
