@@ -40,7 +40,7 @@ from typing import Final, Literal, TypeAlias
 import msgspec
 
 from reenact.canonical import digest_of_bytes
-from reenact.errors import FormatError, UsageError
+from reenact.errors import FormatError, StoreError, UsageError
 from reenact.forks.change import ForkPlan
 from reenact.formats.capture import ProcessData, RedactionProfile, RunStartData
 from reenact.formats.record import ABSENT
@@ -280,7 +280,7 @@ class Handover:
 
     def connections(self) -> dict[str, Connect]:
         """The connections of this process that the command has seen, by socket."""
-        with suppress(FileNotFoundError):
+        with suppress(OSError):  # there are none, or the process has given up its rights
             text = (self.folder / f"{_CONNECTIONS}-{os.getpid()}").read_text("utf-8")
             seen = [line.split(" ") for line in text.split("\n")[:-1]]
             return {socket: Connect(host, int(port)) for socket, host, port in seen}
@@ -329,7 +329,8 @@ class Handover:
     def report(self, replayed: Replayed) -> None:
         receipt = msgspec.Raw(receipt_codec.to_bytes(replayed.receipt))
         text = msgspec.json.encode(_ReplayedText(replayed.answered, receipt, replayed.root))
-        self._write(f"replayed-{os.getpid()}", text)
+        with suppress(StoreError):  # the command says which processes have not reported
+            self._write(f"replayed-{os.getpid()}", text)
 
     def _write(self, name: str, text: bytes) -> None:
         write_whole(self.folder / name, text, temp_folder=self.folder, sync=False)
