@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 import os
 import subprocess
@@ -235,6 +236,30 @@ def test_a_pipe_that_does_not_block_has_nothing_yet(tmp_path: Path) -> None:
         os.set_blocking(process.stdout.fileno(), False)
         assert process.stdout.read(10) is None
         assert process.communicate(b"said\n")[0] == b"said\n"
+
+
+def test_the_use_of_a_descriptor_is_said_when_it_is_recorded(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Because a replay has no pipe; to give a pipe to another program is no such use."""
+    with reenact.capture(tmp_path / "run"):
+        first = subprocess.Popen(["echo", "x"], stdout=PIPE)
+        second = subprocess.Popen(["cat"], stdin=first.stdout, stdout=PIPE)
+        assert second.communicate()[0] == b"x\n"
+        first.communicate()
+        assert caplog.messages == []
+        third = subprocess.Popen(["echo", "y"], stdout=PIPE)
+        assert third.stdout
+        assert os.read(third.stdout.fileno(), 9) == b"y\n"
+        third.communicate()
+    [told] = caplog.messages
+    assert told.startswith("echo: its stdout is used by its descriptor")
+    with reenact.replay(tmp_path / "run", policy="lenient"):
+        again = subprocess.Popen(["echo", "x"], stdout=PIPE)
+        assert again.stdout
+        with pytest.raises(io.UnsupportedOperation, match="is not run in a replay"):
+            again.stdout.fileno()
+        again.stdout.close()
 
 
 def test_streams_of_asyncio_have_what_programs_use(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copyreg
 import io
+import logging
 import signal
 import subprocess
 import sys
@@ -188,6 +189,9 @@ class Popen(subprocess.Popen[Any], metaclass=_Kind):
         return self._real
 
 
+_log: Final = logging.getLogger("reenact")
+
+
 class _Pipe(io.RawIOBase):
     """One end of a pipe: each read and write is recorded, with its boundaries."""
 
@@ -204,8 +208,23 @@ class _Pipe(io.RawIOBase):
     def writable(self) -> bool:
         return self._name == "stdin"
 
+    _is_told = False
+
     def fileno(self) -> int:
-        return self._raw.fileno() if self._raw is not None else super().fileno()
+        if self._raw is None:
+            raise io.UnsupportedOperation(
+                "fileno: the program is not run in a replay, so this is no real pipe"
+            )
+        lane = current_lane()
+        if lane is not None and lane.within is None and not self._is_told:
+            self._is_told = True
+            _log.warning(
+                "%s: its %s is used by its descriptor (select, os.read); a replay has none: read it in a "
+                "thread or with asyncio",
+                self._command.program,
+                self._name,
+            )
+        return self._raw.fileno()  # type: ignore[no-any-return]
 
     def readinto(self, buffer: Any, /) -> int | None:
         with crossing(self._command.call_of_action("read", stream=self._name)) as step:
