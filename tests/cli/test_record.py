@@ -571,3 +571,23 @@ def test_the_replay_command_shows_no_secret(hidden, tmp_path):
     assert hidden[1].rpartition(" ")[2] not in done.stderr
     assert "<secret:" in again
     assert again.endswith("(with your own values for <secret:…>)\n")
+
+
+GIVES_UP_ITS_RIGHTS = """
+import os, time
+time.time()
+os.setgid(65534)
+os.setuid(65534)
+print(os.getuid(), time.time() > 0)
+"""
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give up rights")
+def test_an_agent_that_gives_up_its_rights_runs_as_ever(tmp_path):
+    """It cannot write the end of the recording, or its report, any more; a line says so, no traceback."""
+    (tmp_path / "agent.py").write_text(GIVES_UP_ITS_RIGHTS)
+    for words, says in (("record", "-o", "run"), "interrupted"), (("replay", "run"), "nothing is proved"):
+        done = run(*words, "--", PYTHON, "agent.py", cwd=tmp_path)
+        assert done.stdout == "65534 True\n"
+        assert says in done.stderr
+        assert "Traceback" not in done.stderr

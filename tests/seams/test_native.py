@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
+import os
+import shutil
 import socket
+import subprocess
 import sys
+import sysconfig
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -260,3 +265,59 @@ def test_what_ctypes_connects_is_said_and_refused(tmp_path: Path, port: int) -> 
     assert "connecting to what connect() gets through ctypes is not recorded" in warning
     with pytest.raises(LiveCallBlocked), reenact.replay(tmp_path / "run"):
         ask()
+
+
+UNKNOWN_CLIENT = """
+#include <Python.h>
+#include <arpa/inet.h>
+#include <sys/socket.h>
+#include <unistd.h>
+static PyObject *ask(PyObject *self, PyObject *arguments) {
+    int port, got;
+    char answer[9];
+    if (!PyArg_ParseTuple(arguments, "i", &port)) return NULL;
+    struct sockaddr_in there = {.sin_family = AF_INET, .sin_port = htons(port)};
+    there.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    int sock = socket(AF_INET, SOCK_STREAM, 0);
+    if (connect(sock, (struct sockaddr *)&there, sizeof there)) return PyErr_SetFromErrno(PyExc_OSError);
+    got = read(sock, answer, sizeof answer);
+    close(sock);
+    return PyLong_FromLong(got);
+}
+static PyMethodDef methods[] = {{"ask", ask, METH_VARARGS, ""}, {0}};
+static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "unknown_client", "", -1, methods};
+PyMODINIT_FUNC PyInit_unknown_client(void) { return PyModule_Create(&module); }
+"""
+COMPILER = shutil.which("gcc") or shutil.which("cc")
+
+
+@pytest.mark.skipif(not COMPILER or not Path("/proc/net/tcp").exists(), reason="needs a C compiler and Linux")
+def test_a_connection_that_unknown_native_code_closes_again_is_said(tmp_path: Path) -> None:
+    """The command that records sees it from outside, while the code waits for the answer."""
+    (tmp_path / "client.c").write_text(UNKNOWN_CLIENT)
+    include = sysconfig.get_path("include")
+    build = [str(COMPILER), "-shared", "-fPIC", f"-I{include}", "client.c", "-o", "unknown_client.so"]
+    subprocess.run(build, cwd=tmp_path, check=True)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def serve() -> None:
+            connection, _ = listener.accept()
+            until_s = time.monotonic() + 30
+            while not list(tmp_path.glob("*/connections-*")) and time.monotonic() < until_s:
+                time.sleep(0.01)
+            connection.sendall(b"hello")
+            connection.close()
+
+        threading.Thread(target=serve, daemon=True).start()
+        port = listener.getsockname()[1]
+        agent = f"import time, unknown_client; time.time(); print(unknown_client.ask({port}))"
+        done = subprocess.run(
+            [sys.executable, "-m", "reenact", "record", "-o", "run", "--", sys.executable, "-c", agent],
+            cwd=tmp_path,
+            env={**os.environ, "TMPDIR": str(tmp_path)},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+    assert done.stdout == "5\n"
+    assert f"warning: a connection to 127.0.0.1:{port} was made by a C library" in done.stderr

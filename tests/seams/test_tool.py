@@ -414,13 +414,18 @@ def test_the_order_of_members_in_arguments_does_not_matter(tmp_path: Path) -> No
     )
 
 
-def test_an_opaque_result_is_refused_in_replay(tmp_path: Path) -> None:
-    """A result that cannot be recorded does not break the recorded run; the replay says what it was."""
+def test_an_opaque_result_is_refused_in_replay(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """A result that cannot be recorded does not break the run; recording and replay say what it was."""
 
     class Connection:
         pass
 
-    captured(tmp_path / "run", lambda run: give(Connection()) and None)
+    with reenact.capture(tmp_path / "run"):
+        for _ in range(2):
+            give(Connection())
+    [told] = [record.getMessage() for record in caplog.records]
+    assert "give returned a " in told
+    assert "Connection, which cannot be recorded: a replay cannot answer the call" in told
     with pytest.raises(FormatError, match=r"Connection, which cannot be recorded; let the tool"):
         replayed(tmp_path / "run", lambda run: give(Connection()))
 

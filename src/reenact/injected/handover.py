@@ -40,13 +40,14 @@ from typing import Final, Literal, TypeAlias
 import msgspec
 
 from reenact.canonical import digest_of_bytes
-from reenact.errors import FormatError, UsageError
+from reenact.errors import FormatError, StoreError, UsageError
 from reenact.forks.change import ForkPlan
 from reenact.formats.capture import ProcessData, RedactionProfile, RunStartData
 from reenact.formats.record import ABSENT
 from reenact.formats.replay_receipt import ReplayReceipt, receipt_codec
 from reenact.formats.volatile import VolatileRule
 from reenact.lane_name import ROOT
+from reenact.replayer.egress import Connect
 from reenact.replayer.engine import Policy
 from reenact.replayer.step import OnUnmatched
 from reenact.run.capturing import Identity
@@ -58,6 +59,7 @@ SEED_VARIABLE: Final = "REENACT_SEED"
 """Holds the seed of random generators, in hex, the same in every run of one capture."""
 _GATEWAY_CALLED: Final = "gateway-called"
 _FORK_REACHED: Final = "fork-reached"
+_CONNECTIONS: Final = "connections"
 SITE: Final = Path(__file__).parent / "site"
 """The ``PYTHONPATH`` entry whose ``sitecustomize`` begins the run in a process."""
 
@@ -212,6 +214,11 @@ class Handover:
     def note_gateway_call(self) -> None:
         (self.folder / _GATEWAY_CALLED).touch()
 
+    def note_connection(self, pid: int, socket: str, target: Connect) -> None:
+        """Tell the process *pid* of a connection that it has, which it may not see itself."""
+        with open(self.folder / f"{_CONNECTIONS}-{pid}", "a", encoding="utf-8") as file:
+            file.write(f"{socket} {target.host} {target.port}\n")
+
     def notes(self, kind: Note) -> dict[int, str]:
         """The processes' notes of *kind* by process id, oldest first."""
         return {pid: text.decode("utf-8", "replace") for pid, text in self._read_notes(kind).items()}
@@ -271,6 +278,14 @@ class Handover:
         except msgspec.DecodeError as error:
             raise FormatError(f"{error}; have one version of reenact everywhere", file=str(path)) from error
 
+    def connections(self) -> dict[str, Connect]:
+        """The connections of this process that the command has seen, by socket."""
+        with suppress(OSError):  # there are none, or the process has given up its rights
+            text = (self.folder / f"{_CONNECTIONS}-{os.getpid()}").read_text("utf-8")
+            seen = [line.split(" ") for line in text.split("\n")[:-1]]
+            return {socket: Connect(host, int(port)) for socket, host, port in seen}
+        return {}
+
     def claim(self, seq: int) -> bool:
         """Claim the outcome of the call at event *seq* of a transcript; false if a process has it already."""
         try:
@@ -314,7 +329,8 @@ class Handover:
     def report(self, replayed: Replayed) -> None:
         receipt = msgspec.Raw(receipt_codec.to_bytes(replayed.receipt))
         text = msgspec.json.encode(_ReplayedText(replayed.answered, receipt, replayed.root))
-        self._write(f"replayed-{os.getpid()}", text)
+        with suppress(StoreError):  # the command says which processes have not reported
+            self._write(f"replayed-{os.getpid()}", text)
 
     def _write(self, name: str, text: bytes) -> None:
         write_whole(self.folder / name, text, temp_folder=self.folder, sync=False)

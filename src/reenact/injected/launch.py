@@ -11,7 +11,7 @@ import signal
 import stat
 import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from io import FileIO
 from pathlib import Path
 from tempfile import TemporaryDirectory, TemporaryFile, gettempdir
@@ -39,12 +39,15 @@ from reenact.injected.handover import (
     hash_seed,
 )
 from reenact.injected.output import Printed, forward_output
+from reenact.replayer.egress import Connect, OutsideLook
 from reenact.run import MODE_VARIABLE
 from reenact.run.zone import VARIABLE as ZONE_VARIABLE
 from reenact.run.zone import variable_of_run
 from reenact.workspace.replaying import WorkspaceFolder
 
 _LOOK_S: Final = 0.5
+_LOOK_OUTSIDE_S: Final = 0.1
+"""A connection to a model lives longer."""
 _FOLDER: Final = "reenact-handover-"
 _OWNER: Final = "owner"
 _STDIN: Final = 0
@@ -143,6 +146,7 @@ def run_recorded(
         stdout=stdout,
         printed=printed,
         is_of_no_use=is_of_no_use,
+        on_connection=handover.note_connection,
         fence=fence,
     )
     return status, printed
@@ -194,6 +198,7 @@ def run(
     stdout: int = 1,
     printed: Printed | None = None,
     is_of_no_use: Callable[[], bool] = lambda: False,
+    on_connection: Callable[[int, str, Connect], None] | None = None,
     fence: Fence | None = None,
     keep_input: Path | None = None,
     cwd: Path | None = None,
@@ -201,6 +206,7 @@ def run(
     """Run *command* to its end; returns its exit status, or 128 plus the number of the signal that killed it.
 
     *printed* gets a copy of what it prints to *stdout*. It is terminated once *is_of_no_use* returns true.
+    *on_connection* gets the connections that it and the processes below it make, seen from here.
     Input from a pipe, which can be read only once, is copied to *keep_input*.
     """
     heard = forward_output(stdout, printed) if printed is not None else nullcontext(stdout)
@@ -218,7 +224,11 @@ def run(
         except OSError as error:
             raise UsageError(f"{command[0]}: {error.strerror}; name a program that can be run") from error
         passed_on_to.append(child)
-        with _terminate_if_useless(child, is_of_no_use):
+        with ExitStack() as looking:
+            looking.enter_context(_repeat(is_of_no_use, _LOOK_S, child.terminate))
+            if on_connection is not None:
+                look = OutsideLook(child.pid, on_connection).look
+                looking.enter_context(_repeat(look, _LOOK_OUTSIDE_S))
             returned = child.wait()
     return returned if returned >= 0 else 128 - returned
 
@@ -273,16 +283,19 @@ def _fence_child(fence: Fence | None) -> AbstractContextManager[Callable[[], Non
 
 
 @contextmanager
-def _terminate_if_useless(child: subprocess.Popen[bytes], is_of_no_use: Callable[[], bool]) -> Iterator[None]:
+def _repeat(
+    look: Callable[[], object], every_s: float, when_true: Callable[[], None] = lambda: None
+) -> Iterator[None]:
+    """In the block, call *look* in a thread of its own, with pauses, until it returns true."""
     is_over = Event()
 
-    def look() -> None:
-        while not is_over.wait(_LOOK_S):
-            if is_of_no_use():
-                child.terminate()
+    def look_again() -> None:
+        while not is_over.wait(every_s):
+            if look():
+                when_true()
                 return
 
-    looking = Thread(target=look, name="reenact-looking", daemon=True)
+    looking = Thread(target=look_again, name="reenact-looking", daemon=True)
     looking.start()
     try:
         yield

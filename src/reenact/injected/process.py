@@ -272,6 +272,7 @@ class _RecordedProcess(_Process):
             origin=origin_of_run() if new_child is None else None,
             workspace=orders.workspace,
             watches_clock=True,
+            seen_outside=handover.connections,
         )
         self._run.__enter__()
         handover.note("started", subject(sys.orig_argv))

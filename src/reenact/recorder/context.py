@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import logging
+import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, partial
 from hashlib import sha256
@@ -95,6 +96,7 @@ _INSTANTS: Final = {"nondeterministic": b"nondeterministic", "state_mutation": b
 _MAY_WRITE: Final = frozenset({"tool", "process"})
 """Kinds of calls that may change files."""
 UNKNOWN_MODEL: Final = {"provider": "unknown", "model": "unknown"}
+_OPAQUE: Final = re.compile(rb'"\$py":"opaque","type":"([^"]*)"')
 _NO_ANSWER: Final = {"stopReason": None, "usage": None}
 
 
@@ -132,6 +134,7 @@ class CaptureContext:
         self._call_numbers: Iterator[int] = itertools.count(first_call)
         self._first_call = first_call
         self._openings = itertools.count(1)
+        self._told_opaque: set[tuple[str, str]] = set()
         self._open_streams: dict[str, Callable[[], None]] = {}
         """By call id: closes a stream that was not read to its end."""
         self._order = TaskOrder(self._events, is_recording=lambda: self._failure is None)
@@ -617,11 +620,24 @@ class CaptureContext:
         if error is None or step.answer is not None:
             answer = self._payloads.answer(step.answer)
             is_redacted = answer.is_redacted
+            if kind in ("tool", "process") and (found := _OPAQUE.search(answer.text)):
+                self._tell_opaque(step.call.name, found[1].decode())
             data[_OUTCOMES[kind].answer] = answer.stored
             if _OUTCOMES[kind].has_digest:
                 data["valueHash"] = digest_of_bytes(answer.text)
         if step.recorded_pieces is not None or step.exact is not None:
             self._put_forms(data, step, is_redacted=is_redacted)
+
+    def _tell_opaque(self, name: str, type_name: str) -> None:
+        """Log once that a replay cannot answer a call; that is no fault of the recording."""
+        if (name, type_name) not in self._told_opaque:
+            self._told_opaque.add((name, type_name))
+            log.warning(
+                "%s returned a %s, which cannot be recorded: a replay cannot answer the call; let it return "
+                "plain data, or let it pass through",
+                self._redactor.redact_text(name),
+                type_name,
+            )
 
     def _put_forms(self, data: dict[str, object], step: CaptureStep[Any], *, is_redacted: bool) -> None:
         """Put the pieces of the answer, and its wire form if nothing was redacted, into *data*."""

@@ -10,6 +10,7 @@ import os
 import re
 import shlex
 import socket
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -227,19 +228,54 @@ def _describe(text: str) -> str:
     return "".join(mark if mark.isprintable() else repr(mark)[1:-1] for mark in text)
 
 
-def connections_since(before: set[str]) -> list[Connect]:
-    """The open connections that this process has made, without the sockets *before*; on Linux only.
+def connections_since(before: set[str]) -> dict[str, Connect]:
+    """The open connections that this process has made, by socket, without those *before*; on Linux only.
 
     Linux takes 5 ms to write each of its tables, so they are read only if there is a new socket.
     """
     sockets = held_sockets()
     if sockets <= before:
-        return []
-    rows = [row for name in ("tcp", "tcp6") for row in _rows(f"/proc/self/net/{name}") if row[9] in sockets]
-    served = {row[1].rpartition(":")[2] for row in rows if row[3] == _LISTENING}
-    made = [row for row in rows if row[3] != _LISTENING and row[1].rpartition(":")[2] not in served]
-    return [_remote(row[2]) for row in made if row[9] not in before]
+        return {}
+    made = _connections_of(sockets, set())
+    return {inode: target for inode, target in made.items() if inode not in before}
 
+
+def _connections_of(sockets: set[str], served: set[str]) -> dict[str, Connect]:
+    """Those of *sockets* that connect to a server; not those on a *served* port, to which this adds."""
+    rows = [row for name in ("tcp", "tcp6") for row in _rows(f"/proc/self/net/{name}") if row[9] in sockets]
+    served |= {row[1].rpartition(":")[2] for row in rows if row[3] == _LISTENING}
+    made = [row for row in rows if row[3] != _LISTENING and row[1].rpartition(":")[2] not in served]
+    return {row[9]: _remote(row[2]) for row in made}
+
+
+class OutsideLook:
+    """Looks at the connections of the program *pid* and all below it, from another process.
+
+    It sees connections that are closed again before the program ends, if they live until the next look.
+    *note* gets each new one with the process that has it.
+    """
+
+    def __init__(self, pid: int, note: Callable[[int, str, Connect], None]) -> None:
+        self._pid = pid
+        self._note = note
+        self._looks: Counter[tuple[int, str]] = Counter()
+        """How often each socket was new; one that does not connect is new only some times."""
+        self._served: set[str] = set()
+
+    def look(self) -> None:
+        held = {(pid, inode) for pid in _tree(self._pid) for inode in _sockets_of(str(pid))}
+        new = {each for each in held if self._looks[each] < _MOST_LOOKS}
+        if not new:
+            return
+        self._looks.update(new)
+        connections = _connections_of({inode for _, inode in held}, self._served)
+        for pid, inode in new:
+            if inode in connections:
+                self._looks[pid, inode] = _MOST_LOOKS
+                self._note(pid, inode, connections[inode])
+
+
+_MOST_LOOKS: Final = 5
 
 _LISTENING: Final = "0A"
 
@@ -272,9 +308,10 @@ def listening_ports() -> set[int]:
 def _tree(pid: int) -> Iterator[int]:
     """The process *pid* and all below it: each thread has its own children."""
     yield pid
-    for children in Path(f"/proc/{pid}/task").glob("*/children"):
-        with suppress(OSError, ValueError):
-            for child in children.read_text("ascii").split():
+    with suppress(OSError, ValueError):  # it ends meanwhile
+        for thread in listdir(f"/proc/{pid}/task"):
+            children = Path(f"/proc/{pid}/task/{thread}/children").read_text("ascii")
+            for child in children.split():
                 yield from _tree(int(child))
 
 

@@ -200,16 +200,23 @@ def run_unguarded() -> Iterator[None]:
 class Watch:
     """Reports what a :class:`Guard` would refuse, without refusing it: for a run that is recorded.
 
-    Each target is reported once. Connections that C libraries make are found when the watch ends: on Linux
-    those that are still open, elsewhere and for the rest by the libraries that were imported.
+    Each target is reported once. Connections that C libraries make are reported when the watch ends: on Linux
+    those that are still open, and those that ``reenact record`` has seen; elsewhere and for the rest by the
+    libraries that were imported.
     """
 
     def __init__(
-        self, allow: Allow | None, applies: Callable[[], bool], on_seen: Callable[[str], None]
+        self,
+        allow: Allow | None,
+        applies: Callable[[], bool],
+        on_seen: Callable[[str], None],
+        seen_outside: Callable[[], Mapping[str, Connect]] = dict,
     ) -> None:
+        """*seen_outside* gives the connections of this process that another one has seen, by socket."""
         self._allow = allow or Allow()
         self._applies = applies
         self._on_seen = on_seen
+        self._seen_outside = seen_outside
         self._warned: set[tuple[Kind, str]] = set()
         self.foreign_libraries: set[str] = set()
         """C libraries that the agent's own code has loaded."""
@@ -260,7 +267,9 @@ class Watch:
             )
         if "uvloop" in sys.modules:  # it connects outside Python, too, also for recorded clients
             return
-        for target in connections_since(self._sockets_before):
+        found = {**self._seen_outside(), **connections_since(self._sockets_before)}
+        made = (target for socket, target in found.items() if socket not in self._sockets_before)
+        for target in dict.fromkeys(made):
             if target.port not in self._known_ports and not self._allow.permits(target):
                 self._on_seen(
                     f"a connection to {target.target} was made by a C library, outside Python; its traffic "

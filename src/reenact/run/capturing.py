@@ -6,7 +6,7 @@ import itertools
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import replace
 from os import urandom
@@ -138,6 +138,7 @@ class CaptureRun(Run):
         origin: RunOrigin | None = None,
         workspace: WorkspaceOrder | None = None,
         watches_clock: bool = False,
+        seen_outside: Callable[[], Mapping[str, Connect]] = dict,
     ) -> None:
         """*allow* names what a replay may reach; it gives no warning.
 
@@ -145,7 +146,7 @@ class CaptureRun(Run):
         *on_end* is called at the end, with whether the recording is complete and the run succeeded.
         *find_names* and *within* give the position of this process among others that record the same run.
         *workspace* says which files are recorded too. With *watches_clock* the times that libraries read are
-        recorded.
+        recorded. *seen_outside* is as for :class:`~reenact.replayer.guard.Watch`.
         """
         super().__init__()
         named, values = profile_and_secrets(redact)
@@ -183,6 +184,7 @@ class CaptureRun(Run):
         self._origin = origin or {}
         self._workspace = workspace
         self._watches_clock = watches_clock and identity.started_at_ms is None
+        self._seen_outside = seen_outside
         self._put_blob = lambda data: sink.put_blob(data)
         self._written = WrittenFiles()
         self.warnings = self._context.warnings
@@ -242,7 +244,7 @@ class CaptureRun(Run):
         yield self._entered
         allow = replace(self._allow or Allow(), is_served_here=is_served_here, is_client=asks_server_of_run)
         yield probes.record_probes(self._context, lambda host, port: not allow.permits(Connect(host, port)))
-        watch = Watch(allow, self._is_unseen, self._context.warn)
+        watch = Watch(allow, self._is_unseen, self._context.warn, self._seen_outside)
         yield watch
         yield process.watch_programs(self._context, watch.talks_with)
 

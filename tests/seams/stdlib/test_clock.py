@@ -6,6 +6,7 @@ import dataclasses
 import datetime as dt
 import functools
 import pickle
+import signal
 import time
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -262,3 +263,39 @@ def test_models_made_before_the_run_work_in_it(tmp_path: Path) -> None:
     with reenact.capture(tmp_path / "run"):
         assert Model(at=datetime.now(UTC)).at.tzinfo is UTC
         assert dispatch(datetime.now(UTC)) == "datetime"
+
+
+class _TimeIsUp(Exception):
+    pass
+
+
+def _ring(*_: object) -> None:
+    raise _TimeIsUp
+
+
+@pytest.mark.parametrize("has_outer_alarm", [False, True])
+def test_an_alarm_interrupts_a_pause_in_replay_too(tmp_path: Path, *, has_outer_alarm: bool) -> None:
+    """But a time limit that was set before the run, as a test runner sets it, does not make pauses real."""
+
+    def wait() -> str:
+        if not has_outer_alarm:
+            signal.setitimer(signal.ITIMER_REAL, 0.05)
+        try:
+            time.sleep(60 if said or not has_outer_alarm else 0)
+        except _TimeIsUp:
+            return "interrupted"
+        return "waited"
+
+    said = []
+    before = signal.signal(signal.SIGALRM, _ring)
+    try:
+        for run in (reenact.capture, reenact.replay):
+            if has_outer_alarm:
+                signal.setitimer(signal.ITIMER_REAL, 50)
+            with run(tmp_path / "run") as opened:
+                said.append(wait())
+            assert opened.divergences == []
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert said == ["waited"] * 2 if has_outer_alarm else ["interrupted"] * 2

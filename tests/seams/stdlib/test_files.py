@@ -218,3 +218,14 @@ def test_parallel_writers_of_one_file_are_each_told_as_they_wrote(tmp_path: Path
     with reenact.replay(tmp_path / "run") as run:
         work()
     assert run.divergences == []
+
+
+@pytest.mark.parametrize("mode", ["r", "w", "a", "r+", "wb", "ab+"])
+@pytest.mark.parametrize("kind", [str, Path, os.fsencode])
+def test_a_file_has_the_name_by_which_it_was_opened(kind: Callable[[str], Any], mode: str) -> None:
+    """A path gives a text."""
+    Path("named.txt").touch()
+    with open(kind("named.txt"), mode) as plain:
+        pass
+    with reenact.capture("run"), open(kind("named.txt"), mode) as file:
+        assert (repr(file.name), file.mode, type(file)) == (repr(plain.name), plain.mode, type(plain))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 import os
 import subprocess
@@ -200,6 +201,105 @@ def test_what_a_program_prints_is_printed_again(
     assert len(seen[0][1].splitlines()) >= 3, seen[0]
     plain = PRINTING[name]()
     assert plain == seen[0][0]
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"text": True}, {"text": True, "bufsize": 1}, {"bufsize": 0}], ids=str
+)
+def test_what_was_written_before_communicate_arrives(options: dict[str, Any], tmp_path: Path) -> None:
+    """Also if it is still in the buffer; afterwards the streams are closed."""
+    begins, ends = ("be", "gun") if options.get("text") else (b"be", b"gun")
+
+    def talk() -> tuple[object, ...]:
+        process = subprocess.Popen(["cat"], stdin=PIPE, stdout=PIPE, **options)
+        assert process.stdin
+        assert process.stdout
+        process.stdin.write(begins)
+        said = process.communicate(ends)
+        alone = subprocess.Popen(["cat"], stdin=PIPE, stdout=PIPE, **options)
+        assert alone.stdin
+        alone.stdin.write(begins)
+        facts = (process.text_mode, process.encoding, process.errors, process.pipesize)  # type: ignore[attr-defined]
+        return said, alone.communicate(), process.stdin.closed, process.stdout.closed, facts
+
+    plain = talk()
+    for begin in (reenact.capture, reenact.replay):
+        with begin(tmp_path / "run") as run:
+            assert talk() == plain
+        assert run.divergences == []
+
+
+def test_a_pipe_that_does_not_block_has_nothing_yet(tmp_path: Path) -> None:
+    with reenact.capture(tmp_path / "run"):
+        process = subprocess.Popen(["sh", "-c", "read line; echo $line"], stdin=PIPE, stdout=PIPE)
+        assert process.stdout
+        os.set_blocking(process.stdout.fileno(), False)
+        assert process.stdout.read(10) is None
+        assert process.communicate(b"said\n")[0] == b"said\n"
+
+
+def test_the_use_of_a_descriptor_is_said_when_it_is_recorded(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Because a replay has no pipe; to give a pipe to another program is no such use."""
+    with reenact.capture(tmp_path / "run"):
+        first = subprocess.Popen(["echo", "x"], stdout=PIPE)
+        second = subprocess.Popen(["cat"], stdin=first.stdout, stdout=PIPE)
+        assert second.communicate()[0] == b"x\n"
+        first.communicate()
+        assert caplog.messages == []
+        third = subprocess.Popen(["echo", "y"], stdout=PIPE)
+        assert third.stdout
+        assert os.read(third.stdout.fileno(), 9) == b"y\n"
+        third.communicate()
+    [told] = caplog.messages
+    assert told.startswith("echo: its stdout is used by its descriptor")
+    with reenact.replay(tmp_path / "run", policy="lenient"):
+        again = subprocess.Popen(["echo", "x"], stdout=PIPE)
+        assert again.stdout
+        with pytest.raises(io.UnsupportedOperation, match="is not run in a replay"):
+            again.stdout.fileno()
+        again.stdout.close()
+
+
+def test_streams_of_asyncio_have_what_programs_use(tmp_path: Path) -> None:
+    async def talk() -> list[object]:
+        process = await create_subprocess_exec("cat", stdin=PIPE, stdout=PIPE)
+        stdin, stdout = process.stdin, process.stdout
+        assert isinstance(process, asyncio.subprocess.Process)
+        assert isinstance(stdin, asyncio.StreamWriter)
+        assert isinstance(stdout, asyncio.StreamReader)
+        said: list[object] = [stdout.at_eof(), stdin.can_write_eof(), stdin.get_extra_info("none", "of it")]
+        stdin.write(b"one\ntwo\n")
+        stdin.write_eof()
+        while not stdout.at_eof():
+            said.append(await stdout.readline())
+        return [*said, stdout.exception(), await process.wait()]
+
+    plain = asyncio.run(talk())
+    for begin in (reenact.capture, reenact.replay):
+        with begin(tmp_path / "run") as run:
+            assert asyncio.run(talk()) == plain
+        assert run.divergences == []
+
+
+def test_a_process_of_asyncio_has_its_status_when_it_has_ended(tmp_path: Path) -> None:
+    """Also if nobody waited for it: programs poll it, or kill what has none."""
+
+    async def poll() -> list[object]:
+        process = await create_subprocess_exec("sh", "-c", "read line; exit 3", stdin=PIPE)
+        said: list[object] = [process.returncode]
+        assert process.stdin
+        process.stdin.close()
+        while process.returncode is None:
+            await asyncio.sleep(0.01)
+        return [*said, process.returncode, process.stdin.is_closing(), await process.wait()]
+
+    plain = asyncio.run(asyncio.wait_for(poll(), 60))
+    for begin in (reenact.capture, reenact.replay):
+        with begin(tmp_path / "run") as run:
+            assert asyncio.run(asyncio.wait_for(poll(), 60)) == plain
+        assert run.divergences == []
 
 
 BACKGROUND = """

@@ -20,6 +20,7 @@ from reenact.seams.deadlines import sleep_in_turn
 from reenact.seams.stdlib.sources import (
     AS_IT_IS,
     Form,
+    alarm_rings,
     formed_value_of,
     from_fake,
     is_genuine,
@@ -130,7 +131,8 @@ def _wait(sleep: Callable[[float], None], seconds: float, /) -> None:
     if lane is None:
         sleep(seconds)
     elif not lane.context.time_passes(lane):
-        sleep(0 if seconds >= 0 else seconds)
+        is_skipped = isinstance(seconds, int | float) and seconds >= 0 and not alarm_rings(lane)
+        sleep(0 if is_skipped else seconds)
         if lane.has_order:
             sleep_in_turn(lane, seconds)
     else:

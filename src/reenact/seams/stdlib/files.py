@@ -49,7 +49,7 @@ def _open_and_record(
     is_ours = mode in _WRITE_MODES and not isinstance(file, int) and lane_for("files") is not None
     if not is_ours or is_wrong:  # the real function raises the error
         return _open(file, mode, buffering, encoding, errors, newline, closefd, opener)
-    raw = _FileRecorder(file, mode, closefd, opener)
+    raw = _FileRecorder(os.fspath(file), mode, closefd, opener)
     try:
         return raw if buffering == 0 else _add_layers(raw, mode, buffering, encoding, errors, newline)
     except BaseException:

@@ -6,6 +6,7 @@ A test may have replaced a source by a fake, which may return anything. Its valu
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Callable
 from functools import update_wrapper
 from inspect import isroutine
@@ -32,6 +33,8 @@ class RecordedSources(NamedTuple):
     """The environment variables; ``None`` for all."""
     start: str
     """Its working folder at the start."""
+    has_outer_alarm: bool
+    """Whether a timer of the process ran at the start, such as a test's time limit."""
 
 
 def record_sources(
@@ -42,7 +45,7 @@ def record_sources(
 ) -> None:
     """Record *sources* for the run of *context* from now on."""
     start = working_folder(gone=os.sep)
-    recorded_sources[context] = RecordedSources(sources, everywhere, variables, start)
+    recorded_sources[context] = RecordedSources(sources, everywhere, variables, start, _is_alarm_set())
 
 
 def forget_sources(context: Context) -> None:
@@ -71,6 +74,15 @@ def wants_variable(name: str) -> bool:
 def starting_folder(lane: Lane) -> str:
     """The working folder in which the run of *lane* began."""
     return recorded_sources[lane.context].start
+
+
+def alarm_rings(lane: Lane) -> bool:
+    """Whether the run of *lane* has set a timer of the process that will interrupt it (``signal.alarm``)."""
+    return _is_alarm_set() and not recorded_sources[lane.context].has_outer_alarm
+
+
+def _is_alarm_set() -> bool:
+    return hasattr(signal, "getitimer") and signal.getitimer(signal.ITIMER_REAL)[0] > 0
 
 
 def is_everywhere(source: Source, lane: Lane) -> bool:

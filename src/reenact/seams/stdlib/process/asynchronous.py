@@ -7,9 +7,10 @@ import subprocess
 from collections.abc import AsyncIterator
 from typing import Any, Final
 
-from reenact.boundary import Call, crossing, no_answer
+from reenact.boundary import Call, crossing, current_lane, no_answer
 from reenact.seams.stdlib.process.command import (
     Command,
+    ProcessStart,
     as_bytes,
     empty_outcome,
     is_call,
@@ -44,25 +45,44 @@ async def _start(command: Command, options: dict[str, object], create: Any) -> o
         if step.live:
             with running():
                 real = await create()
-            step.answer = {"pid": real.pid}
+            step.answer = {"pid": real.pid, "tellsExit": True}
     if real is not None and command.note_start(step, real.pid):
         return real
-    return Process(command, options, step.answer["pid"], real)
+    return Process(command, options, step.answer, real)
 
 
 class Process:
     """An ``asyncio.subprocess.Process`` that holds the real one while recording, and none in replay."""
 
+    __class__ = asyncio.subprocess.Process  # type: ignore[assignment]  # for isinstance
+
     def __init__(
-        self, command: Command, options: dict[str, object], pid: int, real: asyncio.subprocess.Process | None
+        self,
+        command: Command,
+        options: dict[str, object],
+        start: ProcessStart,
+        real: asyncio.subprocess.Process | None,
     ) -> None:
-        self.pid = pid
-        self.returncode: int | None = None
+        self.pid = start["pid"]
+        self._tells_exit = start.get("tellsExit", False)
+        self._returncode: int | None = None
         self._command = command
         self._real: Any = real
         self.stdin = self._pipe(options, "stdin", Writer)
         self.stdout = self._pipe(options, "stdout", Reader)
         self.stderr = self._pipe(options, "stderr", Reader)
+
+    @property
+    def returncode(self) -> int | None:
+        """Known as soon as the process has ended, whether it was waited for or not."""
+        is_gone = self._real is None and current_lane() is None
+        if self._returncode is None and self._tells_exit and not is_gone:
+            call: Call[int | None] = self._command.call_of_action("returncode", int)
+            with crossing(call) as step:
+                if step.live:
+                    step.answer = self._real.returncode
+            self._returncode = step.answer
+        return self._returncode
 
     def _pipe(self, options: dict[str, object], name: str, kind: Any) -> object:
         if options.get(name) != subprocess.PIPE:
@@ -74,14 +94,14 @@ class Process:
             if step.live:
                 answer = await self._real.communicate(input)
                 step.answer = outcome(self._real.returncode, answer)
-        self.returncode = step.answer["returncode"]
+        self._returncode = step.answer["returncode"]
         return outputs(step.answer, {})
 
     async def wait(self) -> int:
         async with crossing(self._command.call_of_action("wait", int)) as step:
             if step.live:
                 step.answer = await self._real.wait()
-        self.returncode = step.answer
+        self._returncode = step.answer
         return step.answer
 
     def send_signal(self, signal: int) -> None:
@@ -110,6 +130,8 @@ class _Pipe:
 class Reader(_Pipe):
     """The reading methods of an ``asyncio.StreamReader``."""
 
+    __class__ = asyncio.StreamReader  # type: ignore[assignment]
+
     async def read(self, n: int = -1) -> bytes:
         return await self._read("read", n)
 
@@ -121,6 +143,15 @@ class Reader(_Pipe):
 
     async def readuntil(self, separator: bytes = b"\n") -> bytes:
         return await self._read("readuntil", separator)
+
+    def at_eof(self) -> bool:
+        with crossing(self._command.call_of_action("at_eof", lambda: True, stream=self._name)) as step:
+            if step.live:
+                step.answer = self._real.at_eof()
+        return step.answer
+
+    def exception(self) -> Exception | None:
+        return None if self._real is None else self._real.exception()
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         while line := await self.readline():
@@ -139,6 +170,8 @@ class Reader(_Pipe):
 class Writer(_Pipe):
     """The writing methods of an ``asyncio.StreamWriter``."""
 
+    __class__ = asyncio.StreamWriter  # type: ignore[assignment]
+
     def write(self, data: bytes) -> None:
         with crossing(self._command.call_of_action("write", stream=self._name, data=data)) as step:
             if step.live:
@@ -151,7 +184,20 @@ class Writer(_Pipe):
         if self._real is not None:
             await self._real.drain()
 
+    _is_closed = False
+
+    def write_eof(self) -> None:
+        if self._real is not None:
+            self._real.write_eof()
+
+    def can_write_eof(self) -> bool:
+        return True
+
+    def get_extra_info(self, name: str, default: object = None) -> object:
+        return default if self._real is None else self._real.get_extra_info(name, default)
+
     def close(self) -> None:
+        self._is_closed = True
         if self._real is not None:
             self._real.close()
 
@@ -160,4 +206,4 @@ class Writer(_Pipe):
             await self._real.wait_closed()
 
     def is_closing(self) -> bool:
-        return self._real is not None and self._real.is_closing()
+        return self._is_closed if self._real is None else self._real.is_closing()

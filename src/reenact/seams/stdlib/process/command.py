@@ -114,6 +114,8 @@ class ProcessStart(TypedDict):
     """The answer of a process that was begun."""
 
     pid: int
+    tellsExit: NotRequired[bool]
+    """Whether it is recorded when the agent asks for the status without waiting; earlier versions did not."""
 
 
 class ProcessOutcome(TypedDict):

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import copyreg
 import io
+import logging
 import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from inspect import signature
 from types import FrameType
@@ -87,6 +89,16 @@ class Popen(subprocess.Popen[Any], metaclass=_Kind):
         self._options = _SIGNATURE.bind(*args, **kwargs).arguments
         self.args = self._options["args"]
         self.returncode = None
+        self.encoding, self.errors = self._options.get("encoding"), self._options.get("errors")
+        self.pipesize = self._options.get("pipesize", -1)
+        self.text_mode = (
+            self.encoding
+            or self.errors
+            or self._options.get("text")
+            or self._options.get("universal_newlines")
+        )
+        if self.text_mode and self.encoding is None:
+            self.encoding = subprocess._text_encoding()  # type: ignore[attr-defined]  # noqa: SLF001
         self._command = Command(self.args, self._options)
         self._real: subprocess.Popen[Any] | None = None
         with crossing(self._command.call_of_start()) as step:
@@ -122,11 +134,17 @@ class Popen(subprocess.Popen[Any], metaclass=_Kind):
         return io.TextIOWrapper(buffered, write_through=name == "stdin", line_buffering=is_by_line, **kind)
 
     def communicate(self, input: Any = None, timeout: float | None = None) -> tuple[object, object]:  # noqa: A002
+        if self.stdin is not None and not self.stdin.closed:
+            with suppress(BrokenPipeError):  # as Python's own one
+                self.stdin.flush()
         with crossing(self._command.call_of_action("communicate", empty_outcome, input=input)) as step:
             if step.live:
                 answer = self._process.communicate(input, timeout)
                 step.answer = outcome(self._process.returncode, answer)
         self.returncode = step.answer["returncode"]
+        for stream in (self.stdin, self.stdout, self.stderr):
+            if stream is not None:
+                stream.close()
         return outputs(step.answer, self._options)
 
     def wait(self, timeout: float | None = None) -> int:
@@ -173,6 +191,9 @@ class Popen(subprocess.Popen[Any], metaclass=_Kind):
         return self._real
 
 
+_log: Final = logging.getLogger("reenact")
+
+
 class _Pipe(io.RawIOBase):
     """One end of a pipe: each read and write is recorded, with its boundaries."""
 
@@ -189,14 +210,31 @@ class _Pipe(io.RawIOBase):
     def writable(self) -> bool:
         return self._name == "stdin"
 
-    def fileno(self) -> int:
-        return self._raw.fileno() if self._raw is not None else super().fileno()
+    _is_told = False
 
-    def readinto(self, buffer: Any, /) -> int:
+    def fileno(self) -> int:
+        if self._raw is None:
+            raise io.UnsupportedOperation(
+                "fileno: the program is not run in a replay, so this is no real pipe"
+            )
+        lane = current_lane()
+        if lane is not None and lane.within is None and not self._is_told:
+            self._is_told = True
+            _log.warning(
+                "%s: its %s is used by its descriptor (select, os.read); a replay has none: read it in a "
+                "thread or with asyncio",
+                self._command.program,
+                self._name,
+            )
+        return self._raw.fileno()  # type: ignore[no-any-return]
+
+    def readinto(self, buffer: Any, /) -> int | None:
         call: Call[object] = self._command.call_of_action("read", str, stream=self._name)
         with crossing(call) as step:
             if step.live:
                 step.answer = text_if_utf8(self._raw.read(len(buffer)))
+        if step.answer is None:  # the pipe does not block, and nothing is there
+            return None
         data = as_bytes(step.answer)
         buffer[: len(data)] = data
         return len(data)
