@@ -28,6 +28,7 @@ FROM_NPM = {
     "codex": (AGENTS["codex"].package, AGENTS["codex"].version),
     "gemini-cli": (AGENTS["gemini"].package, AGENTS["gemini"].version),
     "opencode": (AGENTS["opencode"].package, AGENTS["opencode"].version),
+    "opencode-server": (AGENTS["opencode"].package, AGENTS["opencode"].version),
     "pi": ("@mariozechner/pi-coding-agent", "0.73.1"),
 }
 FROM_PYPI = {
@@ -100,6 +101,15 @@ def test_the_database_of_opencode_holds_what_it_exports(tmp_path):
     (run,) = reenact.import_runs(source, tmp_path / "runs").runs
     assert counted(run) == count(tmp_path / "opencode.json")
     assert (run.fidelity, run.losses, run.unknown) == ("tools", [], {})
+    assert reenact.verify(run.path).is_good
+
+
+def test_the_newer_table_of_opencode_is_read(tmp_path):
+    """What its server writes, which is in no other table."""
+    produce("opencode-server", tmp_path)
+    source = HOME / ".local" / "share" / "opencode" / "opencode.db"
+    (run,) = reenact.import_runs(source, tmp_path / "runs").runs
+    assert (run.losses, run.unknown, counted(run)) == ([], {}, (2, 2, 2))
     assert reenact.verify(run.path).is_good
 
 
