@@ -158,6 +158,16 @@ print(json.dumps([runs, [failed.reason for failed in report.failed]]))
 """
 
 
+OLDER = """
+import sys
+from inspect_ai.log import read_eval_log, write_eval_log
+log = read_eval_log(sys.argv[1])
+log.eval.dataset.sample_ids = None
+write_eval_log(log, sys.argv[2])
+print("null")
+"""
+
+
 def test_evaluations_of_inspect(tmp_path):
     """By its own reader; a log that was cut off is reported, not half of it taken for the whole."""
     produce("inspect", tmp_path)
@@ -167,6 +177,8 @@ def test_evaluations_of_inspect(tmp_path):
         ["tools", each.count("model"), each.count("tool"), each.count("tool"), {}, 0] for each in kinds
     ]
     assert run_here(IMPORT, str(tmp_path / "inspect.eval"), str(tmp_path / "runs")) == [expected, []]
+    run_here(OLDER, str(tmp_path / "inspect.eval"), str(tmp_path / "older.eval"))
+    assert run_here(IMPORT, str(tmp_path / "older.eval"), str(tmp_path / "older")) == [expected, []]
     text = (tmp_path / "inspect.eval").read_bytes()
     (tmp_path / "cut.eval").write_bytes(text[: len(text) // 2])
     runs, failed = run_here(IMPORT, str(tmp_path / "cut.eval"), str(tmp_path / "cut"))
