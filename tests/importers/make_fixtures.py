@@ -16,8 +16,12 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
+from time import monotonic, sleep
 from typing import Any
+
+import httpx2
 
 from reenact.testing import Reply, Request, Script, ScriptedProvider, ToolCall
 
@@ -184,6 +188,58 @@ def opencode() -> None:
         [*export, session], check=True, cwd=HOME / "work", env=environment, capture_output=True
     )
     (FIXTURES / "opencode.json").write_text(json.dumps(shorten(json.loads(done.stdout)), indent=1) + "\n")
+
+
+def opencode_server() -> None:
+    """A session that is driven through opencode's server, which keeps it in a newer table."""
+    shutil.rmtree(HOME, ignore_errors=True)
+    (HOME / "work").mkdir(parents=True)
+    (HOME / "work" / "one.txt").write_text("one\n")
+    capabilities = {"tools": True, "input": ["text"], "output": ["text"]}
+    model = {"name": "any", "capabilities": capabilities, "limit": {"context": 200_000, "output": 8_000}}
+    api = {"type": "aisdk", "package": "@ai-sdk/anthropic", "url": f"http://127.0.0.1:{PORT}/v1"}
+    provider = {"name": "scripted", "api": api, "request": {"headers": {}, "body": {"apiKey": "unused"}}}
+    permission = {"action": "*", "resource": "*", "effect": "allow"}
+    settings = {
+        "providers": {"scripted": {**provider, "models": {"any": model}}},
+        "permissions": [permission],
+    }
+    (HOME / "work" / "opencode.json").write_text(json.dumps(settings))
+    environment = os.environ | {"HOME": str(HOME), "PWD": str(HOME / "work"), "TERM": "dumb"}
+    calls = [ToolCall("bash", {"command": text, "description": "look"}) for text in ("ls", "cat none.txt")]
+    script = [Reply("I look.", calls, thinking="Which files are there?"), Reply("There is one file.")]
+    words = [str(NPM / "opencode"), "serve", "--port", str(PORT + 1)]
+    with (
+        ScriptedProvider(script, port=PORT),
+        subprocess.Popen(words, cwd=HOME / "work", env=environment) as server,
+        httpx2.Client(base_url=f"http://127.0.0.1:{PORT + 1}/api", timeout=30) as client,
+    ):
+        try:
+            session = ask_opencode(client)
+            until = monotonic() + 60
+            while not any(each.get("finish") == "stop" for each in messages_of_opencode(client, session)):
+                assert monotonic() < until, "opencode does not answer"
+                sleep(0.2)
+        finally:
+            server.terminate()
+
+
+def ask_opencode(client: httpx2.Client) -> str:
+    """The session in which opencode was asked, once its server answers."""
+    about = {"model": {"id": "any", "providerID": "scripted"}, "location": {"directory": str(HOME / "work")}}
+    for _ in range(300):
+        with suppress(httpx2.TransportError):
+            session = str(client.post("/session", json=about).json()["data"]["id"])
+            client.get("/model")
+            sleep(3)  # it reads its settings meanwhile
+            client.post(f"/session/{session}/prompt", json={"prompt": {"text": QUESTION}})
+            return session
+        sleep(0.2)
+    raise TimeoutError("the server of opencode does not answer")
+
+
+def messages_of_opencode(client: httpx2.Client, session: str) -> list[Any]:
+    return list(client.get(f"/session/{session}/message").json()["data"])
 
 
 def pi() -> None:
@@ -357,6 +413,7 @@ PRODUCERS: dict[str, Callable[[], None]] = {
     "codex": codex,
     "gemini-cli": gemini,
     "opencode": opencode,
+    "opencode-server": opencode_server,
     "pi": pi,
     "mini-swe-agent": mini_swe_agent,
     "opentelemetry": opentelemetry,

@@ -64,6 +64,16 @@ def test_a_text_has_the_bytes_of_its_charset(tmp_path: Path) -> None:
     assert (answer.content, answer.text) == ("grün".encode("latin-1"), "grün")
 
 
+def test_bytes_that_are_no_text_are_sent_as_they_were(tmp_path: Path) -> None:
+    """As mitmproxy writes them: each as the character of its number."""
+    body = bytes(range(256))
+    data = {"mimeType": "", "text": body.decode("latin-1")}
+    run = import_har(tmp_path, har(asked(method="POST", postData=data, bodySize=256)))
+    assert run.losses == []
+    with reenact.replay(tmp_path / "run"):
+        assert httpx.post(URL, content=body).content == "grün".encode()
+
+
 def test_bodies_in_files_beside_are_read(tmp_path: Path) -> None:
     """Playwright attaches bodies, and a folder of them is no list of unknown files."""
     (tmp_path / "har").mkdir()

@@ -132,6 +132,7 @@ def test_of_a_file_that_was_cut_off_the_beginning_is_read(tmp_path, name, share)
     ("name", "change", "said"),
     [
         ("claude-code/*.jsonl", bz2.compress, "is compressed with bzip2; unpack it first"),
+        ("x.har", lambda _: b"PK\x03\x04" + bytes(99), "is a zip archive; unpack it first"),
         ("x.har", lambda _: gzip.compress(b"hello"), "is of no format that can be imported"),
         ("x.har", lambda text: text.decode().encode("utf-16"), "is text in UTF-16; write it as UTF-8 first"),
         ("x.har", lambda _: b"", "is empty"),

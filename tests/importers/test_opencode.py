@@ -229,6 +229,8 @@ def test_messages_of_the_newer_table_are_read(tmp_path: Path) -> None:
     )
     with closing(sqlite3.connect(write_database(tmp_path))) as database:
         add_newer(database, "ses_3", BEGAN + 30_000)
+        database.execute("INSERT INTO session_message SELECT id, session_id, '', 9, 0, 0, '{}' FROM message")
+        database.commit()
     report = reenact.import_runs(tmp_path / "opencode.db", tmp_path / "both")
     assert [counted(run) for run in report.runs] == [(4, 2, 2), (3, 2, 2)]
 

@@ -28,6 +28,7 @@ FROM_NPM = {
     "codex": (AGENTS["codex"].package, AGENTS["codex"].version),
     "gemini-cli": (AGENTS["gemini"].package, AGENTS["gemini"].version),
     "opencode": (AGENTS["opencode"].package, AGENTS["opencode"].version),
+    "opencode-server": (AGENTS["opencode"].package, AGENTS["opencode"].version),
     "pi": ("@mariozechner/pi-coding-agent", "0.73.1"),
 }
 FROM_PYPI = {
@@ -103,6 +104,15 @@ def test_the_database_of_opencode_holds_what_it_exports(tmp_path):
     assert reenact.verify(run.path).is_good
 
 
+def test_the_newer_table_of_opencode_is_read(tmp_path):
+    """What its server writes, which is in no other table."""
+    produce("opencode-server", tmp_path)
+    source = HOME / ".local" / "share" / "opencode" / "opencode.db"
+    (run,) = reenact.import_runs(source, tmp_path / "runs").runs
+    assert (run.losses, run.unknown, counted(run)) == ([], {}, (2, 2, 2))
+    assert reenact.verify(run.path).is_good
+
+
 def interactions(path: Path) -> int:
     return sum(len(yaml.safe_load(file.read_text())["interactions"]) for file in sorted(path.rglob("*.yaml")))
 
@@ -148,6 +158,16 @@ print(json.dumps([runs, [failed.reason for failed in report.failed]]))
 """
 
 
+OLDER = """
+import sys
+from inspect_ai.log import read_eval_log, write_eval_log
+log = read_eval_log(sys.argv[1])
+log.eval.dataset.sample_ids = None
+write_eval_log(log, sys.argv[2])
+print("null")
+"""
+
+
 def test_evaluations_of_inspect(tmp_path):
     """By its own reader; a log that was cut off is reported, not half of it taken for the whole."""
     produce("inspect", tmp_path)
@@ -157,6 +177,8 @@ def test_evaluations_of_inspect(tmp_path):
         ["tools", each.count("model"), each.count("tool"), each.count("tool"), {}, 0] for each in kinds
     ]
     assert run_here(IMPORT, str(tmp_path / "inspect.eval"), str(tmp_path / "runs")) == [expected, []]
+    run_here(OLDER, str(tmp_path / "inspect.eval"), str(tmp_path / "older.eval"))
+    assert run_here(IMPORT, str(tmp_path / "older.eval"), str(tmp_path / "older")) == [expected, []]
     text = (tmp_path / "inspect.eval").read_bytes()
     (tmp_path / "cut.eval").write_bytes(text[: len(text) // 2])
     runs, failed = run_here(IMPORT, str(tmp_path / "cut.eval"), str(tmp_path / "cut"))

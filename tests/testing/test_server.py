@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import threading
 import time
+from pathlib import Path
+from typing import Any
 
 import httpx2
 import pytest
 
+import reenact
 from reenact.errors import UsageError
 from reenact.testing import Reply, ScriptedProvider, Timeout, echo
 
@@ -121,3 +125,21 @@ async def test_an_async_test_uses_the_same_with() -> None:
         async with httpx2.AsyncClient() as client:
             answer = await client.post(f"{provider.url}/v1/messages", json=ASK)
     assert answer.json()["content"][0]["text"] == "hi"
+
+
+def test_a_server_that_was_there_before_the_run_is_no_server_of_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However long its event loop takes to begin: what asks it then is recorded."""
+    start_server = asyncio.start_server
+
+    async def start_late(*args: Any, **options: Any) -> asyncio.Server:
+        await asyncio.sleep(0.3)
+        return await start_server(*args, **options)
+
+    monkeypatch.setattr(asyncio, "start_server", start_late)
+    with ScriptedProvider([]) as provider, reenact.capture(tmp_path / "run"):
+        time.sleep(0.5)
+        httpx2.get(f"{provider.url}/nothing")
+    events = (tmp_path / "run" / "events.jsonl").read_text()
+    assert "GET http" in events

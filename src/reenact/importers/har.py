@@ -57,6 +57,8 @@ _CONTENT: Final = frozenset({"size", "compression", "mimeType", "text", "encodin
 _VERSIONS: Final = {"h2": "HTTP/2", "http/2.0": "HTTP/2", "h3": "HTTP/3", "http/3.0": "HTTP/3"}
 _STATUS_DIGITS: Final = 3
 _CHARSET: Final = re.compile(r'charset="?([\w-]+)', re.IGNORECASE)
+_CONTROLS: Final = re.compile("[\x00-\x08\x0e-\x1f\x80-\x9f]")
+"""Characters that no text has."""
 _FILE_NAME: Final = re.compile(r"[\w-]+(?:\.[\w-]+)*")
 _ABOUT_THE_WIRE: Final = ("content-encoding", "content-length", "transfer-encoding")
 
@@ -184,6 +186,9 @@ def _post(source: ForeignSource, request: JsonObject, data: JsonObject) -> bytes
     if isinstance(text, str) and text:
         if data.get("encoding") == "base64":
             return _from_base64(text)
+        if request.get("bodySize") == len(text) and _CONTROLS.search(text):
+            with suppress(UnicodeError):  # mitmproxy writes a byte as the character of that number
+                return text.encode("latin-1")
         return encode_text(text)[0]
     if (attached := _attached(source, data)) is not None:
         return attached

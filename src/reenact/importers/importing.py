@@ -550,6 +550,7 @@ def _read_source(importer: Importer, source: ForeignSource, runs: Runs) -> None:
 
 
 _CODED: Final = {
+    b"PK\x03\x04": "is a zip archive; unpack it first",
     b"BZh": "is compressed with bzip2; unpack it first",
     b"\xfd7zXZ": "is compressed with xz; unpack it first",
     b"\xff\xfe": "is text in UTF-16; write it as UTF-8 first",

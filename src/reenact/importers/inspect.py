@@ -84,13 +84,20 @@ def _read(source: ForeignSource, runs: Runs) -> None:
 def samples_of(source: ForeignSource) -> Iterator[dict[str, JsonValue]]:
     """The samples as plain JSON, one at a time, with their attachments resolved."""
     try:
-        from inspect_ai.log import read_eval_log_samples  # type: ignore[import-not-found,unused-ignore]
+        from inspect_ai import log  # type: ignore[import-not-found,unused-ignore]
     except ImportError:
         raise UsageError(
             f"{source.name}: logs of Inspect are read by its own package; install it with: "
             "pip install 'reenact[inspect]'"
         ) from None
-    found = read_eval_log_samples(str(source.path), all_samples_required=False, resolve_attachments="full")
+    path = str(source.path)
+    if source.head.startswith(_ZIP):  # older ones do not list their samples where the reader of all looks
+        rows = log.read_eval_log_sample_summaries(path)
+        found = (
+            log.read_eval_log_sample(path, row.id, row.epoch, resolve_attachments="full") for row in rows
+        )
+    else:
+        found = log.read_eval_log_samples(path, all_samples_required=False, resolve_attachments="full")
     for sample in found:
         yield sample.model_dump(mode="json", exclude_none=True)
 

@@ -31,6 +31,7 @@ from reenact.importers.building import (
     usage_counts,
 )
 from reenact.importers.importing import Importer, Runs
+from reenact.importers.known_ids import KnownIds
 from reenact.importers.source import (
     ForeignSource,
     JsonObject,
@@ -281,13 +282,16 @@ class _Database:
 
     def messages(self, session: str) -> _Messages:
         """Those of the older tables, and then those with which the session went on in the newer one."""
-        if self._tables >= _TABLES:
-            yield from self._older_messages(session)
-        if self._tables >= _NEWER_TABLES:
-            for own, kind, data in self._database.execute(_NEWER_MESSAGES, (session,)):
-                message = self._value(f"message {own}", data)
-                if message is not None:
-                    yield f"message {own}", None, {**message, "id": own, "type": kind}
+        told = KnownIds()
+        for each in self._older_messages(session) if self._tables >= _TABLES else ():
+            told[each[0]] = ""
+            yield each
+        newer = self._tables >= _NEWER_TABLES
+        for own, kind, data in self._database.execute(_NEWER_MESSAGES, (session,)) if newer else ():
+            what = f"message {own}"
+            message = None if what in told else self._value(what, data)
+            if message is not None:
+                yield what, None, {**message, "id": own, "type": kind}
 
     def _older_messages(self, session: str) -> _Messages:
         messages, parts = _ALL_OF_A_SESSION

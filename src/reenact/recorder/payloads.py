@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
+from itertools import islice
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -37,7 +37,7 @@ THEN: Final = "then"
 _MIN_BYTES: Final = 200
 """Smaller values are cheaper to repeat than to refer to."""
 _MOST_PLACES: Final = 50_000
-"""Older places are forgotten, so that a run of any length takes the same memory, up to 20 MB."""
+"""Then the older half is forgotten, so that a run of any length takes the same memory, up to 20 MB."""
 _SMALL_CHARS: Final = _MIN_BYTES // len(b"\\u0000") - 1
 """A string of at most this many characters is always smaller than that; so is a number."""
 _Raw = msgspec.Raw
@@ -300,15 +300,15 @@ class Sharing:
     """
 
     def __init__(self) -> None:
-        self._written: OrderedDict[bytes, _WrittenPlace] = OrderedDict()  # whose oldest is found at once
+        self._written: dict[bytes, _WrittenPlace] = {}
 
     def shrink(self, call_id: str, value: object, path: tuple[str, ...] = ()) -> object:
         """Replace the parts of request *value* that were written before by references.
 
         *call_id* is the call about to be written. The caller holds a lock until the result is written.
         """
-        while len(self._written) > _MOST_PLACES:
-            self._written.popitem(last=False)
+        if not path and len(self._written) > _MOST_PLACES:
+            self._written = dict(islice(self._written.items(), len(self._written) // 2, None))
         if isinstance(value, dict) and len(path) < 2:
             shrunk = {**value}
             for name, member in value.items():
@@ -322,7 +322,10 @@ class Sharing:
         text = encode_clean(value)
         if len(text) < _MIN_BYTES:
             return value
-        found = self._written.setdefault(sha256(text).digest(), _WrittenPlace(call_id, path, None))
+        digest = sha256(text).digest()
+        found = self._written.get(digest)
+        if found is None:
+            found = self._written[digest] = _WrittenPlace(call_id, path, None)
         return value if found.call_id == call_id else found.reference()
 
     def _shrink_list(self, call_id: str, value: list[object], path: tuple[str, ...]) -> object:
@@ -337,16 +340,17 @@ class Sharing:
             chain.update(text)
             prefixes.append((chain.digest(), size_bytes))
         # From the longest on: shorter ones may be forgotten, and are not needed again.
-        new: list[tuple[bytes, _WrittenPlace]] = []
+        new: list[tuple[bytes, int]] = []
         known: _WrittenPlace | None = None
         while prefixes and known is None:
             digest, size_bytes = prefixes.pop()
             place = self._written.get(digest)
             if place is None:
-                new.append((digest, _WrittenPlace(call_id, path, len(prefixes) + 1)))
+                new.append((digest, len(prefixes) + 1))
             elif place.call_id != call_id:
                 known = place
-        self._written.update(reversed(new))
+        for digest, count in reversed(new):
+            self._written[digest] = _WrittenPlace(call_id, path, count)
         if known is None or size_bytes < _MIN_BYTES:
             return value
         return known.reference() | {THEN: value[known.items :]}

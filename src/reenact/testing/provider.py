@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from hashlib import sha256
-from threading import Thread
+from threading import Event, Thread
 from types import TracebackType
 from typing import Any, Final, Literal, Self, TypeAlias
 
@@ -136,8 +136,11 @@ class LoopbackServer:
         self.port: int = self._socket.getsockname()[1]
         self._loop = asyncio.new_event_loop()
         self._closing = asyncio.Event()
+        self._is_serving = Event()
         self._thread = Thread(target=self._run, name=f"loopback-server:{self.port}", daemon=True)
         self._thread.start()
+        # The event loop listens again. In a run that is opened after this, it would be a server of that run.
+        self._is_serving.wait()
 
     def close(self) -> None:
         """Close all connections, also in the middle of an answer, and end the thread."""
@@ -148,10 +151,12 @@ class LoopbackServer:
         try:
             self._loop.run_until_complete(self._serve())
         finally:
+            self._is_serving.set()
             self._loop.close()
 
     async def _serve(self) -> None:
         server = await asyncio.start_server(self._accept, sock=self._socket, limit=self._read_limit_bytes)
+        self._is_serving.set()
         await self._closing.wait()
         server.close()
         for task in self._tasks:
