@@ -126,7 +126,6 @@ class Answers:
         return self.unchanged or self._miss_as_error()
 
     def step(self, call: Call[A], lane: Lane, record: Callable[[Call[A], Lane], Step[A]]) -> Step[A]:
-        """The step for *call*, which *record* records."""
         # It is not sent, or only after this has been decided.
         call = msgspec.structs.replace(call, may_leave_first=None)
         with self._lock:
