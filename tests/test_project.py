@@ -295,6 +295,46 @@ def imported_modules(path, modules):
             yield from (alias.name for alias in node.names)
 
 
+FOR_VERBS = (
+    "errors",
+    "canonical",
+    "formats",
+    "analysis.brief",
+    "store.outfile",
+    "suite.reports",
+    "shadowing.report",
+)
+"""Rooms and modules for parsing, printing and writing reports."""
+FOR_ONE_VERB = {
+    "check.actions.schema.member_path",
+    "check.findings.severity_of",
+    "check.kinds.holds_many_runs",
+    "check.kinds.is_folder_of_runs",
+    "analysis.stats.histogram",
+    "comparing.differences.show_value",
+    "forks.change.error_type",
+    "gateway.upstreams.read_upstreams",
+    "gateway.upstreams.variables",
+    "replayer.volatile.beyond_defaults",
+    "shadowing.steps.step_lines",
+    "store.remote.remote_name",
+}
+"""What else they parse and print with."""
+
+
+def test_verbs_call_public_functions():
+    """What the command line can do, Python can do; a verb parses, calls one of them, and prints."""
+    called = set()
+    for path in (PACKAGE / "cli").glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("reenact."):
+                module = node.module.removeprefix("reenact.")
+                if not module.startswith(("cli", *FOR_VERBS)):
+                    called |= {(module, alias.name) for alias in node.names if alias.name[0].islower()}
+    others = {f"{module}.{name}" for module, name in called if name not in reenact.__all__}
+    assert others == FOR_ONE_VERB
+
+
 def test_no_small_module_belongs_to_another_one():
     """A module of a few lines that only one module of its package imports is a part of that one."""
     modules = {

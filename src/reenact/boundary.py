@@ -603,18 +603,10 @@ def outside() -> AbstractContextManager[None]:
     return running_in(OUTSIDE)
 
 
-class _Off(Generic[A]):
-    """The step outside any run: the seam makes its call and nothing is recorded."""
+class UnrecordedStep(Generic[A]):
+    """The methods of a step of which nothing is recorded, that waits for nothing and has no pieces."""
 
-    __slots__ = ("answer", "call_id", "exact", "facts", "leaves_first", "live")
-
-    def __init__(self) -> None:
-        self.call_id = ""
-        self.live = True
-        self.leaves_first = False
-        self.answer: A
-        self.facts: dict[str, object] = {}
-        self.exact: object = None
+    __slots__ = ()
 
     def mark_sent(self) -> None:
         """Nothing is recorded."""
@@ -626,11 +618,9 @@ class _Off(Generic[A]):
         """Nothing is recorded."""
 
     def pieces(self) -> Iterator[object]:
-        """There are no recorded pieces."""
         return iter(())
 
     async def async_pieces(self) -> AsyncIterator[object]:
-        """There are no recorded pieces."""
         for piece in self.pieces():
             yield piece
 
@@ -645,6 +635,20 @@ class _Off(Generic[A]):
 
     def close(self, error: BaseException | None) -> None:
         """Nothing is recorded."""
+
+
+class _Off(UnrecordedStep[A]):
+    """The step outside any run: the seam makes its call."""
+
+    __slots__ = ("answer", "call_id", "exact", "facts", "leaves_first", "live")
+
+    def __init__(self) -> None:
+        self.call_id = ""
+        self.live = True
+        self.leaves_first = False
+        self.answer: A
+        self.facts: dict[str, object] = {}
+        self.exact: object = None
 
 
 def _refuse_unplaced(call: Call) -> None:

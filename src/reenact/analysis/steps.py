@@ -94,7 +94,7 @@ class Detail(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, kw
     """One for each reference that could not be resolved."""
 
 
-_CONVERSATION: Final = ("messages", "input", "contents", "prompt")
+CONVERSATION: Final = ("messages", "input", "contents", "prompt")
 """The members of wire formats with the conversation."""
 _CONTENT: Final = ("then", "content", "parts", "text", "output")
 """The members with the text of a conversation, message or part; ``then`` follows a reference."""
@@ -152,7 +152,7 @@ def describe_request(event: RunEvent) -> str:
     if event.type == "llm_request":
         request = data.get("request")
         body = request.get("body", request) if isinstance(request, dict) else {}
-        for key in _CONVERSATION:
+        for key in CONVERSATION:
             if isinstance(body, dict) and key in body:
                 return brief(_last_message(body[key]))
         return ""

@@ -11,7 +11,7 @@ from reenact.canonical import JsonValue, read_json
 from reenact.errors import FormatError, StoreError
 from reenact.formats.bundle import ADAPTER
 from reenact.formats.dataset import manifest_place
-from reenact.formats.lines import MAX_LINE_BYTES
+from reenact.formats.lines import LINE_SUFFIXES, MAX_LINE_BYTES
 from reenact.store.remote import find_local, is_folder_of_remote_runs, list_remote, remote_name
 from reenact.store.rundir import EVENTS, RunDir, refuse_index
 
@@ -41,7 +41,6 @@ DATASET_SCHEMA: Final = "reenact.dataset.v1"
 """The schema in the provenance of every row of a dataset."""
 PARQUET_MAGIC: Final = b"PAR1"
 _DATASET_SUFFIXES: Final = (".jsonl", ".parquet")
-_LINE_SUFFIXES: Final = (".jsonl", ".ndjson")
 _YAML_SUFFIXES: Final = (".yaml", ".yml")
 
 
@@ -97,7 +96,7 @@ def kind_of(path: Path, *, takes_events: bool = False) -> ArtifactKind:
             return "dataset"
         value = _find_value(head)
         has_lines = value is not None and bool(stream.read(1))
-        if value is None and path.suffix in _LINE_SUFFIXES:
+        if value is None and path.suffix in LINE_SUFFIXES:
             return "replay log"
         if value is None:
             value = _read_value(head + stream.read(), str(path))

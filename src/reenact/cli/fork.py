@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
+from reenact import canonical
 from reenact.analysis.brief import plural
 from reenact.cli.options import (
     allow_code_option,
@@ -17,7 +19,6 @@ from reenact.cli.options import (
     network_option,
     on_miss_option,
     port_option,
-    read_change_options,
     repository_option,
     request_options,
     upstream_option,
@@ -25,9 +26,10 @@ from reenact.cli.options import (
 )
 from reenact.cli.terminal import A_PATH, DIFFERS, INTERRUPTED, printable, progress_bar, safe_json, say
 from reenact.commands.fork import ForkReport, fork_command
-from reenact.errors import UsageError
-from reenact.forks.change import OnMiss
+from reenact.errors import FormatError, StoreError, UsageError
+from reenact.forks.change import ForkChange, OnMiss, error_type
 from reenact.formats.volatile import VolatileRule
+from reenact.providers import RequestChange
 
 if TYPE_CHECKING:
     from reenact.shadowing.samples import SamplesReport
@@ -112,7 +114,7 @@ def command(
     Exit status: that of COMMAND; 1 when a call is missing, when no model answers, or when COMMAND
     differs before the point. With -n: 0, or 1 when no sample could be made.
     """
-    change = read_change_options(settings, replace, error, model, system, temperature)
+    change = _read_change_options(settings, replace, error, model, system, temperature)
     if samples is None and (test is not None or jobs is not None):
         raise UsageError("--test and --jobs are for samples; say how many with -n")
     if samples is not None:
@@ -163,6 +165,72 @@ def command(
     else:
         _explain(report)
     return report.exit_status
+
+
+def _read_change_options(
+    settings: Iterable[str],
+    replace: Path | None,
+    error: str | None,
+    model: str | None,
+    system: Path | None,
+    temperature: float | None,
+) -> ForkChange:
+    """Build the change of a fork.
+
+    *settings* are texts such as ``$.due="Friday"``, *replace* is a file with JSON, *system* a text file.
+    """
+    if error is not None:
+        error_type(error)
+    change = ForkChange(
+        set=dict(map(_read_setting, settings)),
+        replace=() if replace is None else (_read_replacement(replace),),
+        error=error or "",
+    ).with_request(read_request_options(model, system, temperature))
+    change.check()
+    return change
+
+
+def read_request_options(model: str | None, system: Path | None, temperature: float | None) -> RequestChange:
+    """Build the change of model requests."""
+    if model is not None and not model.strip():
+        raise UsageError("--model: is empty; name the model to ask")
+    prompt = None if system is None else _read_prompt(system)
+    change = RequestChange(model or "", prompt, temperature)
+    change.check()
+    return change
+
+
+def _read_prompt(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise FormatError("is not UTF-8", file=str(file)) from None
+    except OSError as error:
+        raise StoreError(f"{file}: {error.strerror}") from None
+
+
+def _read_setting(text: str) -> tuple[str, object]:
+    path, mark, value = text.partition("=")
+    if not mark:
+        raise UsageError(f"--set {text}: write PATH=VALUE, as '$.due=\"Friday\"'")
+    try:
+        return path, canonical.read_json(value.encode("utf-8", "surrogateescape"))
+    except FormatError as error:
+        if not error.reason.startswith("not JSON"):
+            raise UsageError(f"--set {text}: {error.reason}") from None
+        quoted = json.dumps(value)
+        raise UsageError(f"--set {text}: {value} is not JSON; a text is written '{path}={quoted}'") from None
+
+
+def _read_replacement(file: Path) -> object:
+    try:
+        text = file.read_bytes()
+    except OSError as error:
+        raise StoreError(f"{file}: {error.strerror}") from None
+    try:
+        return canonical.read_json(text)
+    except FormatError as error:
+        raise FormatError(f"is {error.reason}; put a text in quotes", file=str(file)) from None
 
 
 def show_progress(total: int, what: str) -> AbstractContextManager[Any]:

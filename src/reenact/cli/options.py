@@ -1,21 +1,16 @@
-"""The options that several verbs share, and what they mean."""
+"""The options that several verbs share."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable
-from pathlib import Path
+from collections.abc import Callable
 from typing import Final, Protocol, TypeVar
 
 import click
 
-from reenact import canonical
 from reenact.cli.terminal import A_PATH
-from reenact.errors import FormatError, StoreError, UsageError
-from reenact.forks.change import ForkChange, error_type
+from reenact.errors import FormatError
 from reenact.formats.volatile import VolatileRule
 from reenact.gateway.upstreams import read_upstreams
-from reenact.providers import RequestChange
 
 Decorated = TypeVar("Decorated", bound=Callable[..., object])
 
@@ -86,69 +81,3 @@ def request_options(function: Decorated) -> Decorated:
     ):
         function = option(function)
     return function
-
-
-def read_change_options(
-    settings: Iterable[str],
-    replace: Path | None,
-    error: str | None,
-    model: str | None,
-    system: Path | None,
-    temperature: float | None,
-) -> ForkChange:
-    """Build the change of a fork.
-
-    *settings* are texts such as ``$.due="Friday"``, *replace* is a file with JSON, *system* a text file.
-    """
-    if error is not None:
-        error_type(error)
-    change = ForkChange(
-        set=dict(map(_read_setting, settings)),
-        replace=() if replace is None else (_read_replacement(replace),),
-        error=error or "",
-    ).with_request(read_request_options(model, system, temperature))
-    change.check()
-    return change
-
-
-def read_request_options(model: str | None, system: Path | None, temperature: float | None) -> RequestChange:
-    """Build the change of model requests."""
-    if model is not None and not model.strip():
-        raise UsageError("--model: is empty; name the model to ask")
-    prompt = None if system is None else _read_prompt(system)
-    change = RequestChange(model or "", prompt, temperature)
-    change.check()
-    return change
-
-
-def _read_prompt(file: Path) -> str:
-    try:
-        return file.read_text(encoding="utf-8")
-    except UnicodeDecodeError:
-        raise FormatError("is not UTF-8", file=str(file)) from None
-    except OSError as error:
-        raise StoreError(f"{file}: {error.strerror}") from None
-
-
-def _read_setting(text: str) -> tuple[str, object]:
-    path, mark, value = text.partition("=")
-    if not mark:
-        raise UsageError(f"--set {text}: write PATH=VALUE, as '$.due=\"Friday\"'")
-    try:
-        return path, canonical.read_json(value.encode("utf-8", "surrogateescape"))
-    except FormatError as error:
-        if not error.reason.startswith("not JSON"):
-            raise UsageError(f"--set {text}: {error.reason}") from None
-        quoted = json.dumps(value)
-        raise UsageError(f"--set {text}: {value} is not JSON; a text is written '{path}={quoted}'") from None
-
-
-def _read_replacement(file: Path) -> object:
-    try:
-        text = file.read_bytes()
-    except OSError as error:
-        raise StoreError(f"{file}: {error.strerror}") from None
-    try:
-        return canonical.read_json(text)
-    except FormatError as error:
-        raise FormatError(f"is {error.reason}; put a text in quotes", file=str(file)) from None

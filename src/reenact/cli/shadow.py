@@ -12,13 +12,12 @@ import click
 import msgspec
 
 from reenact.canonical import JsonValue
-from reenact.cli.fork import show_progress
+from reenact.cli.fork import read_request_options, show_progress
 from reenact.cli.options import (
     allow_code_option,
     allow_option,
     network_option,
     on_miss_option,
-    read_request_options,
     request_options,
     upstream_option,
     volatile_option,

@@ -130,7 +130,6 @@ class Layout:
         )
 
     def row(self, step: RunStep) -> TextLine:
-        """A step on one line."""
         came = "no outcome" if step.state == "open" else step.came
         return self._step(
             step, step.seq, step.at_ms, call_text(step), Cell(came, _OUTCOME_STYLES[step.state])

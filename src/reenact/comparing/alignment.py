@@ -196,8 +196,6 @@ Bound: TypeAlias = tuple[str | None, str | None]
 
 
 class TaskCalls(NamedTuple):
-    """The calls of a task."""
-
     whole: tuple[Hashable, ...]
     """Each call with all calls inside it, in order."""
     own: tuple[Hashable, ...]

@@ -408,7 +408,6 @@ class CaptureBatch:
 
     @cached_property
     def event_names(self) -> list[str]:
-        """The names of the events."""
         return _find_names(self.types, self.data)
 
     @cached_property

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from reenact.analysis.steps import CONVERSATION
 from reenact.corpus.tables import short_json, short_text, text_or_none
 from reenact.errors import FormatError, StoreError
 from reenact.formats.record import ABSENT
@@ -25,7 +26,6 @@ from reenact.providers.meaning import (
 )
 from reenact.trace.model_calls import model_reply
 
-_CONVERSATION: Final = ("messages", "input", "contents", "prompt")
 """The members for the conversation in the wire formats."""
 MessageRow: TypeAlias = tuple[str, int, str, int, int, str | None, str, str | None, str | None, str | None]
 """In the order of the columns."""
@@ -135,7 +135,7 @@ def _read_request(run: PayloadSource, request: object, marks: int | None) -> tup
         if not isinstance(request, dict) or not isinstance(body, dict):
             return read_conversation(run.resolve(request)), False
         # A reference is to messages sent before: resolving it would make a chat of N turns cost N * N.
-        shared = [key for key in _CONVERSATION if isinstance(body.get(key), dict) and "$ref" in body[key]]
+        shared = [key for key in CONVERSATION if isinstance(body.get(key), dict) and "$ref" in body[key]]
         body = {key: value for key, value in body.items() if key != "tools"}
         for key in shared:
             body[key] = body[key].get("then", [])

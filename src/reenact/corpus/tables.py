@@ -249,7 +249,6 @@ def as_columns(table: str, rows: Sequence[tuple[object, ...]]) -> Rows:
 
 @lru_cache
 def arrow_schema(table: str) -> pyarrow.Schema:
-    """The Arrow schema of *table*."""
     import pyarrow as pa
 
     types = {

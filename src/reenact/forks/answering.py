@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
 from threading import RLock
-from typing import Any, Final, Generic, NoReturn, cast
+from typing import Any, Final, NoReturn, cast
 from urllib.parse import urlsplit
 
 import msgspec
 
-from reenact.boundary import A, Call, Lane, Step
+from reenact.boundary import A, Call, Lane, Step, UnrecordedStep
 from reenact.errors import Diverged, UsageError
 from reenact.forks.change import FROM_START, ChangeFunction, ForkPlan, change_model_call, change_outcome
 from reenact.forks.matching import EventData, TranscriptCall, TranscriptCalls
@@ -126,7 +126,6 @@ class Answers:
         return self.unchanged or self._miss_as_error()
 
     def step(self, call: Call[A], lane: Lane, record: Callable[[Call[A], Lane], Step[A]]) -> Step[A]:
-        """The step for *call*, which *record* records."""
         # It is not sent, or only after this has been decided.
         call = msgspec.structs.replace(call, may_leave_first=None)
         with self._lock:
@@ -388,7 +387,7 @@ def _json_in(text: object) -> object:
     return value if isinstance(value, dict | list) else None
 
 
-class AnsweredStep(Generic[A]):
+class AnsweredStep(UnrecordedStep[A]):
     """A call that is recorded like a live one, and gets a known outcome."""
 
     leaves_first = False
@@ -410,15 +409,6 @@ class AnsweredStep(Generic[A]):
         self.facts = facts
         self.answer = cast("A", None)
         self.exact: object = None
-
-    def mark_sent(self) -> None:
-        """Nothing to do: it is not sent."""
-
-    def begin(self, leave: Callable[[], None]) -> None:
-        """Nothing to do: nothing arrives."""
-
-    def piece(self, value: object) -> None:
-        """Nothing to do: nothing arrives."""
 
     def give_up(self, error: Exception) -> None:
         self._made.give_up(error)

@@ -40,7 +40,8 @@ ChangeFunction: TypeAlias = Callable[[Any], Any]
 _STEP: Final = re.compile(
     r"\.([A-Za-z_][\w-]*)|\[(-?\d+)\]|\[(\"(?:[^\"\\]|\\.)*\")\]|\['((?:[^'\\]|\\['\\])*)'\]"
 )
-_ANSWERS: Final = {"tool_result": "result", "llm_response": "response"}
+ANSWERS: Final = {"tool_result": "result", "llm_response": "response"}
+"""By the type of an outcome: the member that holds the answer; ``value`` for all others."""
 _ANSWER_MEMBERS: Final = frozenset(
     ("cancelled", "closed", "error", "exact", "modelError", "opened", "opening", "pieces", "valueHash")
 )
@@ -265,7 +266,7 @@ def change_outcome(
     The new answer in the data is plain, not in its stored form.
     """
     data: dict[str, Any] = {**event["data"]}
-    member = _ANSWERS.get(event["type"], "value")
+    member = ANSWERS.get(event["type"], "value")
     answer = resolve(data.get(member))
     may_be_http = event["type"] == "llm_response" or data.get("source") == "network"
     is_http = may_be_http and (answer is None or (isinstance(answer, dict) and "status" in answer))

@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-import re
 import threading
 import time
 from collections.abc import Callable, Iterator
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
 from reenact.boundary import Call, Lane
 from reenact.canonical import digest_of_bytes, encode_clean
+from reenact.forks.change import ANSWERS
 from reenact.formats.capture import CaptureManifest, CaptureSeed
 from reenact.recorder.context import CaptureContext
 from reenact.recorder.derived import DerivingContext
-from reenact.recorder.eventlog import ProcessNames
+from reenact.recorder.eventlog import ProcessNames, last_call_number
 from reenact.recorder.order import ActLog, TaskOrder
 from reenact.recorder.sink import Ending
 from reenact.store.blobs import BlobStore
 from reenact.store.reader import CaptureReader
 from reenact.values.codec import from_json
-
-_CALL_NUMBER: Final = re.compile(rb'"callId":"[^"]*?[cg](\d{1,15})"')
-_ANSWERS: Final = {"tool_result": "result", "llm_response": "response"}
 
 
 class Happening(msgspec.Struct, frozen=True, array_like=True):
@@ -94,8 +91,7 @@ class LaterNumbers(Iterator[int]):
     def __next__(self) -> int:
         with self._lock:
             if self._last is None:
-                numbers = _CALL_NUMBER.findall(self._reader.text(1, len(self._reader)))
-                self._last = max(map(int, numbers), default=0)
+                self._last = last_call_number(self._reader.lines())
             self._last += 1
             return self._last
 
@@ -138,7 +134,7 @@ class ForkRecorder(CaptureContext):
         self, event_type: str, data: dict[str, object], raised: BaseException | None
     ) -> dict[str, object]:
         """The data of a changed outcome in their stored form."""
-        member = _ANSWERS.get(event_type, "value")
+        member = ANSWERS.get(event_type, "value")
         data = {**data}
         if raised is not None:
             del data[member]

@@ -6,6 +6,7 @@ other block is read line by line.
 
 from __future__ import annotations
 
+from codecs import BOM_UTF8
 from collections.abc import Callable, Iterator
 from io import BytesIO
 from typing import BinaryIO, Final, TypeVar
@@ -15,13 +16,14 @@ import msgspec
 from reenact.errors import FormatError
 from reenact.formats.record import Codec
 
+LINE_SUFFIXES: Final = (".jsonl", ".ndjson")
+"""Of files with one JSON value per line."""
 MAX_LINE_BYTES: Final = 64 * 1024 * 1024
 """A longer line is refused; no event is that large, because large payloads are in blobs."""
 
 OnError = Callable[[FormatError], None]
 """Called with each error of lenient reading; without it, the first error is raised."""
 
-_BOM: Final = b"\xef\xbb\xbf"
 _SKIP_BYTES: Final = 1024 * 1024
 _BLOCK_BYTES: Final = 64 * 1024
 
@@ -52,7 +54,7 @@ def read_lines(
             text = text[:-2] if text.endswith(b"\r\n") else text[:-1]
         elif len(text) > max_line_bytes:
             offset += skip_line(stream)
-        if number == 1 and text.startswith(_BOM):
+        if number == 1 and text.startswith(BOM_UTF8):
             text, start = text[3:], 3
         if len(text) > max_line_bytes:
             report(FormatError(f"the line is longer than {max_line_bytes} bytes", file=file, line=number))

@@ -12,6 +12,7 @@ import binascii
 import codecs
 import json
 import struct
+from codecs import BOM_UTF8
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Final, NamedTuple
@@ -87,7 +88,6 @@ class Growth:
         self._grown.clear()
 
 
-_BOM: Final = b"\xef\xbb\xbf"
 _ARRAY_GLUE: Final = "[], \t\r\n"
 _PRELUDE: Final = struct.Struct(">II4x")  # total length, length of the headers, checksum
 _CHECKSUM_BYTES: Final = 4
@@ -101,7 +101,7 @@ class Frames(NamedTuple):
 
 def read_frames(body: bytes) -> Frames:
     """The objects of *body* in order; everything else is left out."""
-    body = body.removeprefix(_BOM).lstrip(b" \t\r\n")
+    body = body.removeprefix(BOM_UTF8).lstrip(b" \t\r\n")
     whole = loads(body) if body[:1] in (b"{", b"[") else None
     if isinstance(whole, dict):
         return Frames([whole], streamed=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from collections.abc import Callable, Iterable
 from itertools import groupby
@@ -21,6 +22,14 @@ _COUNTED: Final = (PUT, TOOK, READ, READ + JOINED, READ + TOGETHER)
 """Acts that a task may do many times in a row."""
 MOST_ACTS: Final = 10_000
 """At most this many acts of tasks are noted between two events."""
+
+
+_CALL_NUMBER: Final = re.compile(rb'"callId":"[^"]*?[cg](\d{1,15})"')
+
+
+def last_call_number(lines: Iterable[bytes]) -> int:
+    """The highest number of a call in the events of *lines*; 0 without any."""
+    return max((int(number) for line in lines for number in _CALL_NUMBER.findall(line)), default=0)
 
 
 class ProcessNames(msgspec.Struct, frozen=True):

@@ -63,8 +63,6 @@ class StoredAnswer(msgspec.Struct, frozen=True):
 
 
 class RedactedModelCall(NamedTuple):
-    """A model call, redacted."""
-
     text: bytes
     """The canonical text of the request."""
     request: object

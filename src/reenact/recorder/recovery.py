@@ -9,7 +9,6 @@ from __future__ import annotations
 from itertools import islice
 from pathlib import Path
 from time import time
-from typing import Final
 
 import msgspec
 
@@ -28,9 +27,8 @@ from reenact.formats.capture import (
 )
 from reenact.formats.record import ABSENT, Absent
 from reenact.recorder.sink import Ending, finished_manifest
+from reenact.store.claims import OPEN_MANIFEST
 from reenact.store.rundir import Recovery, RunDir, reopen_for_recovery
-
-_SEED_NAME: Final = "manifest.open.json"
 
 
 class Recovered(msgspec.Struct, frozen=True):
@@ -61,7 +59,7 @@ def recover(path: str | Path) -> Recovered:
 
 
 def _manifest(recovery: Recovery) -> CaptureManifest:
-    seed = read_seed(recovery.read_manifest(), file=str(recovery.path / _SEED_NAME))
+    seed = read_seed(recovery.read_manifest(), file=str(recovery.path / OPEN_MANIFEST))
     last_ms, model = int(seed.createdAt), NO_MODEL
     with recovery.open_events() as stream:
         events = read_events(stream, file=str(recovery.events_path))

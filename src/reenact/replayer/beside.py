@@ -6,10 +6,10 @@ They are never sent, and never a divergence.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
-from typing import Any, Generic, cast
+from collections.abc import Iterable
+from typing import cast
 
-from reenact.boundary import A, Call
+from reenact.boundary import A, Call, UnrecordedStep
 from reenact.formats.replay_receipt import BesideTraffic
 from reenact.replayer.source import RecordedCall
 from reenact.volatile.beside import empty_answer
@@ -59,7 +59,7 @@ class BesideCalls:
         ]
 
 
-class EmptyStep(Generic[A]):
+class EmptyStep(UnrecordedStep[A]):
     """A call beside the run that the recording cannot answer: it gets an empty answer."""
 
     __slots__ = ("answer", "call_id", "exact", "facts", "leaves_first", "live")
@@ -70,31 +70,3 @@ class EmptyStep(Generic[A]):
         self.answer = cast("A", empty_answer(call.name.partition(" ")[0]))
         self.exact: object = None
         self.facts: dict[str, object] = {}
-
-    def mark_sent(self) -> None:
-        """Nothing to do: the call is not sent."""
-
-    def begin(self, leave: Callable[[], None]) -> None:
-        """Nothing to do: nothing arrives."""
-
-    def piece(self, value: object) -> None:
-        """Nothing to do: nothing arrives."""
-
-    def give_up(self, error: Exception) -> None:
-        """Nothing to do: nothing is recorded."""
-
-    def pieces(self) -> Iterator[Any]:
-        return iter(())
-
-    async def async_pieces(self) -> AsyncIterator[Any]:
-        for piece in self.pieces():
-            yield piece
-
-    def wait(self) -> None:
-        """Nothing to do: it has no turn in the recorded order."""
-
-    async def async_wait(self) -> None:
-        """Nothing to do: it has no turn in the recorded order."""
-
-    def close(self, error: BaseException | None) -> None:
-        """Nothing to do: it is not part of the run."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import Any, Final, Generic, Literal, Protocol, TypeAlias, cast
 
 import msgspec
 
-from reenact.boundary import A, Call, Lane
+from reenact.boundary import A, Call, Lane, UnrecordedStep
 from reenact.errors import Diverged
 from reenact.formats.capture import READ
 from reenact.formats.divergence import ReplayDivergence
@@ -112,7 +112,7 @@ class EarlyMatch(Generic[A]):
         return found
 
 
-class ReplayStep(Generic[A]):
+class ReplayStep(UnrecordedStep[A]):
     """A step that is answered from the recording; live only if a tool is passed through."""
 
     __slots__ = (
@@ -195,18 +195,6 @@ class ReplayStep(Generic[A]):
             self._set_recorded(self._early)
         if not self.live and not self._is_unmatched:
             self._take(await self._engine.turns.async_wait(self._recorded, self._lane))
-
-    def mark_sent(self) -> None:
-        """Nothing to do: a live call in replay is not recorded."""
-
-    def begin(self, leave: Callable[[], None]) -> None:
-        """Nothing to do: a live stream in replay is not recorded."""
-
-    def piece(self, value: object) -> None:
-        """Nothing to do: a live stream in replay is not recorded."""
-
-    def give_up(self, error: Exception) -> None:
-        """Nothing to do: nothing is recorded."""
 
     def pieces(self) -> Iterator[object]:
         for piece in self._recorded_pieces():

@@ -5,7 +5,6 @@ The engine matches first; a call that misses goes to a recorder. At the end both
 
 from __future__ import annotations
 
-import re
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -26,7 +25,7 @@ from reenact.gateway.lane import LANE, is_below
 from reenact.lane_name import ROOT, LaneName
 from reenact.process_state import hosts_beside
 from reenact.recorder.context import CaptureContext
-from reenact.recorder.eventlog import ProcessNames
+from reenact.recorder.eventlog import ProcessNames, last_call_number
 from reenact.recorder.sink import Ending
 from reenact.redaction import Redactor
 from reenact.replayer.engine import ReplayEngine
@@ -52,9 +51,6 @@ from reenact.values.objects import message_of
 from reenact.volatile.places import own_places, working_folder
 from reenact.workspace.history import WorkspaceHistory
 from reenact.workspace.replaying import WorkspaceReplay
-
-_CALL_NUMBER: Final = re.compile(rb'"callId":"[^"]*?[cg](\d{1,15})"')
-"""The suffix of a lane inside a call."""
 
 
 class Missed(Exception):
@@ -105,8 +101,7 @@ class MatchingFirst(ReplayEngine):
         self._reached_seq = 1
         self._awaited: list[RecordedCall] = []
         self.new_events = _UnmatchedEvents(self, blobs)
-        found = (_CALL_NUMBER.findall(line) for line in source.reader.lines())
-        last_number = max((int(number) for numbers in found for number in numbers), default=0)
+        last_number = last_call_number(source.reader.lines())
         self.recorder = self.make_recorder(
             self.new_events,
             seed,

@@ -9,16 +9,15 @@ from typing import Final, NamedTuple
 
 from reenact import canonical
 from reenact.analysis.artifact import open_artifact
-from reenact.errors import StoreError, UsageError
+from reenact.errors import StoreError
 from reenact.formats.record import ABSENT
 from reenact.formats.result import verdict
 from reenact.formats.shadow import CalledTool, Difference, FirstDifference, RunOutcome
 from reenact.formats.testcase import TestCase, read_with_warnings
 from reenact.formats.trace import Trace
-from reenact.store.project import PROJECT_FILE
 from reenact.store.reader import CaptureReader
 from reenact.suite.judge import judge
-from reenact.suite.runner import kinds_for
+from reenact.suite.runner import kinds_for, project_settings
 from reenact.suite.settings import Price, find_settings
 from reenact.suite.verdict import shorten
 from reenact.trace.from_run import trace_of_run
@@ -41,13 +40,7 @@ class Judging(NamedTuple):
             data = file.read_bytes()
         except OSError as error:
             raise StoreError(f"{file}: {error.strerror}; name a test.yaml") from None
-        settings = find_settings(Path.cwd())
-        if settings.assertions and not allow_code:
-            raise UsageError(
-                f"{PROJECT_FILE} names Python files ({', '.join(settings.assertions)}); they are run with "
-                "--allow-code, or where REENACT_ALLOW_CODE=1 is set"
-            )
-        kinds_for(settings)
+        kinds_for(project_settings(allow_code=allow_code))
         return cls(read_with_warnings(data, str(file), strict=False).case, str(file))
 
     def judge(self, trace: Trace) -> list[str]:

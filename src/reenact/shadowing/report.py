@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from typing import Any, Final, Literal, TypeAlias
@@ -14,6 +13,7 @@ from reenact.analysis.brief import duration, plural
 from reenact.canonical import JsonValue
 from reenact.formats.shadow import Difference, Rate, RunOutcome, ShadowReport, ShadowRun, StepsReport
 from reenact.shadowing.samples import SamplesReport
+from reenact.suite.reports import to_xml_text
 
 FailOn: TypeAlias = Literal["worse", "failed", "changed"]
 WORDS: Final[dict[Difference, str]] = {
@@ -23,7 +23,6 @@ WORDS: Final[dict[Difference, str]] = {
     "failed": "failed",
 }
 _SHOWN: Final = 120
-_NOT_XML: Final = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def is_bad(report: ShadowReport, fail_on: FailOn) -> bool:
@@ -168,17 +167,19 @@ def junit_report(report: ShadowReport) -> bytes:
     # The common schema has this attribute only here.
     suite = ET.SubElement(root, "testsuite", counts | {"skipped": str(report.set_apart)})
     for run in report.runs:
-        names = {"classname": "shadow", "name": _clean(run.path), "time": _seconds([run])}
+        names = {"classname": "shadow", "name": to_xml_text(run.path), "time": _seconds([run])}
         case = ET.SubElement(suite, "testcase", names)
         said = "\n".join(_run_lines(run))
         if run.set_apart:
-            ET.SubElement(case, "skipped", {"message": _clean(run.set_apart)})
+            ET.SubElement(case, "skipped", {"message": to_xml_text(run.set_apart)})
         elif _is_failure(run):
-            message = _clean(_verdict_of(run) or WORDS[run.difference])
-            ET.SubElement(case, "failure", {"message": message, "type": run.difference}).text = _clean(said)
+            message = to_xml_text(_verdict_of(run) or WORDS[run.difference])
+            ET.SubElement(case, "failure", {"message": message, "type": run.difference}).text = to_xml_text(
+                said
+            )
         elif run.difference != "same":
-            ET.SubElement(case, "system-out").text = _clean(said)
-    ET.SubElement(suite, "system-out").text = _clean("\n".join(report_lines(report)))
+            ET.SubElement(case, "system-out").text = to_xml_text(said)
+    ET.SubElement(suite, "system-out").text = to_xml_text("\n".join(report_lines(report)))
     ET.indent(root)
     document: bytes = ET.tostring(root, encoding="utf-8", xml_declaration=True)
     return document + b"\n"
@@ -194,10 +195,6 @@ def _is_failure(run: ShadowRun) -> bool:
     return run.difference == "failed" or (
         run.recorded.passed and not all(each.passed for each in run.candidates)
     )
-
-
-def _clean(text: str) -> str:
-    return _NOT_XML.sub("\ufffd", text)
 
 
 # HTML

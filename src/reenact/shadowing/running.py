@@ -55,8 +55,6 @@ class RunJob(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class JobResult(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """The result of a job."""
-
     exit_status: int | None = None
     """The exit status of the command; ``None`` without a fork or replay."""
     problem: str = ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from array import array
+from codecs import BOM_UTF8
 from collections.abc import Callable, Iterator
 from typing import BinaryIO, Final
 
@@ -11,7 +12,6 @@ from reenact.errors import FormatError
 from reenact.formats.lines import MAX_LINE_BYTES
 
 _BLOCK_BYTES: Final = 1024 * 1024
-_BOM: Final = b"\xef\xbb\xbf"
 
 
 class LineFile:
@@ -164,4 +164,4 @@ class LineFile:
 def _strip(text: bytes, *, is_first: bool) -> bytes:
     """*text* without carriage return and byte order mark, like :func:`reenact.formats.lines.read_lines`."""
     text = text.removesuffix(b"\r")
-    return text.removeprefix(_BOM) if is_first else text
+    return text.removeprefix(BOM_UTF8) if is_first else text

@@ -236,7 +236,6 @@ class Pack:
         self._root_text = tail[start - tail_at : start - tail_at + length] if start >= tail_at else None
 
     def find(self, name: str) -> PackedRun | None:
-        """The run of that name."""
         page = self._root
         for level in range(self._levels, 0, -1):
             at, entries = self._latest.get(level, (-1, []))

@@ -19,7 +19,7 @@ R = TypeVar("R")
 
 _DRIVE: Final = re.compile(r"[A-Za-z]:")
 _ROOT: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-_FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+OPEN_FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # Without O_NONBLOCK opening a planted pipe would wait for ever.
 OPEN_FILE: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _LONGEST: Final = 100
@@ -100,7 +100,7 @@ def _open_folder(root: Path, parts: list[str]) -> int:
     folder = os.open(root, _ROOT)
     for part in parts:
         try:
-            below = os.open(part, _FOLDER, dir_fd=folder)
+            below = os.open(part, OPEN_FOLDER, dir_fd=folder)
         finally:
             os.close(folder)
         folder = below

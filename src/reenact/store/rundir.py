@@ -25,6 +25,7 @@ import msgspec
 
 from reenact.canonical import JsonField
 from reenact.errors import FormatError, StoreError, UsageError
+from reenact.formats.capture import EVENT_LOG_NAME
 from reenact.store.blobs import BlobStore
 from reenact.store.claims import OPEN_MANIFEST, RECORDING_LOCK, Claim, FolderClaim
 from reenact.store.durable import (
@@ -41,7 +42,7 @@ from reenact.store.paths import find_inside, inside, open_inside
 
 MANIFEST: Final = "manifest.json"
 RECOVERED: Final = "recovered.json"
-EVENTS: Final = "events.jsonl"
+EVENTS: Final = EVENT_LOG_NAME
 NEW_EVENTS: Final = "events.new.jsonl"
 """The journal while it is being replaced."""
 BLOBS: Final = "blobs"

@@ -151,16 +151,16 @@ def _add(suite: ET.Element, outcome: Outcome) -> None:
         suite,
         "testcase",
         {
-            "classname": _to_xml_text(".".join(part for part in folder.parts if part not in ("/", "..")))
+            "classname": to_xml_text(".".join(part for part in folder.parts if part not in ("/", "..")))
             or "tests",
-            "name": _to_xml_text(result.test_case_id or result.test_file),
-            "file": _to_xml_text(result.test_file),
+            "name": to_xml_text(result.test_case_id or result.test_file),
+            "file": to_xml_text(result.test_file),
             "time": _seconds(result.duration_ms),
         },
     )
     if result.error:
         message = f"{place(outcome)}: {result.error.message}"
-        ET.SubElement(case, "error", {"message": _to_xml_text(message), "type": "error"}).text = _to_xml_text(
+        ET.SubElement(case, "error", {"message": to_xml_text(message), "type": "error"}).text = to_xml_text(
             message
         )
     elif result.status == "fail":
@@ -168,9 +168,9 @@ def _add(suite: ET.Element, outcome: Outcome) -> None:
         message = "; ".join(f"{found.id}: {found.message}" for found in failed)
         types = ", ".join(dict.fromkeys(found.type for found in failed))
         failure = ET.SubElement(
-            case, "failure", {"message": _to_xml_text(message), "type": _to_xml_text(types)}
+            case, "failure", {"message": to_xml_text(message), "type": to_xml_text(types)}
         )
-        failure.text = _to_xml_text("\n".join(line.text for line in evidence(outcome)))
+        failure.text = to_xml_text("\n".join(line.text for line in evidence(outcome)))
     asides = [found for found in result.assertions if found.status != "pass" and not _is_failure(found)]
     notes = [f"{_kind(found)} {found.id}: {found.message}" for found in asides]
     notes += [
@@ -178,7 +178,7 @@ def _add(suite: ET.Element, outcome: Outcome) -> None:
         for warning in result.warnings or ()
     ]
     if notes:
-        ET.SubElement(case, "system-out").text = _to_xml_text("\n".join(notes))
+        ET.SubElement(case, "system-out").text = to_xml_text("\n".join(notes))
 
 
 def _is_failure(found: AssertionResult) -> bool:
@@ -189,7 +189,8 @@ def _kind(found: AssertionResult) -> str:
     return "skipped" if found.status == "skip" else "warning"
 
 
-def _to_xml_text(text: str) -> str:
+def to_xml_text(text: str) -> str:
+    """*text* with a replacement for each character that XML cannot hold."""
     return _NOT_XML.sub("\ufffd", text)
 
 

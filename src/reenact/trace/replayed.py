@@ -12,12 +12,12 @@ from typing import Any, Final
 import msgspec
 
 from reenact.canonical import JsonValue
+from reenact.formats.event import ASKING
 from reenact.formats.replay_receipt import ReplayReceipt
 from reenact.formats.trace import Trace, TraceEvent, TraceOutput
 from reenact.trace.model_calls import as_text
 from reenact.trace.normalize import DEFAULT_AGENT_ID
 
-_CALLS: Final = ("tool_call", "llm_request")
 Gone = Callable[[TraceEvent], bool]
 
 
@@ -78,7 +78,7 @@ def _replacement_events(divergence: dict[str, Any], trace: Trace, event_id: str)
     if observed["type"] == "run_end" and "finalOutput" in data:
         content = as_text(data["finalOutput"])
         return [event_at_the_end(trace, event_id, "final_output", {"role": "assistant", "content": content})]
-    if observed["type"] not in _CALLS:
+    if observed["type"] not in ASKING:
         return []
     known = data if observed["type"] == "tool_call" else {"model": data.get("request", {}).get("model")}
     return [event_at_the_end(trace, event_id, observed["type"], {"call_id": event_id, **known})]

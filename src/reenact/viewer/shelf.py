@@ -87,8 +87,6 @@ _OPENED: Final = 8
 
 
 class RunLine(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, kw_only=True):
-    """A run on one line."""
-
     id: str
     name: str
     kind: str

@@ -83,7 +83,6 @@ def refuse_endless(digest: str, count: int, depth: int) -> None:
 
 
 def find_entry(read: ReadTree, digest: str, path: bytes) -> TreeEntry | None:
-    """The entry of the tree *digest* at *path*."""
     found: TreeEntry | None = None
     for part in path.strip(b"/").split(b"/"):
         if found is not None and found.kind != "folder":

@@ -15,6 +15,7 @@ import msgspec
 from reenact.errors import StoreError
 from reenact.formats.workspace import MODE_BITS, TreeEntry, is_leading_out
 from reenact.store.durable import unwritable, write_all
+from reenact.store.paths import OPEN_FOLDER
 from reenact.store.place import build_folder
 from reenact.workspace.compare import (
     FileChange,
@@ -25,7 +26,6 @@ from reenact.workspace.compare import (
 )
 
 _NEW_FILE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-_FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _MAKING_MODE: Final = 0o700
 
 
@@ -47,7 +47,7 @@ def restore_tree(
     with build_folder(folder) as temp:
         restorer = _Restorer(read, content, os.fsencode(folder), refuse_links_out)
         try:
-            top = os.open(temp, _FOLDER)
+            top = os.open(temp, OPEN_FOLDER)
             try:
                 restorer.fill(top, b"", digest, 0)
                 restorer.close_folders(top)
@@ -94,7 +94,7 @@ class _Restorer:
 
     def _make_folder(self, fd: int, prefix: bytes, entry: TreeEntry, depth: int) -> None:
         os.mkdir(entry.name, _MAKING_MODE, dir_fd=fd)
-        below = os.open(entry.name, _FOLDER, dir_fd=fd)
+        below = os.open(entry.name, OPEN_FOLDER, dir_fd=fd)
         try:
             self.fill(below, prefix + entry.name + b"/", entry.digest, depth + 1)
             if entry.mode & _MAKING_MODE == _MAKING_MODE:
@@ -169,7 +169,7 @@ def _make(top: int, root: Path, change: FileChange, content: ReadContent, *, ref
             with suppress(FileExistsError):
                 os.mkdir(name, _MAKING_MODE, dir_fd=folder)
             # Opened with O_NOFOLLOW, since the name may be a link.
-            fd = os.open(name, _FOLDER, dir_fd=folder)
+            fd = os.open(name, OPEN_FOLDER, dir_fd=folder)
             os.fchmod(fd, entry.mode)
             os.close(fd)
         elif entry.kind == "file":
@@ -190,7 +190,7 @@ def _open_parent(top: int, path: bytes, *, is_made: bool = False) -> tuple[int, 
             if is_made:
                 with suppress(FileExistsError):
                     os.mkdir(part, dir_fd=folder)
-            below = os.open(part, _FOLDER, dir_fd=folder)
+            below = os.open(part, OPEN_FOLDER, dir_fd=folder)
         finally:
             os.close(folder)
         folder = below

@@ -25,6 +25,7 @@ from reenact.canonical import digest_of_bytes, is_unicode
 from reenact.errors import StoreError
 from reenact.formats.workspace import MODE_BITS, TreeEntry, Why, join_entries, write_entry
 from reenact.redaction import Redactor
+from reenact.store.paths import OPEN_FILE, OPEN_FOLDER
 from reenact.workspace.ignore import IGNORE_FILE, IgnoreRules, is_secret_name
 
 LIMIT_BYTES: Final = 16 * 1024 * 1024
@@ -35,8 +36,6 @@ _TRIES: Final = 3
 _MAX_DEPTH: Final = 200
 _READ_BYTES: Final = 1 << 20
 _CAPTURE_FILES: Final = frozenset({"manifest.json", "manifest.open.json", "recording.lock"})
-_FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_FILE: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 # Bound here because seams replace the functions of `os` and `time` while the agent is recorded.
 _lstat, _fstat, _open, _close, _scandir, _read = os.lstat, os.fstat, os.open, os.close, os.scandir, os.read
 _readlink, _now_ns = os.readlink, time.time_ns
@@ -303,7 +302,7 @@ class Scanner:
         is_changed = False
         for name, below in list(folder.folders.items()):
             try:
-                below_fd = _open(name, _FOLDER, dir_fd=fd)
+                below_fd = _open(name, OPEN_FOLDER, dir_fd=fd)
             except FileNotFoundError:
                 del folder.folders[name]
                 folder.is_racy = is_changed = True
@@ -440,7 +439,7 @@ class Scanner:
 
     def _read_rules(self, fd: int) -> str:
         try:
-            file = _open(IGNORE_FILE, _FILE, dir_fd=fd)
+            file = _open(IGNORE_FILE, OPEN_FILE, dir_fd=fd)
         except OSError:
             return ""
         try:
@@ -458,7 +457,7 @@ class _IsCapture(Exception):
 
 def _read_whole(fd: int, name: str, limit_bytes: int) -> tuple[bytes | None, os.stat_result]:
     """The content of a file; ``None`` if it changed while it was read."""
-    file = _open(name, _FILE, dir_fd=fd)
+    file = _open(name, OPEN_FILE, dir_fd=fd)
     try:
         before = _fstat(file)
         pieces: list[bytes] = []

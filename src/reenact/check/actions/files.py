@@ -13,10 +13,11 @@ from reenact._version import __version__
 from reenact.check.actions.capsule import Capsule
 from reenact.check.actions.policy import Policy
 from reenact.check.actions.registry import find_capsule
-from reenact.check.actions.validation import LINE_SUFFIXES, JudgedValue, ValidationTally, validate_stream
+from reenact.check.actions.validation import JudgedValue, ValidationTally, validate_stream
 from reenact.errors import FormatError, StoreError, UsageError
 from reenact.formats import verifiable
 from reenact.formats.action import ACTION_ID
+from reenact.formats.lines import LINE_SUFFIXES
 from reenact.formats.verifiable import VerifiableRecord
 from reenact.progress import ProgressBar, no_progress_bar
 from reenact.store.remote import local_files, remote_name

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any, BinaryIO, Final, cast
+from typing import Any, BinaryIO, cast
 
 import msgspec
 
@@ -13,9 +13,7 @@ from reenact.check.actions.capsule import Capsule, Result
 from reenact.check.actions.policy import Policy
 from reenact.errors import FormatError
 from reenact.formats.decision import Decision
-from reenact.formats.lines import MAX_LINE_BYTES, read_lines
-
-LINE_SUFFIXES: Final = (".jsonl", ".ndjson")
+from reenact.formats.lines import LINE_SUFFIXES, MAX_LINE_BYTES, read_lines
 
 
 class JudgedValue(msgspec.Struct, frozen=True):

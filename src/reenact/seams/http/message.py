@@ -19,7 +19,7 @@ Decode: TypeAlias = Callable[[bytes], bytes]
 _decode: Final = msgspec.json.Decoder().decode
 _BOUNDARY: Final = re.compile(r'boundary="?(?P<boundary>[^";,]+)"?', re.IGNORECASE)
 _TEXTUAL: Final = re.compile(r"text/|.*(?:json|xml|javascript|urlencoded)", re.IGNORECASE)
-_ABOUT_THE_BODY: Final = ("content-encoding", "content-length", "transfer-encoding")
+ABOUT_THE_BODY: Final = ("content-encoding", "content-length", "transfer-encoding")
 
 
 def header_value(pairs: Iterable[tuple[str, str]], name: str) -> str:
@@ -82,7 +82,7 @@ class Head(NamedTuple):
 
     def for_decoded_body(self, size_bytes: int | None) -> Head:
         """This head for a body without content coding; *size_bytes* is ``None`` if unknown."""
-        headers = [(name, value) for name, value in self.headers if name.lower() not in _ABOUT_THE_BODY]
+        headers = [(name, value) for name, value in self.headers if name.lower() not in ABOUT_THE_BODY]
         if size_bytes is not None:
             headers.append(("content-length", str(size_bytes)))
         return self._replace(headers=headers)

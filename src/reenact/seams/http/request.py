@@ -13,13 +13,12 @@ from reenact.errors import FormatError
 from reenact.process_state import left_to_gateway
 from reenact.providers import Provider, RequestChange, Undo, ask_otherwise, recognise, request_fields
 from reenact.providers.answers import empty_answer
-from reenact.seams.http.message import Pairs, header_value, meaning
+from reenact.seams.http.message import ABOUT_THE_BODY, Pairs, header_value, meaning
 from reenact.seams.serving import is_served_here
 from reenact.seams.telemetry import traffic_beside
 
 _OK: Final = {"httpVersion": "HTTP/1.1", "reason": "OK", "status": 200}
 _NO_CONTENT: Final = {"httpVersion": "HTTP/1.1", "reason": "No Content", "status": 204}
-_ABOUT_BODY: Final = ("content-encoding", "content-length", "transfer-encoding")
 
 
 def leave_to_gateway(address: str) -> None:
@@ -85,7 +84,7 @@ class RequestMeaning(NamedTuple):
         if not other.undo:
             return None
         body = json.dumps(other.body, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
-        kept = [pair for pair in self.sent.headers if pair[0].lower() not in _ABOUT_BODY]
+        kept = [pair for pair in self.sent.headers if pair[0].lower() not in ABOUT_THE_BODY]
         sent = Sent(self.sent.method, other.url, [*kept, ("content-length", str(len(body)))], body)
         return RequestMeaning.of_sent(sent), other.undo
 

@@ -164,7 +164,6 @@ class Command:
         return Call("process", self.program, self._request, empty=lambda: {"status": 0, "terminal": []})
 
     def call_of_start(self) -> Call[ProcessStart]:
-        """The call that starts the process."""
         return Call("process", self.program, {"do": "start", **self._request}, empty=lambda: {"pid": 0})
 
     def call_of_action(self, what: str, empty: Callable[[], A] | None = None, **details: object) -> Call[A]:
