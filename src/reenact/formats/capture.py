@@ -49,6 +49,8 @@ HIDDEN: Final = "=~"
 """After the end of a task, in a replay: it returned a placeholder in place of the recorded secret."""
 CLOCK: Final = "$"
 """After the name of a lane: a library read the wall clock; its module and line, and the time in ns follow."""
+SHARED: Final = "*"
+"""After the name of a lane, in the last event: it took what processes share; a number is the count."""
 STILL_RUNNING: Final = "?"
 """After the name of a lane: it had not ended when the run ended; the function that it runs follows."""
 PLACEHOLDER: Final = re.compile(r"<secret:[a-z0-9-]+:[0-9a-f]{8}>")

@@ -168,6 +168,8 @@ def _begin(handover: Handover, new_child: NewChild | None) -> None:
     chance.seed_process(handover, new_child)
     chance.seed_libraries()
     orders = handover.orders()
+    if isinstance(orders, ToRecord | ToReplay):
+        this_process.shared_order = handover.shared_order
     part = _make_part(orders, handover, new_child)
     leave_to_gateway(orders.gateway)
     before = hide()
