@@ -319,6 +319,8 @@ class ProcessData(Record, frozen=True):
     ended: bool
     """Whether it ended normally, without being killed."""
     argv: list[str] | Absent = ABSENT
+    pids: list[int] | Absent = ABSENT
+    """Its id and that of its parent."""
 
 
 class RepoData(Record, frozen=True):
@@ -354,6 +356,8 @@ class RunStartData(Record, frozen=True):
     argv: list[str] | Absent = ABSENT
     cwd: str | Absent = ABSENT
     python: str | Absent = ABSENT
+    pids: list[int] | Absent = ABSENT
+    """The ids of the process and of its parent, which differ in a replay where the agent tells them."""
     utcOffsetS: int | Absent = ABSENT  # noqa: N815
     """The offset of the local time from UTC, in seconds."""
     timeZone: str | Absent = ABSENT  # noqa: N815

@@ -344,7 +344,7 @@ def recorded_processes(began: RunStartData) -> dict[str, ProcessData]:
     beside = began.processes if began.processes is not ABSENT else {}
     if began.python is ABSENT and began.upstreams is not ABSENT and not beside:
         return {}  # all its calls came through the gateway
-    first = {} if ROOT in beside else {ROOT: ProcessData(ended=True, argv=began.argv)}
+    first = {} if ROOT in beside else {ROOT: ProcessData(ended=True, argv=began.argv, pids=began.pids)}
     return {**first, **{root: beside[root] for root in sorted(beside, key=_sort_key)}}
 
 

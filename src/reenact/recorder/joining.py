@@ -247,8 +247,9 @@ class _Log:
 
     def process(self) -> dict[str, object]:
         start = self.first_of("run_start")
-        argv = {"argv": start.data["argv"]} if start is not None else {}
-        return argv | {"ended": self.first_of("run_end") is not None}
+        data = start.data if start is not None else {}
+        known = {name: data[name] for name in ("argv", "pids") if name in data}
+        return known | {"ended": self.first_of("run_end") is not None}
 
 
 def _renumber(logs: list[_Log]) -> Iterator[bytes]:
