@@ -637,7 +637,7 @@ def do(text, number):
 
 sign = int(sys.argv[1])
 do(text=f"log-{os.getpid()}.txt of {os.getppid()} in {threading.get_native_id()}", number=os.getpid() + sign)
-do(text=f"log-{os.getpid()}.txt, {object()!r}", number=os.getppid())
+do(text=f"log-{os.getpid()}.txt, {object()!r} {id(sys):x} {id(os)}", number=os.getppid())
 """
 
 

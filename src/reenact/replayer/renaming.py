@@ -191,7 +191,7 @@ _SNOWFLAKE_EPOCHS_MS: Final = (0, 1_288_834_974_657, 1_420_070_400_000)
 """When snowflake ids begin to count: in libraries 1970 or as Twitter did, and as Discord does."""
 _HEX: Final = LazyRegex(r"[0-9a-f]+|[0-9A-F]+")
 _LOOPBACK: Final = LazyRegex(r"(?:127\.0\.0\.1|localhost|\[::1\]|0\.0\.0\.0):$")
-_ADDRESS: Final = LazyRegex(r"0x[0-9a-f]{9,16}|[1-9][0-9]{9,19}")
+_ADDRESS: Final = LazyRegex(r"0x[0-9a-f]{9,16}|[1-9][0-9]{9,19}|[0-9a-f]{9,16}")
 _MIN_ADDRESS: Final = 2**32
 """Smaller numbers mean something else more often."""
 _MIN_PROCESS: Final = 1000
@@ -461,11 +461,8 @@ class _Comparison:
         """Whether both are addresses of objects. They are not paired: memory is used again for others."""
         if not (_ADDRESS.fullmatch(one) and _ADDRESS.fullmatch(other)):
             return False
-        base = 16 if one.startswith("0x") and other.startswith("0x") else 10
-        try:
-            numbers = int(one, base), int(other, base)
-        except ValueError:
-            return False
+        base = 10 if one.isdecimal() and other.isdecimal() else 16
+        numbers = int(one, base), int(other, base)
         if min(numbers) < _MIN_ADDRESS or not self._evidence.is_own_address(numbers[1]):
             return False
         if not self._are_fresh(one, other):
