@@ -222,6 +222,15 @@ class Context(Protocol):
     def has_acted(self, lane: Lane, act: str) -> None:
         """*lane* has done it."""
 
+    def await_shared(self, lane: Lane) -> str | None:
+        """*lane* is about to take or look for what it shares with other processes.
+
+        A replay lets it do so in its turn, and returns what it found then, if that is known.
+        """
+
+    def note_shared(self, lane: Lane, found: str) -> None:
+        """*lane* has done it; *found* is empty if it got what it wanted."""
+
     def print_piece(self, lane: Lane, write: Callable[[], object]) -> None:
         """*lane* prints a piece of text, which *write* does; replay lets it be written in its turn."""
 

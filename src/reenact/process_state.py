@@ -102,6 +102,8 @@ class ThisProcess:
         """The patches by which children join, which last until the process ends."""
         self.attached = ExitStack()
         """The same for what this process itself needs."""
+        self.shared_order: Path | None = None
+        """The file in which the processes of the run note in which order they take what they share."""
         self.seed = ""
         """What the seeds of its generators are made from; empty if they are not seeded."""
         self.name = ""

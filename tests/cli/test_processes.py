@@ -64,6 +64,33 @@ def test_children_are_recorded_and_replayed_offline(way, provider, tmp_path):
     )
 
 
+@pytest.mark.parametrize("way", WAYS[:-1])
+@pytest.mark.parametrize("what", ["queues", "polls", "locks"])
+def test_what_processes_share_is_taken_in_the_recorded_order(what, way, provider, tmp_path):
+    """Who gets which job, and in which order results, locks and messages come, decides what is asked."""
+    words = agent("crew", what, way)
+    done = record(provider, words, tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert run("verify", "a", cwd=tmp_path).returncode == 0
+    for _ in range(2):
+        again = replay(provider, words, tmp_path)
+        assert (again.returncode, again.stdout) == (0, done.stdout), again.stderr
+
+
+def test_what_processes_share_is_not_awaited_of_one_that_does_something_else(provider, tmp_path):
+    """A worker that takes no job is the difference that is reported, and the others do not wait for ever."""
+    record(provider, agent("crew", "queues", "fork"), tmp_path)
+    edited = (
+        (AGENTS / "crew.py")
+        .read_text()
+        .replace("    for job in iter", "    if number:\n        return\n    for job in iter")
+    )
+    (tmp_path / "edited.py").write_text(edited)
+    again = replay(provider, [PYTHON, "edited.py", "queues", "fork"], tmp_path)
+    assert again.returncode == 1
+    assert "reenact: a: diverged" in again.stderr
+
+
 CHANGES = {
     "another question in a child": (
         ["one", "two", "3"],

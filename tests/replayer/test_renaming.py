@@ -637,7 +637,7 @@ def do(text, number):
 
 sign = int(sys.argv[1])
 do(text=f"log-{os.getpid()}.txt of {os.getppid()} in {threading.get_native_id()}", number=os.getpid() + sign)
-do(text=f"log-{os.getpid()}.txt, {object()!r}", number=os.getppid())
+do(text=f"log-{os.getpid()}.txt, {object()!r} {id(sys):x} {id(os)}", number=os.getppid())
 """
 
 
@@ -662,6 +662,44 @@ def test_the_number_of_the_process_may_be_another(tmp_path: Path) -> None:
     assert "generated name" in done.stderr
     done = run("replay", "a", "--", python, "agent.py", "-7", cwd=tmp_path)
     assert done.returncode == 1, done.stderr
+
+
+OWN_NAMESPACE = ("unshare", "--user", "--map-root-user", "--fork", "--pid", "--mount-proc")
+SMALL_PROCESS_AGENT = """
+import multiprocessing, os, sys, reenact
+
+@reenact.tool
+def do(text, number):
+    return "done"
+
+def tell():
+    do(text=f"child-{os.getpid()} of {os.getppid()}", number=int(sys.argv[1]))
+
+if __name__ == "__main__":
+    do(text=f"log-{os.getpid()}.txt of {os.getppid()}", number=os.getpid())
+    child = multiprocessing.get_context("fork").Process(target=tell)
+    child.start()
+    child.join()
+    do(text=f"{child.pid} has ended", number=os.getpid())
+"""
+
+
+@pytest.mark.skipif(
+    subprocess.run([*OWN_NAMESPACE, "true"], capture_output=True, check=False).returncode != 0,
+    reason="no process namespaces here",
+)
+def test_the_small_numbers_of_processes_in_a_container_may_be_others(tmp_path: Path) -> None:
+    """They are known on both sides, so they need not look like numbers of processes; other numbers differ."""
+    (tmp_path / "agent.py").write_text(SMALL_PROCESS_AGENT)
+    python = sys.executable
+    recorded = [*OWN_NAMESPACE, python, "-m", "reenact", "record", "-o", "a", "--", python, "agent.py", "3"]
+    subprocess.run(recorded, cwd=tmp_path, check=True, timeout=60)
+    again = f"true; true; true; {python} -m reenact replay a -- {python} agent.py"
+    for number, status in (("3", 0), ("4", 1)):
+        words = [*OWN_NAMESPACE, "sh", "-c", f"{again} {number}; exit $?"]
+        assert subprocess.run(words, cwd=tmp_path, check=False, timeout=60).returncode == status
+    done = run("replay", "a", "--", python, "agent.py", "3", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
 
 
 WORDS_OF_PEOPLE = [

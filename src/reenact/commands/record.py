@@ -252,10 +252,12 @@ def finish_recording(
     left_out = handover.notes("left-out").items()
     notes += [f"not recorded: {why}" for why in handover.notes("failed").values()]
     notes += [f"not recorded: {handover.process(pid)}: {why}" for pid, why in left_out]
-    return _complete(path, ended, notes)
+    return _complete(path, ended, notes, handover.shared_acts())
 
 
-def _complete(path: Path, ended: RecordedEnd, notes: list[str]) -> CaptureManifest | None:
+def _complete(
+    path: Path, ended: RecordedEnd, notes: list[str], shared: Sequence[str]
+) -> CaptureManifest | None:
     state = RunDir.open(path).state
     if state is RunState.OPEN:
         notes.append(f"{path}: is still being recorded by a process that the command left running")
@@ -264,7 +266,7 @@ def _complete(path: Path, ended: RecordedEnd, notes: list[str]) -> CaptureManife
         cut_bytes = recover(path).removed_bytes
         cut = f"{cut_bytes:,} byte{'' if cut_bytes == 1 else 's'}"
         notes.append(f"{path}: the run was interrupted and has been recovered, {cut} cut")
-    join_parts(path)
+    join_parts(path, shared)
     return note_exit_status(path, ended.status, ended.printed, ended.workspace_end)
 
 

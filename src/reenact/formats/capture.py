@@ -49,6 +49,8 @@ HIDDEN: Final = "=~"
 """After the end of a task, in a replay: it returned a placeholder in place of the recorded secret."""
 CLOCK: Final = "$"
 """After the name of a lane: a library read the wall clock; its module and line, and the time in ns follow."""
+SHARED: Final = "*"
+"""After the name of a lane, in the last event: it took what processes share; a number is the count."""
 STILL_RUNNING: Final = "?"
 """After the name of a lane: it had not ended when the run ended; the function that it runs follows."""
 PLACEHOLDER: Final = re.compile(r"<secret:[a-z0-9-]+:[0-9a-f]{8}>")
@@ -317,6 +319,8 @@ class ProcessData(Record, frozen=True):
     ended: bool
     """Whether it ended normally, without being killed."""
     argv: list[str] | Absent = ABSENT
+    pids: list[int] | Absent = ABSENT
+    """Its id and that of its parent."""
 
 
 class RepoData(Record, frozen=True):
@@ -352,6 +356,8 @@ class RunStartData(Record, frozen=True):
     argv: list[str] | Absent = ABSENT
     cwd: str | Absent = ABSENT
     python: str | Absent = ABSENT
+    pids: list[int] | Absent = ABSENT
+    """The ids of the process and of its parent, which differ in a replay where the agent tells them."""
     utcOffsetS: int | Absent = ABSENT  # noqa: N815
     """The offset of the local time from UTC, in seconds."""
     timeZone: str | Absent = ABSENT  # noqa: N815

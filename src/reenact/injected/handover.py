@@ -22,6 +22,7 @@ updated-PID      the result of its update
 forked-PID       the result of its fork
 answered-SEQ     a process has the outcome of this call of a transcript
 fork-reached     one of the processes has reached the point of the fork
+shared-order     the lanes that took what processes share, in order; in a replay, which of them have taken it
 latest-tree      the tree of the workspace's files that was recorded last, by any process
 """
 
@@ -256,6 +257,15 @@ class Handover:
         """Through this file the processes share the tree that was recorded last."""
         return self.folder / "latest-tree"
 
+    @property
+    def shared_order(self) -> Path:
+        """Through this file the processes keep the order in which they take what they share."""
+        return self.folder / "shared-order"
+
+    def shared_acts(self) -> list[str]:
+        """What was recorded of this order."""
+        return self.shared_order.read_text().splitlines() if self.shared_order.exists() else []
+
     # A process's side
 
     def orders(self) -> Orders:
@@ -350,7 +360,7 @@ def recorded_processes(began: RunStartData) -> dict[str, ProcessData]:
     beside = began.processes if began.processes is not ABSENT else {}
     if began.python is ABSENT and began.upstreams is not ABSENT and not beside:
         return {}  # all its calls came through the gateway
-    first = {} if ROOT in beside else {ROOT: ProcessData(ended=True, argv=began.argv)}
+    first = {} if ROOT in beside else {ROOT: ProcessData(ended=True, argv=began.argv, pids=began.pids)}
     return {**first, **{root: beside[root] for root in sorted(beside, key=_sort_key)}}
 
 

@@ -168,6 +168,8 @@ def _begin(handover: Handover, new_child: NewChild | None) -> None:
     chance.seed_process(handover, new_child)
     chance.seed_libraries()
     orders = handover.orders()
+    if isinstance(orders, ToRecord | ToReplay):
+        this_process.shared_order = handover.shared_order
     part = _make_part(orders, handover, new_child)
     leave_to_gateway(orders.gateway)
     before = hide()
@@ -393,6 +395,14 @@ class _Rerun(_Process):
         """Compare the command lines without the interpreter's path."""
         return without_places(self._processes[root].argv or [])[1:] == self._run.arguments()[1:]
 
+    def _find_pids(self) -> dict[int, int]:
+        """The ids of the processes that play recorded ones, and of this one's parent, by the recorded ids."""
+        live = {root: pid for pid, root in self._handover.notes("plays").items()}
+        recorded = {root: process.pids or [] for root, process in self._processes.items()}
+        own = recorded.get(self._root or ROOT, [])
+        parents = {own[1]: os.getppid()} if len(own) > 1 else {}
+        return parents | {pids[0]: live[root] for root, pids in recorded.items() if pids and root in live}
+
     def _note_start(self) -> None:
         self._handover.note("started", subject(sys.orig_argv))
 
@@ -420,7 +430,7 @@ class _ReplayedProcess(_Rerun):
             root=root,
             find_root=self._first_lane,
             within=new_child.within if new_child is not None else None,
-            evidence=_gather_evidence(handover, orders.path, orders.files),
+            evidence=_gather_evidence(handover, orders.path, orders.files, self._find_pids),
             workspace=orders.files_folder,
             repository=orders.repository_folder,
             runs_programs=True,
@@ -533,7 +543,12 @@ def _read_allowed(orders: ToRecord | ToReplay | ToFork, file_began_s: float = 0.
     )
 
 
-def _gather_evidence(handover: Handover, path: str, workspace: str | None = None) -> RunEvidence:
+def _gather_evidence(
+    handover: Handover,
+    path: str,
+    workspace: str | None = None,
+    find_pids: Callable[[], dict[int, int]] = dict,
+) -> RunEvidence:
     """The evidence of a run that is the whole program: its input is what existed before it began."""
     before_s = handover.file_began_s
     opened = OpenedFiles(before_s, [handover.folder, Path(path)])
@@ -548,7 +563,9 @@ def _gather_evidence(handover: Handover, path: str, workspace: str | None = None
         opened=opened,
     )
     places = own_places(workspace)
-    return RunEvidence("unique", draws=Draws(), given=given, began_s=handover.began_s, places=places)
+    return RunEvidence(
+        "unique", draws=Draws(), given=given, began_s=handover.began_s, places=places, processes=find_pids
+    )
 
 
 def _own_files() -> Iterator[Path]:

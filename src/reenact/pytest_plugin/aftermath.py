@@ -93,6 +93,12 @@ class Aftermath:
     def has_acted(self, lane: Lane, act: str) -> None:
         """Nothing is ordered after the run."""
 
+    def await_shared(self, lane: Lane) -> str | None:  # noqa: ARG002
+        return None
+
+    def note_shared(self, lane: Lane, found: str) -> None:
+        """Nothing is ordered after the run."""
+
     def print_piece(self, lane: Lane, write: Callable[[], object]) -> None:  # noqa: ARG002
         write()
 

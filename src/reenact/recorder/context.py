@@ -39,6 +39,7 @@ from reenact.formats.capture import (
     JOINED,
     NO_MODEL,
     RECORDING_FAILED,
+    SHARED,
     STILL_RUNNING,
     CaptureManifest,
     CaptureSeed,
@@ -48,8 +49,9 @@ from reenact.formats.capture import (
 )
 from reenact.formats.record import ABSENT, Absent
 from reenact.library import is_pool_worker
+from reenact.process_state import this_process
 from reenact.recorder.eventlog import EventLog, ProcessNames
-from reenact.recorder.order import TaskOrder
+from reenact.recorder.order import TaskOrder, note_shared
 from reenact.recorder.payloads import Payloads, Sharing
 from reenact.recorder.sink import CaptureSink, Ending, SyncedSink
 from reenact.recorder.step import CaptureStep, describe_leaving
@@ -313,6 +315,14 @@ class CaptureContext:
 
     def has_acted(self, lane: Lane, act: str) -> None:
         self._order.note(lane, act)
+
+    def await_shared(self, lane: Lane) -> str | None:  # noqa: ARG002
+        """Recording does not hold anyone back."""
+        return None
+
+    def note_shared(self, lane: Lane, found: str) -> None:
+        if this_process.shared_order is not None:
+            note_shared(this_process.shared_order, f"{self._names.lane(lane)}{SHARED}{found}")
 
     def note_piece(self, lane: Lane, before: object) -> object:
         return self._order.note_piece(lane, before)

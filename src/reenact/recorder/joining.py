@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import shutil
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from hashlib import sha256
 from heapq import merge
 from pathlib import Path
@@ -56,8 +56,10 @@ def process_part(path: Path, root: str) -> Path:
     return part_of(path, f"{_PROCESS}{quote(root, safe='')}")
 
 
-def join_parts(path: Path) -> bool:
+def join_parts(path: Path, shared: Sequence[str] = ()) -> bool:
     """Merge the parts of the finished capture in *path* into it, except parts that are still open.
+
+    *shared* says in which order processes took what they share, for the last event.
 
     Safe to kill at any moment and to repeat: one atomic step replaces the log and names the parts it holds,
     so no event is merged twice. Returns whether there was anything to do.
@@ -70,9 +72,11 @@ def join_parts(path: Path) -> bool:
         whole = _read_manifest(run)
         folders = sorted(folder for folder in path.glob(f"{PARTS}/*") if folder.is_dir())
         parts = [log for folder in folders if (log := _read_part(folder, whole)) is not None]
-        if not parts:
+        if not parts and not shared:
             return was_left
         main = _Log.of(CaptureReader(path))
+        if (end := main.first_of("run_end")) is not None:
+            end.order += shared
         missing = [part for part in parts if not main.includes(part)]
         for part in missing:
             for digest in (blobs := RunDir(part.path).blobs):
@@ -243,8 +247,9 @@ class _Log:
 
     def process(self) -> dict[str, object]:
         start = self.first_of("run_start")
-        argv = {"argv": start.data["argv"]} if start is not None else {}
-        return argv | {"ended": self.first_of("run_end") is not None}
+        data = start.data if start is not None else {}
+        known = {name: data[name] for name in ("argv", "pids") if name in data}
+        return known | {"ended": self.first_of("run_end") is not None}
 
 
 def _renumber(logs: list[_Log]) -> Iterator[bytes]:

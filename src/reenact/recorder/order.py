@@ -7,8 +7,11 @@ the order.
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable, Coroutine, Generator
+from contextlib import suppress
 from functools import partial
+from pathlib import Path
 from threading import Lock, RLock
 from typing import Any, Final, Protocol
 
@@ -19,6 +22,8 @@ _ENDING_S: Final = 0.1
 """A thread that is about to end waits at most this long for the one before it."""
 _MOST_READS: Final = 5000
 """So many readings of the clock by libraries are noted; a program may make millions."""
+_MOST_SHARED_BYTES: Final = 2**20
+"""How much is noted of what several processes share; a program may look into a queue millions of times."""
 _MOST_ROUNDS: Final = 50
 """After this many iterations of an event loop an arrival is no longer counted as the cause."""
 
@@ -28,6 +33,17 @@ class ActLog(Protocol):
 
     def note_order(self, lane: Lane, act: str) -> None:
         """*lane* did *act* before the next event."""
+
+
+def note_shared(file: Path, act: str) -> None:
+    """Note in the *file* of all processes of the run that one of them has taken what they share."""
+    with suppress(OSError):  # the command has ended before this process
+        fd = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        try:
+            if os.fstat(fd).st_size < _MOST_SHARED_BYTES:
+                os.write(fd, f"{act}\n".encode())
+        finally:
+            os.close(fd)
 
 
 class TaskOrder:

@@ -41,7 +41,7 @@ from reenact.formats.record import ABSENT, Absent
 from reenact.formats.replay_receipt import AcrossTasks
 from reenact.formats.volatile import VolatileRule
 from reenact.lane_name import ROOT
-from reenact.process_state import open_runs
+from reenact.process_state import open_runs, this_process
 from reenact.replayer import report
 from reenact.replayer.beside import BesideCalls, EmptyStep
 from reenact.replayer.frames import starting_frame
@@ -51,6 +51,7 @@ from reenact.replayer.loops import give_way
 from reenact.replayer.nearest import Nearest
 from reenact.replayer.printing import PrintOrder
 from reenact.replayer.renaming import DrawnNames, Unknown
+from reenact.replayer.shared import SharedOrder
 from reenact.replayer.source import RecordedCall, ReplaySource, instant_digest, lanes_of
 from reenact.replayer.step import BesideStep, EarlyMatch, OnUnmatched, ReplayStep, diverged
 from reenact.replayer.turns import Turns
@@ -201,7 +202,12 @@ class ReplayEngine:
             timed_until=source.ordered_until,
             # Between two events of a fork, the time between the two runs may have passed: days, maybe.
             longest_gap_s=math.inf if source.fork is ABSENT else self._stall_s,
+            shared=self._follow_shared(source),
         )
+
+    def _follow_shared(self, source: ReplaySource) -> SharedOrder | None:
+        file = this_process.shared_order
+        return SharedOrder(file, source.shared, source.root) if file is not None and source.shared else None
 
     def choose_process(self) -> None:
         """Decide which process of the recorded run this one is, and read that process's part."""
@@ -501,6 +507,15 @@ class ReplayEngine:
 
     def has_acted(self, lane: Lane, act: str) -> None:
         self._has_done(lane, act)
+
+    def await_shared(self, lane: Lane) -> str | None:
+        name = self._lanes.name_of(lane)
+        self.turns.wait_to_take(name, lane)
+        return self.turns.shared.found(name) if self.turns.shared is not None else None
+
+    def note_shared(self, lane: Lane, found: str) -> None:  # noqa: ARG002
+        if self.turns.shared is not None:
+            self.turns.shared.take(self._lanes.name_of(lane))
 
     def print_piece(self, lane: Lane, write: Callable[[], object]) -> None:
         if not lane.has_order:

@@ -78,7 +78,7 @@ class Patience:
             or self._waiting.acting
             or not self._timeline.went_off.isdisjoint(self._timers.held)
         )
-        if not is_awaited:
+        if not is_awaited or self._waiting.taking:  # what is late may need what other processes do
             return
         if self._clock.now_s < self._timeline.late_at_s() or not self._rest.is_there:
             return

@@ -64,6 +64,9 @@ class DrawnNames(Protocol):
     def is_own_process(self, number: int) -> bool:
         """Whether *number* is the id of a process of this run, of its parent, or of a thread."""
 
+    def is_same_process(self, recorded: int, live: int) -> bool:
+        """Whether these are the ids of a recorded process and of its replay, or of the parents of both."""
+
     def is_own_address(self, number: int) -> bool:
         """Whether *number* is an address in the memory of this process: what ``id`` returns, for one."""
 
@@ -96,6 +99,9 @@ class Unknown:
         return False
 
     is_drawn_port = is_own_process = is_own_address = is_own_port
+
+    def is_same_process(self, recorded: int, live: int) -> bool:  # noqa: ARG002
+        return False
 
     def places(self) -> Mapping[str, str]:
         return {}
@@ -185,11 +191,12 @@ _SNOWFLAKE_EPOCHS_MS: Final = (0, 1_288_834_974_657, 1_420_070_400_000)
 """When snowflake ids begin to count: in libraries 1970 or as Twitter did, and as Discord does."""
 _HEX: Final = LazyRegex(r"[0-9a-f]+|[0-9A-F]+")
 _LOOPBACK: Final = LazyRegex(r"(?:127\.0\.0\.1|localhost|\[::1\]|0\.0\.0\.0):$")
-_ADDRESS: Final = LazyRegex(r"0x[0-9a-f]{9,16}|[1-9][0-9]{9,19}")
+_ADDRESS: Final = LazyRegex(r"0x[0-9a-f]{9,16}|[1-9][0-9]{9,19}|[0-9a-f]{9,16}")
 _MIN_ADDRESS: Final = 2**32
 """Smaller numbers mean something else more often."""
 _MIN_PROCESS: Final = 1000
 """Smaller numbers may well be counts; only the first processes of a container have such numbers."""
+_MAX_PROCESS_DIGITS: Final = 11
 _DIGEST_CHARACTERS: Final = (32, 40, 56, 64, 96, 128)
 """The lengths of digests in hex; a digest is not random, it depends on its input."""
 _TIMED_VERSIONS: Final = ("1", "6", "7")
@@ -323,7 +330,9 @@ class _Comparison:
             self.times.append(TimeRead(one, other, self._facts.seq, path))
             return
         names = str(one), str(other)
-        if self._are_addresses(*names, path) or self._are_bound(*names, path):
+        if self._are_addresses(*names, path) or self._are_same_process(*names, path):
+            return
+        if self._are_bound(*names, path):
             return
         if self._are_processes(*names):
             self._compare_wholes(*names, path)
@@ -452,14 +461,20 @@ class _Comparison:
         """Whether both are addresses of objects. They are not paired: memory is used again for others."""
         if not (_ADDRESS.fullmatch(one) and _ADDRESS.fullmatch(other)):
             return False
-        base = 16 if one.startswith("0x") and other.startswith("0x") else 10
-        try:
-            numbers = int(one, base), int(other, base)
-        except ValueError:
-            return False
+        base = 10 if one.isdecimal() and other.isdecimal() else 16
+        numbers = int(one, base), int(other, base)
         if min(numbers) < _MIN_ADDRESS or not self._evidence.is_own_address(numbers[1]):
             return False
         if not self._are_fresh(one, other):
+            return False
+        self.moved.append(Renamed(one, other, self._facts.seq, path))
+        return True
+
+    def _are_same_process(self, one: str, other: str, path: str) -> bool:
+        """Whether both are ids of one process of the run. They may be small, so they are not paired."""
+        if not (one.isdecimal() and other.isdecimal() and max(len(one), len(other)) < _MAX_PROCESS_DIGITS):
+            return False
+        if not self._evidence.is_same_process(int(one), int(other)):
             return False
         self.moved.append(Renamed(one, other, self._facts.seq, path))
         return True
@@ -533,7 +548,7 @@ class _Comparison:
         return one, other
 
     def _compare_names(self, one: str, other: str, path: str) -> None:
-        if self._are_bound(one, other, path):
+        if self._are_same_process(one, other, path) or self._are_bound(one, other, path):
             return
         if not self._is_generated(one, other):
             raise Unlike(path, one, other)

@@ -28,6 +28,7 @@ from reenact.formats.capture import (
     PRINTED,
     PUT,
     READ,
+    SHARED,
     STILL_RUNNING,
     TOGETHER,
     TOOK,
@@ -258,6 +259,8 @@ class ReplaySource:
         """By lane and place in a library: the times in ns that it read there."""
         self.prints: list[tuple[str, int]] = []
         """The lanes that took turns in printing, and how many pieces each printed in a row."""
+        self.shared: list[tuple[str, str]] = []
+        """The lanes of all processes in the order in which they took what they share, and what each found."""
         self.ends: list[tuple[str, str]] = []
         """The lanes of tasks of the agent's own functions that ended, and how."""
         self.functions: dict[str, str] = {}
@@ -378,6 +381,10 @@ class ReplaySource:
 
     def _index_order(self, head: EventHead) -> None:
         for entry in head.order:
+            lane, mark, found = entry.partition(SHARED)
+            if mark:
+                self.shared.append((lane, found))
+                continue
             act = None if CLOCK in entry else self._read_act(head.seq, entry)
             if act is not None:
                 self.acts.setdefault(head.seq, []).append(act)

@@ -27,6 +27,7 @@ from reenact.replayer.idle import PatientClock
 from reenact.replayer.loops import Loop, give_way, running_loop
 from reenact.replayer.patience import Patience
 from reenact.replayer.rest import Rest, note_running_loop, who_runs
+from reenact.replayer.shared import SharedOrder
 from reenact.replayer.source import Act, RecordedCall
 from reenact.replayer.timeline import Timeline, is_handed
 from reenact.replayer.timers import Timers
@@ -64,14 +65,16 @@ class Turns:
         progress_of: Callable[[str], int] = lambda _lane: 0,
         timed_until: int = sys.maxsize,
         longest_gap_s: float = math.inf,
+        shared: SharedOrder | None = None,
     ) -> None:
         """*is_causal*: lanes say nothing about order, so a call needs all calls that had ended before it.
 
         *is_running* says whether a recorded lane has begun here and has not ended, *runs_in_thread* whether
         it does so as a thread or job, *progress_of* how many calls and tasks it has started. The recording
         has timers up to the event *timed_until*. A long gap before a recorded event makes replay wait for it
-        no longer than *longest_gap_s*.
+        no longer than *longest_gap_s*. *shared* is the order in which all processes take what they share.
         """
+        self.shared = shared
         self._timed_until = timed_until
         self._is_free = False
         """Whether every outcome is due at once, because earlier recorded events may never come."""
@@ -182,6 +185,8 @@ class Turns:
         """The run is over: release all that wait."""
         with self._lock:
             self._waiting.release_all()
+            if self.shared is not None:
+                self.shared.leave()
             self.timers.release_all()
             self._rest.release_loops()
         self._wake.set()
@@ -348,6 +353,24 @@ class Turns:
                 self._rest.resume(lane, moving)
                 return
             self._waiting.acting.append(ActWaiter(act, release))
+            self._start_ticker()
+        self._block(came)
+
+    def wait_to_take(self, lane_name: str, lane: Lane) -> None:
+        """Block the thread until other processes have taken what comes before the next of *lane_name*."""
+        came = threading.Event()
+
+        def release() -> None:
+            self._rest.wake(lane)
+            came.set()
+
+        with self._lock:
+            if self.shared is None or self._waiting.is_over or self._is_free or self._rest.would_block_loop():
+                return
+            if self.shared.is_due(lane_name, self._clock.now_s):
+                return
+            self._rest.stop(lane)
+            self._waiting.taking[lane_name] = release
             self._start_ticker()
         self._block(came)
 
@@ -521,9 +544,9 @@ class Turns:
         with self._lock:
             self._is_free = self.timers.time_passes = True
             self._timeline.forget_order()
-            for waiter in self._waiting.acting:
-                waiter.release()
-            self._waiting.acting.clear()
+            self._waiting.release_acting()
+            if self.shared is not None:
+                self.shared.leave()
             self._advance()
             self._deliver()
             if self.timers.held or self._waiting.queue:
@@ -538,6 +561,12 @@ class Turns:
             return self._rest.are_threads_quiet(self._ticker)
         # First let what a timer has woken come to rest, so that it sees the state as when recorded.
         return is_due and (not (self.timers.is_settling or act.is_first_read) or self._rest.is_there)
+
+    def _release_taking(self) -> None:
+        for name in [*self._waiting.taking]:
+            if self.shared is None or self.shared.is_due(name, self._clock.now_s):
+                self._timeline.wait_again()
+                self._waiting.taking.pop(name)()
 
     def _release_acting(self) -> None:
         for waiter in list(self._waiting.acting):
@@ -717,6 +746,7 @@ class Turns:
         while not self._waiting.is_over:
             with self._lock:
                 self._rest.look_around()
+                self._release_taking()
                 self.patience.pass_over_late_event()
                 self.patience.release_stalled()
                 self.patience.release_early()
@@ -729,7 +759,7 @@ class Turns:
                     self.timers.held or self._held_loops or self._asked_rounds or self.patience.on_stuck
                 )
                 self._asked_rounds = max(0, self._asked_rounds - 1)
-                is_moving = self._rest.may_come_soon
+                is_moving = self._rest.may_come_soon or bool(self._waiting.taking)
                 pause_s = _LOOK_S if is_moving else _ROUND_S
             if is_idle:
                 self._wake.wait()

@@ -83,13 +83,15 @@ class Waiting:
         self.endless: list[Waiter] = []
         """Calls without a recorded answer: they wait until their caller is cancelled, as when recorded."""
         self.acting: list[ActWaiter] = []
+        self.taking: dict[str, Callable[[], None]] = {}
+        """By lane: what releases a thread that waits for other processes."""
         self.early: list[EarlyCall] = []
         self.is_over = False
         """Whether the run is over, so that nothing waits any more."""
 
     @property
     def is_empty(self) -> bool:
-        return not (self.queue or self.endless or self.early or self.acting)
+        return not (self.queue or self.endless or self.early or self.acting or self.taking)
 
     def find(self, call: RecordedCall) -> Waiter | None:
         waiters = (entry[-1] for entry in self.queue)
@@ -106,12 +108,19 @@ class Waiting:
             waiter.release()
         for early in self.early:
             early.release()
-        for acting in self.acting:
-            acting.release()
+        self.release_acting()
         self.queue.clear()
         self.endless.clear()
         self.early.clear()
+
+    def release_acting(self) -> None:
+        """Release all that wait to act or to take something."""
+        for acting in self.acting:
+            acting.release()
+        for release in self.taking.values():
+            release()
         self.acting.clear()
+        self.taking.clear()
 
 
 _STATE: Final = ("cr_await", "cr_frame", "cr_running", "cr_suspended")

@@ -280,7 +280,8 @@ class CaptureRun(Run):
 
     def surroundings(self) -> dict[str, object]:
         """The facts about the machine and process for ``run_start``."""
-        facts = {"python": sys.version.split()[0], **self.describe_place()}
+        pids = {"pids": [os.getpid(), os.getppid()]} if self.tells_command else {}
+        facts = {"python": sys.version.split()[0], **pids, **self.describe_place()}
         argv = self._redactor.redact_arguments(sys.orig_argv)
         if os.environ.get(SURROUNDINGS_VARIABLE):
             return {"argv": argv, "cwd": working_folder()} | facts

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from time import time
@@ -35,8 +35,13 @@ class RunEvidence:
         given: Given | None = None,
         began_s: float | None = None,
         places: Mapping[str, str] | None = None,
+        processes: Callable[[], Mapping[int, int]] = dict,
     ) -> None:
-        """The run begins with :meth:`begin`, unless it has begun before; *places* are its current folders."""
+        """The run begins with :meth:`begin`, unless it has begun before; *places* are its current folders.
+
+        *processes* returns the ids of the run's processes, by those of the recorded ones.
+        """
+        self._processes = processes
         self._places = own_places() if places is None else places
         self.forms: Forms = forms
         self.draws = draws
@@ -87,6 +92,9 @@ class RunEvidence:
         if number in (os.getpid(), os.getppid()) or Path(f"/proc/self/task/{number}").exists():
             return True
         return number > 1 and _is_below(number, os.getpid())
+
+    def is_same_process(self, recorded: int, live: int) -> bool:
+        return self._processes().get(recorded) == live
 
     def is_own_address(self, number: int) -> bool:
         return any(number in mapped for mapped in _mapped_memory())
