@@ -24,6 +24,7 @@ import reenact
 from reenact.formats.capture import write_manifest
 from reenact.library import is_library
 from reenact.seams import imports
+from reenact.seams.patches import Replacement
 from reenact.seams.stdlib.stand_ins import StandIn, StandInMeta
 
 Import = Callable[[str], ModuleType]
@@ -60,6 +61,8 @@ def stand_ins_in_sight() -> list[str]:
 def is_ours(value: object) -> bool:
     if issubclass(type(value), StandIn | StandInMeta):
         return True
+    if isinstance(value, Replacement):
+        value = value.func
     try:
         owner = type(getattr(value, "__self__", value))
         file = getattr(getattr(value, "__code__", None), "co_filename", "")
