@@ -513,9 +513,9 @@ class ReplayEngine:
         self.turns.wait_to_take(name, lane)
         return self.turns.shared.found(name) if self.turns.shared is not None else None
 
-    def note_shared(self, lane: Lane, found: str) -> None:  # noqa: ARG002
+    def note_shared(self, lane: Lane, found: str) -> None:
         if self.turns.shared is not None:
-            self.turns.shared.take(self._lanes.name_of(lane))
+            self.turns.shared.take(self._lanes.name_of(lane), found)
 
     def print_piece(self, lane: Lane, write: Callable[[], object]) -> None:
         if not lane.has_order:

@@ -67,10 +67,13 @@ class SharedOrder:
         places = self._places.get(lane)
         return self._recorded[places[0]][1] if places else None
 
-    def take(self, lane: str) -> None:
-        """*lane* has taken its next."""
+    def take(self, lane: str, found: str) -> None:
+        """*lane* has taken its next; if it has *found* something else, this process goes its own way."""
         if places := self._places.get(lane):
-            self._taken[places.popleft()] = 1
+            place = places.popleft()
+            self._taken[place] = 1
+            if found != self._recorded[place][1]:
+                self.leave()
 
     def leave(self) -> None:
         """This process takes nothing more, or in another order."""

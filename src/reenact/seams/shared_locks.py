@@ -2,7 +2,8 @@
 
 The queues, semaphores, conditions and events of ``multiprocessing`` consist of such locks, so their order
 decides which process gets which job, and in which order results arrive. It is recorded for all processes of
-the run together, with what they found when they looked without waiting, and a replay repeats it.
+the run together, with what they found when they looked without waiting, and a replay repeats it. So is the
+order of the calls on objects of a manager.
 """
 
 from __future__ import annotations
@@ -10,46 +11,59 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from functools import partial
-from types import ModuleType
-from typing import Any, Final
+from types import FrameType, ModuleType
+from typing import Any, Final, TypeVar
 
 from reenact.boundary import Lane, current_lane
 from reenact.library import is_library
 from reenact.seams.imports import Libraries
 from reenact.seams.patches import Patch
 
+T = TypeVar("T")
+
 _NOTHING: Final = "-"
 """What a process found that did not get what it wanted."""
-_LONGEST_S: Final = 60.0
+_LONGEST_S: Final = 10.0
 """How long to wait in a replay for what was there in the recording."""
+_MARK: Final = "-r"
+"""At the end of a lock's name: the agent has made it."""
+_PACKAGE: Final = "multiprocessing."
+_OWN: Final = (_PACKAGE, __name__)
+_RENDEZVOUS: Final = "wait"
+"""The method of an object of a manager that ends only after others have called theirs."""
 _RECURSIVE: Final = 0
 """The kind of a lock that its owner may take again."""
 
 
 def _lock_patches(synchronize: ModuleType) -> list[Patch]:
     return [
+        Patch(synchronize.SemLock, "_make_name", _make_name),
         Patch(synchronize.SemLock, "_make_methods", _make_methods),
         Patch(synchronize.SemLock, "__enter__", lambda _: lambda self: self.acquire()),
     ]
 
 
+def _make_name(original: Callable[[], str]) -> Callable[[], str]:
+    """Mark the names of the agent's locks, by which other processes know them, too."""
+    return lambda *_: original() + _MARK * _is_agent_calling()
+
+
 def _make_methods(original: Callable[[object], None]) -> Callable[[Any], None]:
     def make_methods(self: Any) -> None:
         original(self)
-        self.acquire = partial(_acquire, self._semlock)
+        name = self._semlock.name  # none if it was made for children that are forked
+        if _is_agent_calling() if name is None else name.endswith(_MARK):
+            self.acquire = partial(_acquire, self._semlock)
 
     return make_methods
 
 
 def _acquire(semlock: Any, block: bool = True, timeout: float | None = None) -> bool:
-    lane = _lane_with_turns()
-    if lane is None or (semlock.kind == _RECURSIVE and semlock._is_mine()):  # noqa: SLF001
+    lane = current_lane()
+    if lane is None or not lane.has_order or (semlock.kind == _RECURSIVE and semlock._is_mine()):  # noqa: SLF001
         return bool(semlock.acquire(block, timeout))
     if block and timeout is None:
-        lane.context.await_shared(lane)
-        semlock.acquire()
-        lane.context.note_shared(lane, "")
-        return True
+        return bool(_do_in_turn(lane, semlock.acquire))
     return _look(lane, lambda seconds: semlock.acquire(True, seconds), (timeout or 0.0) if block else 0.0)
 
 
@@ -71,7 +85,7 @@ def _wait(original: Callable[..., list[object]]) -> Callable[..., list[object]]:
     def wait(object_list: list[object], timeout: float | None = None) -> list[object]:
         """Return what is ready; in a replay what was ready then, as soon as it is."""
         lane = _lane_with_turns()
-        if lane is None or is_library(sys._getframe(1).f_code.co_filename):  # noqa: SLF001
+        if lane is None or is_library(sys._getframe(1).f_code.co_filename):  # noqa: SLF001 — as in a poll
             return original(object_list, timeout)
         objects = list(object_list)
         found = lane.context.await_shared(lane)
@@ -120,7 +134,7 @@ def _join(original: Callable[..., None]) -> Callable[..., None]:
 def _is_alive(original: Callable[[object], bool]) -> Callable[[Any], bool]:
     def is_alive(self: Any) -> bool:
         lane = _lane_with_turns()
-        if lane is None or is_library(sys._getframe(1).f_code.co_filename):  # noqa: SLF001 — pools look, too
+        if lane is None:
             return original(self)
         return not _look(lane, lambda seconds: not (original(self) and _outlives(self, seconds)), 0.0)
 
@@ -132,22 +146,46 @@ def _outlives(process: Any, seconds: float) -> bool:
 
 
 def _end_in_turn(original: Callable[[object], None]) -> Callable[[object], None]:
-    def end(self: object) -> None:
-        """End the process when it has taken as much as the recorded one."""
-        lane = _lane_with_turns()
-        if lane is None:
-            original(self)
-            return
-        lane.context.await_shared(lane)
-        original(self)
-        lane.context.note_shared(lane, "")
+    """End the process when it has taken as much as the recorded one."""
+    return lambda self: _do_in_turn(_lane_with_turns(), lambda: original(self))
 
-    return end
+
+def _manager_patches(managers: ModuleType) -> list[Patch]:
+    return [Patch(managers.BaseProxy, "_callmethod", _call_method)]
+
+
+def _call_method(original: Callable[..., object]) -> Callable[..., object]:
+    def call_method(self: object, method: str, *args: object, **options: object) -> object:
+        if method == _RENDEZVOUS:
+            return original(self, method, *args, **options)
+        return _do_in_turn(_lane_with_turns(), lambda: original(self, method, *args, **options))
+
+    return call_method
+
+
+def _do_in_turn(lane: Lane | None, act: Callable[[], T]) -> T:
+    if lane is None:
+        return act()
+    lane.context.await_shared(lane)
+    try:
+        return act()
+    finally:
+        lane.context.note_shared(lane, "")
 
 
 def _lane_with_turns() -> Lane | None:
+    """The current lane, if the agent's own code has called; libraries look as often as time allows."""
     lane = current_lane()
-    return lane if lane is not None and lane.has_order else None
+    return lane if lane is not None and lane.has_order and _is_agent_calling() else None
+
+
+def _is_agent_calling() -> bool:
+    """Whether the agent's own code has called into ``multiprocessing``."""
+    frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 — the caller decides whose it is
+    # The methods of a manager's objects have no module.
+    while frame is not None and str(frame.f_globals.get("__name__", _PACKAGE)).startswith(_OWN):
+        frame = frame.f_back
+    return frame is not None and not is_library(frame.f_code.co_filename)
 
 
 def _look(lane: Lane, attempt: Callable[[float], object], timeout: float) -> bool:
@@ -160,6 +198,7 @@ def _look(lane: Lane, attempt: Callable[[float], object], timeout: float) -> boo
 
 LIBRARIES: Final[Libraries] = {
     "multiprocessing.connection": _connection_patches,
+    "multiprocessing.managers": _manager_patches,
     "multiprocessing.process": _process_patches,
     "multiprocessing.synchronize": _lock_patches,
 }
