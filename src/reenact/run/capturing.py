@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import replace
-from os import urandom
+from os import getpid, getppid, urandom
 from pathlib import Path
 from threading import Lock
 from time import localtime, time_ns
@@ -280,7 +280,7 @@ class CaptureRun(Run):
 
     def surroundings(self) -> dict[str, object]:
         """The facts about the machine and process for ``run_start``."""
-        pids = {"pids": [os.getpid(), os.getppid()]} if self.tells_command else {}
+        pids = {"pids": [getpid(), getppid()]} if self.tells_command else {}
         facts = {"python": sys.version.split()[0], **pids, **self.describe_place()}
         argv = self._redactor.redact_arguments(sys.orig_argv)
         if os.environ.get(SURROUNDINGS_VARIABLE):

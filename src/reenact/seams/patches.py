@@ -54,6 +54,11 @@ class Replacement(functools.partial[Any]):
     __wrapped__: Callable[..., Any]
     _place: tuple[ModuleByName, str]
 
+    @property  # type: ignore[misc]  # nobody sets it
+    def __class__(self) -> type:
+        """That of a compiled function, for libraries that look for those (pyfakefs replaces them)."""
+        return BuiltinFunctionType if isinstance(self.__wrapped__, BuiltinFunctionType) else Replacement
+
     def __get__(self, instance: object, owner: type | None = None) -> Self:
         return self
 
