@@ -128,6 +128,19 @@ def test_another_prompt_and_more_questions_are_differences(tmp_path: Path):
     assert "diverged" in ended.stderr
 
 
+def test_a_lenient_replay_ends_the_input_where_nothing_was_typed(tmp_path: Path):
+    write_agent(tmp_path, CHAT)
+    record_at_terminal(tmp_path, (b"", b"lamp\n\x04"))
+    write_agent(tmp_path, CHAT.replace("you> ", "Which one do you want to look up? "))
+    command = [*REENACT, "replay", "run", "--policy", "lenient", "--on-unmatched", "empty"]
+    ended = subprocess.run(
+        [*command, "--", sys.executable, "agent.py"], cwd=tmp_path, capture_output=True, text=True, timeout=60
+    )
+    assert ended.returncode == 1
+    assert ended.stdout.endswith("bye\n"), ended.stderr
+    assert "None" not in ended.stderr
+
+
 @pytest.mark.parametrize("given", ["lamp\n", "sofa\n"])
 def test_input_from_a_pipe_is_given_to_the_replay(tmp_path: Path, given: str):
     write_agent(tmp_path, CHAT)

@@ -64,19 +64,19 @@ def _patches(prompted: str) -> list[Patch]:
                 if step.live:
                     with outside():
                         step.answer = original(prompt)
-                else:
+                elif step.answer is not None:
                     _show(f"{step.answer}\n")
             return _expect(step.answer)
 
         return input
 
     def ask_secretly(original: _Ask) -> _Ask:
-        def getpass(prompt: str = "Password: ", stream: Any = None) -> str:
+        def getpass(prompt: str = "Password: ", stream: Any = None, **options: Any) -> str:
             call = Call[dict[str, str] | None]("tool", "getpass", {"prompt": str(prompt)})
             with (crossed := crossing(call, again=lambda: _show(str(prompt)))) as step:
                 if step.live:
                     with outside():
-                        secret = original(prompt, stream)
+                        secret = original(prompt, stream, **options)
                     if crossed.lane is not None:
                         crossed.lane.context.hide(secret)
                     step.answer = {"password": secret}
