@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 import reenact
+from reenact.process_state import applied_patches, open_runs
 
 open_run: Any = reenact.run
 
@@ -180,3 +181,14 @@ def test_a_command_may_reach_what_is_allowed(tmp_path: Path, port: int) -> None:
     for given in ("nonsense", "localhost:99999"):
         wrong = reenact_cli("replay", "run", "--allow", given, "--", *agent)
         assert (wrong.returncode, f"--allow {given}: is not HOST:PORT" in wrong.stderr) == (3, True)
+
+
+def test_a_run_that_cannot_begin_leaves_nothing_attached(tmp_path, monkeypatch):
+    def fail(self):
+        raise OSError("no such machine")
+
+    before = {*applied_patches}
+    monkeypatch.setattr("reenact.run.capturing.CaptureRun.surroundings", fail)
+    with pytest.raises(OSError, match="no such machine"), reenact.capture(tmp_path / "run"):
+        pass
+    assert (applied_patches.keys(), open_runs) == (before, {})

@@ -193,12 +193,14 @@ class CaptureRun(Run):
     def __enter__(self) -> Self:
         self._context.start()
         files = self._look_at_files()
-        for attached in self.attachments():
-            self._open.enter_context(attached)
-        self._open.enter_context(enter_context(self._context, self._within))
-        fixed = self._fixed_surroundings
-        facts = {**self.surroundings(), **self._origin} if fixed is None else fixed
-        self._context.record_event("run_start", facts | files)
+        with ExitStack() as opening:
+            for attached in self.attachments():
+                opening.enter_context(attached)
+            opening.enter_context(enter_context(self._context, self._within))
+            fixed = self._fixed_surroundings
+            facts = {**self.surroundings(), **self._origin} if fixed is None else fixed
+            self._context.record_event("run_start", facts | files)
+            self._open = opening.pop_all()
         return self
 
     def _look_at_files(self) -> dict[str, object]:
